@@ -1,0 +1,1 @@
+"""Hook specifications, plugin registry, artifacts, caches, kernels and their call protocol."""

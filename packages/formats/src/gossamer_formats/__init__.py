@@ -1,0 +1,1 @@
+"""Sparse tensors at run time: descriptions, storage, checks, conversion, input and output."""

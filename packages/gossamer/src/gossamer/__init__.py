@@ -1,0 +1,1 @@
+"""A compiler for sparse tensor programs: operators, build pipeline and command line."""

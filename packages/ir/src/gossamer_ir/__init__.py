@@ -1,0 +1,1 @@
+"""The gossamer language: nodes, script text, wire format, verifiers, proofs, reference interpreter."""

@@ -1,0 +1,139 @@
+"""Small constructors for int64 index expressions, which fold constants as they go."""
+
+from __future__ import annotations
+
+from gossamer_ir.constants import constant, value_of
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    LaneReduce,
+    Load,
+    Ramp,
+    Search,
+    Select,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+
+
+def index(value: int) -> Const:
+    """An int64 constant."""
+    return Const("int64", str(value))
+
+
+ZERO = index(0)
+ONE = index(1)
+
+
+def index_var(name: str) -> Var:
+    """An int64 variable."""
+    return Var(name, "int64")
+
+
+def handle(name: str) -> Var:
+    """A pointer, as an argument of `ParallelFor` and `Launch`."""
+    return Var(name, "handle")
+
+
+def integer_value(expr: Expr) -> int | None:
+    """The value of an integer constant, None for anything else."""
+    if isinstance(expr, Const) and DType.parse(expr.dtype).is_integer:
+        return int(expr.text)
+    return None
+
+
+def add(lhs: Expr, rhs: Expr) -> Expr:
+    """Lhs + rhs, both int64."""
+    left, right = integer_value(lhs), integer_value(rhs)
+    if left is not None and right is not None:
+        return index(left + right)
+    if left == 0:
+        return rhs
+    return lhs if right == 0 else Binary("add", lhs, rhs)
+
+
+def sub(lhs: Expr, rhs: Expr) -> Expr:
+    """Lhs - rhs, both int64."""
+    left, right = integer_value(lhs), integer_value(rhs)
+    if left is not None and right is not None:
+        return index(left - right)
+    if lhs == rhs:
+        return ZERO
+    return lhs if right == 0 else Binary("sub", lhs, rhs)
+
+
+def mul(lhs: Expr, rhs: Expr) -> Expr:
+    """Lhs * rhs, both int64."""
+    left, right = integer_value(lhs), integer_value(rhs)
+    if left is not None and right is not None:
+        return index(left * right)
+    if left == 0 or right == 0:
+        return ZERO
+    if left == 1:
+        return rhs
+    return lhs if right == 1 else Binary("mul", lhs, rhs)
+
+
+def floordiv(lhs: Expr, rhs: Expr) -> Expr:
+    """Lhs // rhs, both int64."""
+    left, right = integer_value(lhs), integer_value(rhs)
+    if left is not None and right:
+        return index(left // right)
+    return lhs if right == 1 else Binary("floordiv", lhs, rhs)
+
+
+def ceildiv(lhs: Expr, rhs: int) -> Expr:
+    """Lhs / rhs rounded up, for rhs > 0."""
+    return floordiv(add(lhs, index(rhs - 1)), index(rhs))
+
+
+def widen(expr: Expr) -> Expr:
+    """An integer expression as int64."""
+    return expr if dtype_of(expr) == "int64" else Cast("int64", expr)
+
+
+def conjunction(lhs: Expr | None, rhs: Expr | None) -> Expr | None:
+    """Both conditions; None stands for true."""
+    if lhs is None or rhs is None:
+        return lhs if rhs is None else rhs
+    return lhs if lhs == rhs else Binary("and", lhs, rhs)
+
+
+def zero_of(dtype: str) -> Const:
+    """The zero of a scalar dtype."""
+    return constant(0, dtype)
+
+
+def dtype_of(expr: Expr) -> str:
+    """The dtype of an expression, from its parts."""
+    match expr:
+        case Const() | Var() | Load() | Call() | Cast():
+            return expr.dtype
+        case Unary():
+            return dtype_of(expr.operand)
+        case Binary():
+            return dtype_of(expr.lhs)
+        case Compare():
+            return DType.parse(dtype_of(expr.lhs)).with_scalar("bool").text
+        case Select() | IfThenElse():
+            return dtype_of(expr.if_true)
+        case Search() | VScale():
+            return "int64"
+        case Ramp(base=value) | Broadcast(value=value):
+            return DType(dtype_of(value), expr.lanes.count, expr.lanes.scalable).text
+        case LaneReduce():
+            return DType.parse(dtype_of(expr.value)).scalar
+
+
+__all__ = [
+    "ONE", "ZERO", "add", "ceildiv", "conjunction", "dtype_of", "floordiv", "handle", "index",
+    "index_var", "integer_value", "mul", "sub", "value_of", "widen", "zero_of",
+]  # fmt: skip

@@ -1,0 +1,138 @@
+"""What crosses the borders between packages besides modules: targets, schedules, signatures, stats.
+
+All of it is closed data that msgspec encodes; none of it executes anything.
+"""
+
+from __future__ import annotations
+
+import re
+from typing import TypeAlias, Union
+
+import msgspec
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Expr, Fact
+
+Arg: TypeAlias = Union[bool, int, str, tuple[Union[bool, int, str, None], ...], None]
+"""An argument of a trace step; an expression is its script text."""
+
+
+class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
+    """Frozen data without a tag."""
+
+
+class Step(Record, frozen=True):
+    """One application of a primitive: its name and its arguments by name."""
+
+    op: str
+    args: dict[str, Arg]
+
+
+Trace: TypeAlias = tuple[Step, ...]
+
+
+class Schedule(Record, frozen=True):
+    """One trace per stage, replayed between the lowering passes."""
+
+    coordinate: Trace = ()
+    position: Trace = ()
+    loop: Trace = ()
+
+
+class Target(Record, frozen=True):
+    """A backend's name and its options, in order.
+
+    >>> Target.parse("generic-cpu:cpu=skylake-avx512,threads=2").option("threads")
+    '2'
+    """
+
+    backend: str
+    options: tuple[tuple[str, str], ...] = ()
+
+    @staticmethod
+    def parse(text: str) -> Target:
+        """Reads `NAME` or `NAME:KEY=VALUE,...`; `ArgumentError` (`target.syntax`) otherwise."""
+        found = _TARGET.fullmatch(text)
+        if found is None:
+            raise ArgumentError(
+                "target.syntax",
+                f"'{text}' is not a target.",
+                hint="Expected NAME or NAME:KEY=VALUE,..., as in generic-cpu:threads=2.",
+            )
+        pairs = [item.partition("=") for item in (found[2] or "").split(",") if item]
+        keys = [key for key, _, _ in pairs]
+        if len(set(keys)) != len(keys):
+            raise ArgumentError("target.syntax", f"'{text}' gives an option twice.")
+        return Target(found[1], tuple((key, value) for key, _, value in pairs))
+
+    @property
+    def text(self) -> str:
+        """The text that `parse` reads."""
+        if not self.options:
+            return self.backend
+        return f"{self.backend}:" + ",".join(f"{key}={value}" for key, value in self.options)
+
+    def option(self, key: str, default: str = "") -> str:
+        """The value of an option, or default."""
+        return dict(self.options).get(key, default)
+
+
+_OPTION = r"[a-z_][a-z0-9_]*=[^,=:]+"
+_TARGET = re.compile(rf"([a-z][a-z0-9-]*)(?::({_OPTION}(?:,{_OPTION})*))?")
+
+
+class Stats(Record, frozen=True):
+    """Features of the data that rules for schedules look at."""
+
+    rows: int
+    columns: int
+    nnz: int
+    longest_row: int
+    empty_rows: int
+
+    @property
+    def mean_row(self) -> float:
+        """Nonzeros per row."""
+        return self.nnz / self.rows if self.rows else 0.0
+
+
+class BufferParam(Record, frozen=True):
+    """A pointer parameter of an entry: what an array must be to be passed for it.
+
+    `shape` is in terms of the scalar parameters; `is_written` says whether the kernel stores to it.
+    `facts` are what the kernel relies on: they are checked before a foreign array is used. Elements
+    that the program does not visit keep what the caller passed.
+    """
+
+    name: str
+    buffer: str
+    dtype: str
+    shape: tuple[Expr, ...]
+    is_read: bool
+    is_written: bool
+    facts: tuple[Fact, ...] = ()
+
+
+class ScalarParam(Record, frozen=True):
+    """A scalar parameter of an entry."""
+
+    name: str
+    dtype: str
+
+
+class Signature(Record, frozen=True):
+    """The entry of a flat module as its callers see it, parameters in order."""
+
+    entry: str
+    buffers: tuple[BufferParam, ...]
+    scalars: tuple[ScalarParam, ...]
+    order: tuple[str, ...]
+
+
+class Intrinsic(Record, frozen=True):
+    """Semantics in IR (a module of one function, as canonical JSON) and the name of an emission
+    template, which only an installed plugin has."""
+
+    name: str
+    semantics: str
+    template: str

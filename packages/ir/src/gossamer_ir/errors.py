@@ -1,0 +1,88 @@
+"""The errors of gossamer: a user error has a stable code, one sentence, a place and a hint."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+Place = tuple[str | int, ...]
+"""A path into a module: field names and tuple indices, such as ("functions", 0, "body", 2, "value")."""
+
+
+class Diagnostic(msgspec.Struct, frozen=True):
+    """One finding: `code` is stable, `message` one sentence, `place` a path into the module."""
+
+    code: str
+    message: str
+    place: Place = ()
+    hint: str = ""
+
+
+class GossamerError(Exception):
+    """The root of every error that gossamer raises on purpose."""
+
+
+class UserError(GossamerError):
+    """Something the user passed is wrong; `diagnostics` says what, where, and what to do.
+
+    `text` is the source (or the printed module) with carets, where there is one.
+    """
+
+    def __init__(
+        self,
+        code: str,
+        message: str,
+        *,
+        hint: str = "",
+        place: Place = (),
+        diagnostics: Sequence[Diagnostic] = (),
+        text: str = "",
+    ) -> None:
+        first = Diagnostic(code=code, message=message, place=place, hint=hint)
+        self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics) or (first,)
+        self.code = self.diagnostics[0].code
+        self.text = text
+        super().__init__(self.render())
+
+    def render(self) -> str:
+        """The message of every diagnostic, its hint, and the text with carets."""
+        lines = []
+        for found in self.diagnostics:
+            hint = f" {found.hint}" if found.hint else ""
+            lines.append(f"{found.message}{hint} [{found.code}]")
+        if self.text:
+            lines.append(self.text)
+        return "\n".join(lines)
+
+
+class ParseError(UserError):
+    """A script or an encoded module cannot be read."""
+
+
+class VerifyError(UserError):
+    """A module breaks a rule of its stage."""
+
+
+class ScheduleError(UserError):
+    """A primitive's precondition does not hold, or is not proved."""
+
+
+class FormatError(UserError):
+    """Arrays do not make a tensor of the format."""
+
+
+class ArgumentError(UserError):
+    """An argument of a public function has a wrong type, shape or value."""
+
+
+class UnsupportedError(UserError):
+    """The program is in the language, and not lowered yet; the message names the construct."""
+
+
+class PluginError(GossamerError):
+    """A plugin is broken, missing, or was asked for what it did not declare."""
+
+
+class InternalError(GossamerError):
+    """A bug in gossamer."""

@@ -1,0 +1,47 @@
+"""Names: what is an identifier, and fresh names that are unique in a function."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable
+
+_NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a name may stand in a module: an ASCII identifier that is no keyword."""
+    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+
+
+def to_identifier(text: str) -> str:
+    """The nearest identifier.
+
+    >>> to_identifier("rgcn-forward")
+    'rgcn_forward'
+    """
+    name = _NOT_IDENTIFIER.sub("_", text) or "_"
+    if name[0].isdigit() or keyword.iskeyword(name):
+        name = "_" + name
+    return name
+
+
+class Namer:
+    """Gives names that are not taken.
+
+    >>> namer = Namer(["j"])
+    >>> namer.fresh("j"), namer.fresh("j"), namer.fresh("k")
+    ('j_1', 'j_2', 'k')
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._taken = set(taken)
+
+    def fresh(self, base: str) -> str:
+        """`base` itself where it is free, else `base_1`, `base_2`, ..."""
+        name, count = base, 0
+        while name in self._taken:
+            count += 1
+            name = f"{base}_{count}"
+        self._taken.add(name)
+        return name

@@ -1,0 +1,51 @@
+"""Reducers: commutative, associative combiners, and their identities."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.constants import constant
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import Binary, Const, Expr, Load, ReduceOp, Store
+
+REDUCE_OPS: tuple[ReduceOp, ...] = ("add", "mul", "min", "max", "and", "or")
+
+
+class Reduction(msgspec.Struct, frozen=True):
+    """A store of the form `X[i] = X[i] op value`."""
+
+    op: ReduceOp
+    store: Store
+    value: Expr
+
+
+def identity(op: ReduceOp, dtype: str) -> Const:
+    """The element that changes nothing: 0 for add, 1 for mul, the largest for min, ...
+
+    >>> identity("max", "float32")
+    Const(dtype='float32', text='-inf')
+    """
+    kind = DType.parse(dtype)
+    if op in ("and", "or"):
+        return constant(op == "and", dtype)
+    if op in ("add", "mul"):
+        return constant(0 if op == "add" else 1, dtype)
+    if kind.is_float:
+        return constant(float("inf") if op == "min" else float("-inf"), dtype)
+    if kind.kind == "bool":
+        return constant(op == "min", dtype)
+    is_signed = kind.kind == "int"
+    low = -(2 ** (kind.bits - 1)) if is_signed else 0
+    high = 2 ** (kind.bits - is_signed) - 1
+    return constant(high if op == "min" else low, dtype)
+
+
+def match_reduction(store: Store) -> Reduction | None:
+    """The reduction a store performs, or None where it is a plain store."""
+    value = store.value
+    if not isinstance(value, Binary) or value.op not in REDUCE_OPS:
+        return None
+    for old, new in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
+        if isinstance(old, Load) and old.buffer == store.buffer and old.indices == store.indices:
+            return Reduction(value.op, store, new)
+    return None

@@ -1,0 +1,1 @@
+"""Flat gossamer IR to textual LLVM IR."""

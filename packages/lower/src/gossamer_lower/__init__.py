@@ -1,0 +1,1 @@
+"""The passes from the coordinate stage to the flat stage."""

@@ -1,0 +1,1 @@
+"""Schedule primitives, traces and the rules for default schedules."""

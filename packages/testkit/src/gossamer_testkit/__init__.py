@@ -1,0 +1,1 @@
+"""What a backend author runs: corpus, data strategies, oracles."""

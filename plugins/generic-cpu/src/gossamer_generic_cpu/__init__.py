@@ -1,0 +1,1 @@
+"""gossamer backend for any CPU that LLVM knows, multi-threaded."""
