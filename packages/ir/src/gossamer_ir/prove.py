@@ -1,0 +1,185 @@
+"""A small prover of integer-affine inequalities, for bounds and for legality.
+
+A goal `g >= 0` is proved by finding non-negative multiples of known inequalities `h >= 0` that leave
+a non-negative constant (Fourier-Motzkin elimination, one atom at a time, innermost atom first).
+Knowledge about an atom is made when the atom is met: the facts of an index buffer, the bounds of a
+quotient, remainder, minimum or maximum. "Not proved" never means "false".
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from math import gcd
+
+from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine, scale
+from gossamer_ir.nodes import Binary, Cast, Compare, Expr, Fact, InRange, Load, Monotone, Var
+
+MAX_STEPS = 400
+MAX_DEPTH = 9
+
+
+class Prover:
+    """Inequalities that hold at a point of a program, and the facts about its index buffers."""
+
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        self._hypotheses: list[Affine] = []
+        self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
+
+    def mark(self) -> int:
+        """How many inequalities are known; `release` goes back to it."""
+        return len(self._hypotheses)
+
+    def release(self, mark: int) -> None:
+        """Forgets what was assumed after the mark."""
+        del self._hypotheses[mark:]
+
+    def assume_nonnegative(self, expr: Expr) -> None:
+        """From here on, expr >= 0 holds."""
+        self._hypotheses.append(affine_of(expr))
+
+    def assume_range(self, var: str, start: Expr, extent: Expr) -> None:
+        """From here on, start <= var < start + extent holds."""
+        variable = build.index_var(var)
+        self.assume_nonnegative(Binary("sub", variable, start))
+        last = Binary("sub", Binary("add", start, extent), build.ONE)
+        self.assume_nonnegative(Binary("sub", last, variable))
+
+    def assume(self, condition: Expr) -> None:
+        """A condition holds; what is no affine comparison is ignored."""
+        match condition:
+            case Binary(op="and"):
+                self.assume(condition.lhs)
+                self.assume(condition.rhs)
+            case Compare(op="eq") if build.dtype_of(condition.lhs) == "int64":
+                self.assume_nonnegative(Binary("sub", condition.lhs, condition.rhs))
+                self.assume_nonnegative(Binary("sub", condition.rhs, condition.lhs))
+            case Compare() if build.dtype_of(condition.lhs) == "int64":
+                found = _as_nonnegative(condition)
+                if found is not None:
+                    self.assume_nonnegative(found)
+
+    def proves_nonnegative(self, expr: Expr) -> bool:
+        """Whether expr >= 0 is proved."""
+        return self._proves(affine_of(expr))
+
+    def proves_in_range(self, expr: Expr, extent: Expr) -> bool:
+        """Whether 0 <= expr < extent is proved."""
+        upper = Binary("sub", Binary("sub", extent, expr), build.ONE)
+        return self.proves_nonnegative(expr) and self.proves_nonnegative(upper)
+
+    def proves(self, condition: Expr) -> bool:
+        """Whether an integer comparison (or a conjunction of them) is proved."""
+        match condition:
+            case Binary(op="and"):
+                return self.proves(condition.lhs) and self.proves(condition.rhs)
+            case Compare(op="eq"):
+                difference = affine_of(Binary("sub", condition.lhs, condition.rhs))
+                return difference.is_constant and difference.constant == 0
+            case Compare():
+                goal = _as_nonnegative(condition)
+                return goal is not None and self.proves_nonnegative(goal)
+        return False
+
+    def _proves(self, goal: Affine) -> bool:
+        budget = [MAX_STEPS]
+        return self._search(goal, MAX_DEPTH, budget)
+
+    def _search(self, goal: Affine, depth: int, budget: list[int]) -> bool:
+        if goal.is_constant:
+            return goal.constant >= 0
+        if depth == 0 or budget[0] <= 0:
+            return False
+        budget[0] -= 1
+        atom = self._innermost(goal)
+        coefficient = goal.terms[atom]
+        for known in self._knowledge(atom, goal):
+            other = known.terms.get(atom, 0)
+            if other * coefficient <= 0:
+                continue
+            divisor = gcd(other, coefficient)
+            rest = combine(
+                scale(goal, abs(other) // divisor), known, -(abs(coefficient) // divisor)
+            )
+            if self._search(rest, depth - 1, budget):
+                return True
+        return False
+
+    def _innermost(self, goal: Affine) -> Expr:
+        """The atom bound last, so that what it depends on is met afterwards; loads before sizes."""
+
+        def rank(atom: Expr) -> tuple[int, int]:
+            if not isinstance(atom, Var):
+                return (1, len(goal.terms))
+            last = max(
+                (at for at, known in enumerate(self._hypotheses) if atom in known.terms), default=-1
+            )
+            return (2 if self._is_loop_variable(atom) else 0, last)
+
+        return max(goal.terms, key=rank)
+
+    def _is_loop_variable(self, atom: Expr) -> bool:
+        return any(known.terms.get(atom, 0) < 0 for known in self._hypotheses)
+
+    def _knowledge(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
+        for known in reversed(self._hypotheses):
+            if atom in known.terms:
+                yield known
+        inner = atom.value if isinstance(atom, Cast) else atom
+        if isinstance(inner, Load):
+            yield from self._about_load(atom, inner, goal)
+        elif isinstance(inner, Binary):
+            yield from _about_binary(atom, inner)
+
+    def _about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
+        if load.buffer in self._monotone:
+            yield from self._neighbours(atom, load, goal)
+        found = self._ranges.get(load.buffer)
+        if found is not None:
+            yield affine_of(Binary("sub", atom, found.low))
+            yield affine_of(Binary("sub", Binary("sub", found.high, build.ONE), atom))
+
+    def _neighbours(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
+        for other in goal.terms:
+            inner = other.value if isinstance(other, Cast) else other
+            if other is atom or not isinstance(inner, Load) or inner.buffer != load.buffer:
+                continue
+            if inner.indices[:-1] != load.indices[:-1]:
+                continue
+            apart = Binary("sub", load.indices[-1], inner.indices[-1])
+            if self.proves_nonnegative(apart):
+                yield affine_of(Binary("sub", atom, other))
+            elif self.proves_nonnegative(Binary("sub", inner.indices[-1], load.indices[-1])):
+                yield affine_of(Binary("sub", other, atom))
+
+
+def _as_nonnegative(condition: Compare) -> Expr | None:
+    lhs, rhs = condition.lhs, condition.rhs
+    match condition.op:
+        case "lt":
+            return Binary("sub", Binary("sub", rhs, lhs), build.ONE)
+        case "le":
+            return Binary("sub", rhs, lhs)
+        case "gt":
+            return Binary("sub", Binary("sub", lhs, rhs), build.ONE)
+        case "ge":
+            return Binary("sub", lhs, rhs)
+    return None
+
+
+def _about_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
+    """Inequalities of a quotient, remainder, minimum or maximum."""
+    lhs, rhs = inner.lhs, inner.rhs
+    divisor = build.integer_value(rhs)
+    if inner.op == "floordiv" and divisor is not None and divisor > 0:
+        multiple = build.mul(atom, rhs)
+        yield affine_of(Binary("sub", lhs, multiple))
+        yield affine_of(Binary("sub", Binary("add", multiple, build.index(divisor - 1)), lhs))
+    elif inner.op == "floormod" and divisor is not None and divisor > 0:
+        yield Affine({atom: 1}, 0)
+        yield Affine({atom: -1}, divisor - 1)
+    elif inner.op in ("min", "max"):
+        for side in (lhs, rhs):
+            difference = Binary("sub", side, atom)
+            yield scale(affine_of(difference), 1 if inner.op == "min" else -1)

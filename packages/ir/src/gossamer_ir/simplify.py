@@ -1,0 +1,237 @@
+"""Folds constants, drops neutral elements and decides conditions that are constant.
+
+Few rules, each one exact on int64 and none on floating-point values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_ir import build
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    For,
+    If,
+    IfThenElse,
+    Load,
+    Ramp,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+)  # fmt: skip
+from gossamer_ir.walk import rewrite, rewrite_body
+
+TRUE = Const("bool", "True")
+FALSE = Const("bool", "False")
+
+
+def simplify(node: Any) -> Any:
+    """The node with every rule applied bottom-up.
+
+    >>> from gossamer_ir.build import index, index_var
+    >>> simplify(Binary("add", Binary("mul", index_var("i"), index(1)), index(0)))
+    Var(name='i', dtype='int64')
+    """
+    return rewrite(node, simplify_node)
+
+
+def simplify_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """`simplify` over statements; one that does nothing disappears."""
+    return rewrite_body(body, simplify_node)
+
+
+def simplify_node(node: Any) -> Any | None:
+    """One step at the top of a node whose children are simple; None where nothing applies."""
+    rule = _RULES.get(type(node))
+    return rule(node) if rule else None
+
+
+def is_true(condition: Expr | None) -> bool:
+    """Whether a condition is the constant true, in every lane; None stands for true."""
+    if isinstance(condition, Broadcast):
+        condition = condition.value
+    return condition is None or condition == TRUE
+
+
+def is_false(condition: Expr | None) -> bool:
+    """Whether a condition is the constant false, in every lane."""
+    if isinstance(condition, Broadcast):
+        condition = condition.value
+    return condition == FALSE
+
+
+def _binary(node: Binary) -> Expr | None:
+    if node.op == "and":
+        return _conjunction(node)
+    if node.op == "or":
+        return _disjunction(node)
+    if build.dtype_of(node) != "int64":
+        return None
+    match node.op:
+        case "add":
+            new = _reassociated(node.lhs, node.rhs) or build.add(node.lhs, node.rhs)
+        case "sub":
+            new = build.sub(node.lhs, node.rhs)
+        case "mul":
+            new = build.mul(node.lhs, node.rhs)
+        case "floordiv":
+            new = build.floordiv(node.lhs, node.rhs)
+        case _:
+            new = _folded(node) or node
+    return None if new == node else new
+
+
+def _reassociated(lhs: Expr, rhs: Expr) -> Expr | None:
+    if isinstance(lhs, Const) and not isinstance(rhs, Const):
+        return _reassociated(rhs, lhs) or build.add(rhs, lhs)
+    right = build.integer_value(rhs)
+    if right is None or not isinstance(lhs, Binary) or lhs.op != "add":
+        return None
+    inner = build.integer_value(lhs.rhs)
+    return None if inner is None else build.add(lhs.lhs, build.index(inner + right))
+
+
+def _folded(node: Binary) -> Expr | None:
+    left, right = build.integer_value(node.lhs), build.integer_value(node.rhs)
+    if left is None or right is None:
+        return None
+    if node.op in ("min", "max"):
+        return build.index(min(left, right) if node.op == "min" else max(left, right))
+    return build.index(left % right) if node.op == "floormod" and right else None
+
+
+def _conjunction(node: Binary) -> Expr | None:
+    if is_true(node.lhs) or is_false(node.rhs):
+        return node.rhs
+    if is_true(node.rhs) or is_false(node.lhs) or node.lhs == node.rhs:
+        return node.lhs
+    return None
+
+
+def _disjunction(node: Binary) -> Expr | None:
+    if is_false(node.lhs) or is_true(node.rhs):
+        return node.rhs
+    return node.lhs if is_false(node.rhs) or is_true(node.lhs) else None
+
+
+def _compare(node: Compare) -> Expr | None:
+    decided = _decide(node)
+    if decided is None:
+        return None
+    truth = TRUE if decided else FALSE
+    if isinstance(node.lhs, (Ramp, Broadcast)):
+        return Broadcast(truth, node.lhs.lanes)
+    return truth
+
+
+def _decide(node: Compare) -> bool | None:
+    left, right = _bounds(node.lhs), _bounds(node.rhs)
+    if left is None or right is None:
+        return None
+    (low, high), (other_low, other_high) = left, right
+    match node.op:
+        case "lt":
+            return _ordered(high < other_low, low >= other_high)
+        case "le":
+            return _ordered(high <= other_low, low > other_high)
+        case "gt":
+            return _ordered(low > other_high, high <= other_low)
+        case "ge":
+            return _ordered(low >= other_high, high < other_low)
+        case "eq" | "ne":
+            differs = high < other_low or low > other_high
+            if differs:
+                return node.op == "ne"
+            return node.op == "eq" if low == high == other_low == other_high else None
+    return None
+
+
+def _ordered(surely: bool, surely_not: bool) -> bool | None:  # noqa: FBT001
+    return True if surely else (False if surely_not else None)
+
+
+def _bounds(expr: Expr) -> tuple[int, int] | None:
+    value = build.integer_value(expr)
+    if value is not None:
+        return value, value
+    if isinstance(expr, Broadcast):
+        return _bounds(expr.value)
+    if isinstance(expr, Ramp) and not expr.lanes.scalable:
+        base, stride = build.integer_value(expr.base), build.integer_value(expr.stride)
+        if base is not None and stride is not None:
+            last = base + stride * (expr.lanes.count - 1)
+            return min(base, last), max(base, last)
+    return None
+
+
+def _cast(node: Cast) -> Expr | None:
+    if isinstance(node.value, Const) and node.dtype == "int64":
+        value = build.integer_value(node.value)
+        return None if value is None else build.index(value)
+    return node.value if build.dtype_of(node.value) == node.dtype else None
+
+
+def _choice(node: Select | IfThenElse) -> Expr | None:
+    if node.condition == TRUE or (isinstance(node, Select) and is_true(node.condition)):
+        return node.if_true
+    if node.condition == FALSE or (isinstance(node, Select) and is_false(node.condition)):
+        return node.if_false
+    return None
+
+
+def _unary(node: Unary) -> Expr | None:
+    if node.op == "not" and node.operand in (TRUE, FALSE):
+        return FALSE if node.operand == TRUE else TRUE
+    return None
+
+
+def _load(node: Load) -> Expr | None:
+    if node.predicate is None:
+        return None
+    if is_true(node.predicate):
+        return Load(node.buffer, node.indices, node.dtype)
+    return node.passthrough if is_false(node.predicate) else None
+
+
+def _store(node: Store) -> Store | tuple[()] | None:
+    if node.predicate is None:
+        return None
+    if is_true(node.predicate):
+        return Store(node.buffer, node.indices, node.value)
+    return () if is_false(node.predicate) else None
+
+
+def _if(node: If) -> If | tuple[Stmt, ...] | None:
+    if node.condition == TRUE:
+        return node.then_body
+    if node.condition == FALSE:
+        return node.else_body
+    return None if node.then_body or node.else_body else ()
+
+
+def _for(node: For) -> tuple[()] | None:
+    extent = build.integer_value(node.extent)
+    is_empty = not node.body or (extent is not None and extent <= 0)
+    return () if is_empty else None
+
+
+_RULES: dict[type, Any] = {
+    Binary: _binary,
+    Compare: _compare,
+    Cast: _cast,
+    Select: _choice,
+    IfThenElse: _choice,
+    Unary: _unary,
+    Load: _load,
+    Store: _store,
+    If: _if,
+    For: _for,
+}
+
+__all__ = ["FALSE", "TRUE", "is_false", "is_true", "simplify", "simplify_body"]
