@@ -1,0 +1,183 @@
+"""Sessions of the repository, derived from the pyproject.toml of every distribution.
+
+    nox -s demo            the main job: a script becomes a kernel, checked and timed
+    nox -s tests           every distribution on its own, then the repository
+    nox -s "tests(ir)"     one distribution, installed with only what it declares
+    nox -s lint types      ruff and import-linter; mypy --strict per distribution
+    nox -s bench           against SciPy, MKL and Numba; arguments after -- (try -- --help)
+
+Distributions of this repository are installed from wheels built here and passed by path, together
+with all they need from this repository: no index is ever asked for them.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import nox
+from packaging.requirements import Requirement
+from packaging.utils import canonicalize_name
+
+nox.needs_version = ">=2025.2.9"
+nox.options.sessions = ["lint", "types", "tests"]
+nox.options.default_venv_backend = "virtualenv"
+nox.options.error_on_missing_interpreters = True
+
+ROOT = Path(__file__).parent
+WHEELHOUSE = ROOT / ".nox" / "wheelhouse"
+GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
+
+
+@dataclass(frozen=True)
+class Distribution:
+    """A folder with a pyproject.toml: its folder's name, its project's name and what it needs."""
+
+    short: str
+    name: str
+    folder: Path
+    requirements: tuple[str, ...]
+
+    def digest(self) -> str:
+        """Changes when anything that goes into the wheel does."""
+        sources = [path for path in self.folder.glob("src/**/*") if "__pycache__" not in path.parts]
+        content = hashlib.sha256()
+        for path in sorted([self.folder / "pyproject.toml", self.folder / "README.md", *sources]):
+            if path.is_file():
+                content.update(path.relative_to(self.folder).as_posix().encode() + b"\0")
+                content.update(hashlib.sha256(path.read_bytes()).digest())
+        return content.hexdigest()[:16]
+
+    def wheel(self) -> Path | None:
+        """The wheel of what the folder holds now, if it has been built."""
+        return next((WHEELHOUSE / f"{self.short}-{self.digest()}").glob("*.whl"), None)
+
+
+def read_distribution(pyproject: Path) -> Distribution:
+    project: dict[str, Any] = nox.project.load_toml(pyproject)["project"]
+    extras = project.get("optional-dependencies", {}).values()
+    listed = [*project.get("dependencies", []), *(item for extra in extras for item in extra)]
+    needs = tuple(canonicalize_name(Requirement(item).name) for item in listed)
+    return Distribution(
+        pyproject.parent.name, canonicalize_name(project["name"]), pyproject.parent, needs
+    )
+
+
+FOUND = [
+    read_distribution(path)
+    for place in ("packages", "plugins")
+    for path in sorted(ROOT.glob(f"{place}/*/pyproject.toml"))
+]
+BY_NAME = {distribution.name: distribution for distribution in FOUND}
+
+
+def needed_by(*wanted: Distribution) -> list[Distribution]:
+    """The distributions of this repository that `wanted` need, then themselves, each once."""
+    order: dict[str, Distribution] = {}
+
+    def visit(distribution: Distribution, above: tuple[str, ...]) -> None:
+        if distribution.name in above:
+            raise ValueError(f"distributions need each other: {' > '.join(above)}")
+        for name in distribution.requirements:
+            if name in BY_NAME and name != distribution.name:
+                visit(BY_NAME[name], (*above, distribution.name))
+        order.setdefault(distribution.name, distribution)
+
+    for distribution in wanted:
+        visit(distribution, ())
+    return list(order.values())
+
+
+DISTRIBUTIONS = needed_by(*FOUND)
+PARTS = [*(distribution.short for distribution in DISTRIBUTIONS), "repository"]
+
+
+def group(*names: str) -> list[str]:
+    return list(nox.project.dependency_groups(GROUPS, *names))
+
+
+def install(
+    session: nox.Session, wanted: list[Distribution], *others: str, extra: str = ""
+) -> None:
+    """Installs `wanted` from local wheels, with `extra` of each, and what they need."""
+    closure = needed_by(*wanted)
+    session.run_install(
+        "python", "-m", "pip", "uninstall", "-qq", "-y", *(d.name for d in closure), silent=True
+    )
+    paths = []
+    for distribution in closure:
+        wheel = distribution.wheel()
+        if wheel is None:
+            session.error(f"{distribution.short} has changed since its wheel was built")
+        paths.append(f"{wheel}[{extra}]" if extra and distribution in wanted else str(wheel))
+    session.install(*paths, *others)
+
+
+@nox.session(reuse_venv=True)
+def wheels(session: nox.Session) -> None:
+    """Builds the wheels of the distributions that changed; the others need it."""
+    stale = [distribution for distribution in DISTRIBUTIONS if distribution.wheel() is None]
+    if not stale:
+        session.log("all wheels are up to date")
+        return
+    session.install("hatchling>=1.21")
+    for distribution in stale:
+        target = WHEELHOUSE / f"{distribution.short}-{distribution.digest()}"
+        build = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
+        session.run("python", "-m", *build, "-w", str(target), str(distribution.folder))
+
+
+@nox.session(requires=["wheels"])
+def demo(session: nox.Session) -> None:
+    """The main job; arguments after -- go to `gossamer demo`."""
+    install(session, [BY_NAME["gossamer"]])
+    session.run("gossamer", "demo", *session.posargs)
+
+
+@nox.session(requires=["wheels"])
+@nox.parametrize("part", [nox.param(part, id=part) for part in PARTS])
+def tests(session: nox.Session, part: str) -> None:
+    """One distribution with only what it declares, or the repository with all of them."""
+    env = {"XDG_CACHE_HOME": session.create_tmp()}
+    if part == "repository":
+        install(session, DISTRIBUTIONS, *group("test"))
+        session.run("python", "-m", "pytest", "-q", "tests", *session.posargs, env=env)
+        return
+    distribution = next(item for item in DISTRIBUTIONS if item.short == part)
+    install(session, [distribution], extra="test")
+    session.run("pytest", "-q", os.fspath(distribution.folder), *session.posargs, env=env)
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Style and layering; nothing of ours needs to be installed to be read."""
+    session.install(*group("lint"))
+    session.run("ruff", "check")
+    session.run("ruff", "format", "--check")
+    sources = [os.fspath(distribution.folder / "src") for distribution in DISTRIBUTIONS]
+    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(sources)})
+
+
+@nox.session(requires=["wheels"])
+def types(session: nox.Session) -> None:
+    """mypy --strict, one distribution after the other, then the files beside them."""
+    install(session, DISTRIBUTIONS, *group("types"))
+    targets = {d.short: [os.fspath(d.folder / "src")] for d in DISTRIBUTIONS}
+    targets["repository"] = ["noxfile.py", "benchmarks", "docs"]
+    wrong = []
+    for name, paths in targets.items():
+        session.log(f"types of {name}")
+        if session.run("mypy", "--strict", *paths, success_codes=[0, 1]):
+            wrong.append(name)
+    if wrong:
+        session.error(f"mypy found errors in {', '.join(wrong)}")
+
+
+@nox.session(requires=["wheels"])
+def bench(session: nox.Session) -> None:
+    """The benchmark; arguments after -- go to `python -m benchmarks`."""
+    install(session, [BY_NAME["gossamer"]], *group("bench"))
+    session.run("python", "-m", "benchmarks", *session.posargs)
