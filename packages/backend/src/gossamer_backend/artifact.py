@@ -1,0 +1,58 @@
+"""What `compile` returns: code and everything needed to load, call, cache and export it."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.contracts import Signature, Target
+from gossamer_ir.errors import ArgumentError
+
+
+class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A compiled flat module; closed data, nothing in it is executed before `Backend.load`.
+
+    `target` is the text of the target with all that was decided made explicit. `guarded` are the
+    names of the buffers that `failed_buffer` of the workspace counts. `metadata` are pairs of text
+    (cpu, features, llvm version, milliseconds of each step, ...).
+
+    >>> from gossamer_ir.contracts import Signature
+    >>> made = Artifact("toy", "1.0", "toy:cpu=any", Signature("f", (), (), ()), b"code")
+    >>> Artifact.decode(made.encode()) == made
+    True
+    """
+
+    backend: str
+    backend_version: str
+    target: str
+    signature: Signature
+    code: bytes
+    guarded: tuple[str, ...] = ()
+    metadata: tuple[tuple[str, str], ...] = ()
+
+    def encode(self) -> bytes:
+        """The bytes that `decode` reads."""
+        return _ENCODER.encode(self)
+
+    @staticmethod
+    def decode(data: bytes) -> Artifact:
+        """Reads `encode`'s bytes; `ArgumentError` (`artifact.malformed`) where they are not."""
+        try:
+            return _DECODER.decode(data)
+        except msgspec.MsgspecError as error:
+            raise ArgumentError(
+                "artifact.malformed",
+                f"{len(data)} bytes are not an encoded artifact: {error}.",
+                hint="Pass the bytes that Artifact.encode returned.",
+            ) from error
+
+    def parsed_target(self) -> Target:
+        """The target as a record."""
+        return Target.parse(self.target)
+
+    def metadatum(self, key: str, default: str = "") -> str:
+        """One entry of the metadata, or default."""
+        return dict(self.metadata).get(key, default)
+
+
+_ENCODER = msgspec.msgpack.Encoder()
+_DECODER = msgspec.msgpack.Decoder(Artifact)

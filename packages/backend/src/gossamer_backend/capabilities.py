@@ -1,0 +1,114 @@
+"""The words in which a backend declares what it compiles, and what a module needs of it.
+
+| word                | needed by                                             |
+|---------------------|-------------------------------------------------------|
+| `dtype.<scalar>`    | any value, buffer or parameter of that scalar type    |
+| `scope.<scope>`     | an allocated buffer in that scope                     |
+| `call.<function>`   | a `Call` of that function                             |
+| `vectors.fixed`     | vectors with a fixed number of lanes                  |
+| `vectors.scalable`  | vectors whose lanes are a multiple of vscale          |
+| `thread_binding`    | loops bound to the threads of a grid                  |
+| `search`, `while`, `guard`, `parallel`, `launch`, `prefetch` | the node of that name |
+
+`bool`, `int64` and `handle` values and the scope `global` need no word. An intrinsic `Call` (a
+function that is not in the language) needs `call.<its name>` as any other does.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import (
+    Allocate,
+    Buffer,
+    Call,
+    Cast,
+    Const,
+    For,
+    Guard,
+    Lanes,
+    Launch,
+    Load,
+    Module,
+    Node,
+    ParallelFor,
+    Param,
+    Prefetch,
+    Search,
+    Var,
+    VScale,
+    While,
+)
+from gossamer_ir.walk import walk
+
+_FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})
+
+_PLAIN: dict[type[Node], str] = {
+    Search: "search",
+    While: "while",
+    Guard: "guard",
+    ParallelFor: "parallel",
+    Launch: "launch",
+    Prefetch: "prefetch",
+    VScale: "vectors.scalable",
+}
+_TYPED = (Const, Var, Cast, Call, Load, Buffer, Param)
+
+
+def required_capabilities(module: Module) -> frozenset[str]:
+    """The words for everything that occurs in a module.
+
+    >>> from gossamer_ir.nodes import Function, Param
+    >>> entry = Function("f", (Param("x", "handle"), Param("a", "float32")), ())
+    >>> sorted(required_capabilities(Module("flat", (entry,), "f")))
+    ['dtype.float32']
+    """
+    words: set[str] = set()
+    seen: set[str] = set()
+    for node in walk(module):
+        plain = _PLAIN.get(type(node))
+        if plain is not None:
+            words.add(plain)
+        if isinstance(node, _TYPED) and node.dtype not in seen:
+            seen.add(node.dtype)
+            words.update(_of_dtype(node.dtype))
+        special = _SPECIAL.get(type(node))
+        if special is not None:
+            words.update(special(node))
+    return frozenset(words - _FREE)
+
+
+def _of_dtype(text: str) -> Iterator[str]:
+    dtype = DType.parse(text)
+    yield f"dtype.{dtype.scalar}"
+    if dtype.is_vector:
+        yield _vectors(scalable=dtype.scalable)
+
+
+def _vectors(*, scalable: bool) -> str:
+    return "vectors.scalable" if scalable else "vectors.fixed"
+
+
+def _of_call(node: Call) -> tuple[str, ...]:
+    return (f"call.{node.function}",)
+
+
+def _of_allocate(node: Allocate) -> tuple[str, ...]:
+    return (f"scope.{node.buffer.scope}",)
+
+
+def _of_lanes(node: Lanes) -> tuple[str, ...]:
+    return (_vectors(scalable=node.scalable),)
+
+
+def _of_for(node: For) -> tuple[str, ...]:
+    return ("thread_binding",) if node.kind == "thread_binding" else ()
+
+
+_SPECIAL: dict[type[Node], Callable[..., tuple[str, ...]]] = {
+    Call: _of_call,
+    Allocate: _of_allocate,
+    Lanes: _of_lanes,
+    For: _of_for,
+}

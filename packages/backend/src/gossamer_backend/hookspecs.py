@@ -1,0 +1,58 @@
+"""The hooks a plugin may implement. They only register: they return objects and do nothing else.
+
+A plugin is a module (or object) named by an entry point of the group `gossamer.plugins`; the entry
+point's name is the name of its backend.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+import msgspec
+import pluggy
+
+from gossamer_backend.protocol import Backend
+from gossamer_ir.contracts import Intrinsic, Schedule, Stats, Target
+from gossamer_ir.nodes import Module, StageName
+
+PROJECT = "gossamer"
+
+hookspec = pluggy.HookspecMarker(PROJECT)
+hookimpl = pluggy.HookimplMarker(PROJECT)
+
+ScheduleRules: TypeAlias = Callable[[Module, Target, Stats | None], Schedule]
+"""Rules choose a schedule for a coordinate module; the features of the data may be unknown."""
+
+
+class Pass(msgspec.Struct, frozen=True):
+    """A rewrite that a backend wants run on modules of one stage, before they are lowered (flat:
+    before they are compiled)."""
+
+    name: str
+    stage: StageName
+    run: Callable[[Module], Module]
+
+
+@hookspec
+def gossamer_backends() -> Sequence[Backend]:
+    """The plugin's backend, named like its entry point."""
+    raise NotImplementedError
+
+
+@hookspec
+def gossamer_intrinsics() -> Sequence[Intrinsic]:
+    """Intrinsics for which the plugin has emission templates."""
+    raise NotImplementedError
+
+
+@hookspec
+def gossamer_passes() -> Sequence[Pass]:
+    """Passes for modules that this plugin compiles."""
+    raise NotImplementedError
+
+
+@hookspec
+def gossamer_schedules() -> Sequence[ScheduleRules]:
+    """Rules for schedules, asked in order."""
+    raise NotImplementedError

@@ -1,0 +1,158 @@
+"""A compiled kernel that can be called from Python, and a prepared call of it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from gossamer_backend.arguments import Arguments, Value
+from gossamer_backend.artifact import Artifact
+from gossamer_backend.native import (
+    NOT_GUARDED,
+    OUT_OF_BOUNDS,
+    OUT_OF_MEMORY,
+    ParallelismSource,
+    Workspace,
+    one_thread,
+    parameter_types,
+)
+from gossamer_ir.contracts import Signature
+from gossamer_ir.errors import ArgumentError, InternalError
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
+
+
+class Kernel:
+    """A loaded artifact: `kernel(*values, **values)` checks its arguments and runs.
+
+    `address` is that of the function `gossamer_kernel`, `workspace` is asked before each call for
+    the number of threads and the function that runs them, `keep_alive` are objects without which the
+    code would go away.
+
+    Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
+    of the signature's dtypes and shapes (or flat ones of the same size); sizes that can be read off
+    a shape may be left out. `ArgumentError` tells what is wrong; nothing was written then.
+    A call releases the GIL, and calls from several threads do not disturb each other as long as
+    they write different arrays. No array may be changed by anyone else during a call.
+
+    >>> import ctypes, numpy as np
+    >>> from gossamer_backend import Artifact, Kernel
+    >>> from gossamer_ir.build import index_var
+    >>> from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+    >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
+    >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
+    >>> from gossamer_backend.native import prototype
+    >>> @prototype(signature)
+    ... def double(x, n, workspace):
+    ...     values = (ctypes.c_double * n).from_address(x)
+    ...     values[:] = [2 * value for value in values]
+    ...     return 0
+    >>> address = ctypes.cast(double, ctypes.c_void_p).value
+    >>> artifact = Artifact("toy", "1.0", "toy", signature, b"")
+    >>> kernel = Kernel(artifact, address, keep_alive=(double,))
+    >>> values = np.array([1.0, 2.0])
+    >>> kernel(x=values)
+    >>> values
+    array([2., 4.])
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        address: int,
+        *,
+        workspace: ParallelismSource = one_thread,
+        keep_alive: tuple[object, ...] = (),
+    ) -> None:
+        self.artifact = artifact
+        self._function = _FUNCTION(address)
+        self._parallelism = workspace
+        self._keep_alive = keep_alive
+        self._arguments = Arguments(artifact.signature)
+        self._types = dict(
+            zip(artifact.signature.order, parameter_types(artifact.signature), strict=True)
+        )
+
+    @property
+    def signature(self) -> Signature:
+        """Its parameters."""
+        return self.artifact.signature
+
+    def __call__(self, *args: Value, **kwargs: Value) -> None:
+        """Checks the arguments and runs."""
+        self._bind(args, kwargs)()
+
+    def bind(self, *args: Value, verified: Collection[str] = (), **kwargs: Value) -> BoundKernel:
+        """A call with these arguments, checked once, to be made as often as wanted.
+
+        `verified` names array parameters whose contents the caller has checked against the
+        signature's facts already (and has made read-only). Of the others the contents are checked
+        here; they must not be changed as long as the bound kernel is used.
+        """
+        return self._bind(args, kwargs, verified=verified)
+
+    def _bind(
+        self,
+        args: tuple[Value, ...],
+        kwargs: Mapping[str, Value],
+        *,
+        verified: Collection[str] = (),
+    ) -> BoundKernel:
+        values = self._arguments.check(args, kwargs, verified=verified)
+        prepared = [self._prepare(name, values[name]) for name in self.signature.order]
+        return BoundKernel(self, partial(self._function, *prepared), values)
+
+    def _prepare(self, name: str, value: Value) -> Any:
+        if isinstance(value, np.ndarray):
+            return ctypes.c_void_p(value.__array_interface__["data"][0])
+        return self._types[name](value)
+
+
+class BoundKernel:
+    """A prepared call: `bound()` runs the machine code and does hardly anything else.
+
+    It holds references to its arrays, so they outlive their other owners. Two threads may call one
+    bound kernel only if the kernel's writes may be done twice.
+    """
+
+    __slots__ = ("_call", "_kernel", "_parallelism", "_values")
+
+    def __init__(self, kernel: Kernel, call: partial[int], values: Mapping[str, Value]) -> None:
+        self._kernel = kernel
+        self._call = call
+        self._values = values
+        self._parallelism = kernel._parallelism
+
+    @property
+    def arguments(self) -> Mapping[str, Value]:
+        """The value of every parameter, in order."""
+        return {name: self._values[name] for name in self._kernel.signature.order}
+
+    def __call__(self) -> None:
+        """Runs; `ArgumentError` (`kernel.out_of_bounds`) where a guard failed, `MemoryError` where
+        the kernel could not allocate."""
+        threads, parallel = self._parallelism()
+        workspace = Workspace(threads, parallel, NOT_GUARDED)
+        status = self._call(ctypes.byref(workspace))
+        if status:
+            _raise_status(status, workspace.failed_buffer, self._kernel.artifact)
+
+
+def _raise_status(status: int, failed: int, artifact: Artifact) -> None:
+    if status == OUT_OF_MEMORY:
+        raise MemoryError(f"The kernel {artifact.signature.entry} could not allocate its buffers.")
+    if status == OUT_OF_BOUNDS and 0 <= failed < len(artifact.guarded):
+        raise ArgumentError(
+            "kernel.out_of_bounds",
+            f"The kernel {artifact.signature.entry} stopped before it would have accessed "
+            f"{artifact.guarded[failed]} out of bounds.",
+            hint="Check the index arrays; the output is incomplete.",
+        )
+    raise InternalError(
+        f"The kernel {artifact.signature.entry} returned the unknown status {status} "
+        f"(failed buffer {failed})."
+    )

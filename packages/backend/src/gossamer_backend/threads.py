@@ -1,0 +1,76 @@
+"""How many threads kernels use: a setting of the process."""
+
+from __future__ import annotations
+
+import os
+import threading
+
+from gossamer_ir.errors import ArgumentError
+
+VARIABLE = "GOSSAMER_NUM_THREADS"
+LIMIT = 4096
+
+_lock = threading.Lock()
+_chosen: int | None = None
+
+
+def set_num_threads(count: int) -> None:
+    """Sets the number of threads of all later calls.
+
+    `ArgumentError` (`threads.count`) where count is no integer from 1 to 4096.
+
+    >>> set_num_threads(2)
+    >>> get_num_threads()
+    2
+    """
+    global _chosen
+    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= LIMIT:
+        raise _refused(repr(count), source="The number of threads")
+    with _lock:
+        _chosen = count
+
+
+def get_num_threads() -> int:
+    """The number set last, else that of GOSSAMER_NUM_THREADS, else the CPUs this process may use.
+
+    `ArgumentError` (`threads.count`) where the variable holds no integer from 1 to 4096.
+    """
+    global _chosen
+    chosen = _chosen
+    if chosen is not None:
+        return chosen
+    with _lock:
+        if _chosen is None:
+            _chosen = _default()
+        return _chosen
+
+
+def reset_num_threads() -> None:
+    """Forgets the number that was set, so that the environment is read again."""
+    global _chosen
+    with _lock:
+        _chosen = None
+
+
+def _default() -> int:
+    text = os.environ.get(VARIABLE, "").strip()
+    if not text:
+        return available_cpus()
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= LIMIT:
+        raise _refused(repr(text), source=f"The environment variable {VARIABLE}")
+    return int(text)
+
+
+def available_cpus() -> int:
+    """The CPUs this process may run on."""
+    if hasattr(os, "sched_getaffinity"):
+        return len(os.sched_getaffinity(0))
+    return os.cpu_count() or 1
+
+
+def _refused(value: str, *, source: str) -> ArgumentError:
+    return ArgumentError(
+        "threads.count",
+        f"{source} is {value}, which is no integer from 1 to {LIMIT}.",
+        hint="Give the number of threads, such as 2.",
+    )
