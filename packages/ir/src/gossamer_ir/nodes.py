@@ -20,7 +20,7 @@ Which stage holds which node:
 
 from __future__ import annotations
 
-from typing import Literal, TypeAlias, Union
+from typing import Any, Literal, TypeAlias, Union, get_args
 
 import msgspec
 
@@ -549,3 +549,10 @@ class FormatDescription(Node, frozen=True):
     buffer: SparseBuffer
     index_arrays: tuple[Buffer, ...] = ()
     map: IndexMap | None = None
+
+
+EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)
+STATEMENTS: tuple[type[Any], ...] = get_args(Stmt)
+AXES: tuple[type[Any], ...] = get_args(Axis)
+FACTS: tuple[type[Any], ...] = get_args(Fact)
+"""The members of each family, for `isinstance` and for tests that a table covers all of them."""

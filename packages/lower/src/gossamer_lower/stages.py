@@ -1,0 +1,62 @@
+"""What every pass shares: from which stage to which, and the names in a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import msgspec
+
+from gossamer_ir.errors import InternalError
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    For,
+    Function,
+    Iteration,
+    Let,
+    Module,
+    Node,
+    ParallelFor,
+    StageName,
+)  # fmt: skip
+from gossamer_ir.walk import walk
+
+
+def map_functions(
+    module: Module, before: StageName, after: StageName, function: Callable[[Function], Function]
+) -> Module:
+    """Applies a pass to every function of a module that is at the stage it expects."""
+    require_stage(module, before)
+    functions = tuple(function(found) for found in module.functions)
+    return msgspec.structs.replace(module, stage=after, functions=functions)
+
+
+def require_stage(module: Module, stage: StageName) -> None:
+    """A pass was called on a module of another stage: a bug of the caller."""
+    if module.stage != stage:
+        raise InternalError(f"expected a module of stage {stage}, got one of {module.stage}")
+
+
+def names_of(function: Function) -> Iterator[str]:
+    """Every name that is taken in a function."""
+    yield function.name
+    for declared in (*function.params, *function.axes, *function.buffers):
+        yield declared.name
+    for stmt in function.body:
+        for node in walk(stmt):
+            yield from _names_bound(node)
+
+
+def _names_bound(node: Node) -> tuple[str, ...]:
+    match node:
+        case For() | ParallelFor():
+            return (node.var,)
+        case Let():
+            return (node.var.name,)
+        case Allocate():
+            return (node.buffer.name,)
+        case Block():
+            return (node.name, *(found.var for found in node.iters))
+        case Iteration():
+            return (node.name, *node.vars)
+    return ()
