@@ -3,7 +3,7 @@
 | word                | needed by                                             |
 |---------------------|-------------------------------------------------------|
 | `dtype.<scalar>`    | any value, buffer or parameter of that scalar type    |
-| `scope.<scope>`     | an allocated buffer in that scope                     |
+| `scope.<scope>`     | a buffer in that scope                                |
 | `call.<function>`   | a `Call` of that function                             |
 | `vectors.fixed`     | vectors with a fixed number of lanes                  |
 | `vectors.scalable`  | vectors whose lanes are a multiple of vscale          |
@@ -20,7 +20,6 @@ from collections.abc import Callable, Iterator
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
-    Allocate,
     Buffer,
     Call,
     Cast,
@@ -94,8 +93,8 @@ def _of_call(node: Call) -> tuple[str, ...]:
     return (f"call.{node.function}",)
 
 
-def _of_allocate(node: Allocate) -> tuple[str, ...]:
-    return (f"scope.{node.buffer.scope}",)
+def _of_buffer(node: Buffer) -> tuple[str, ...]:
+    return (f"scope.{node.scope}",)
 
 
 def _of_lanes(node: Lanes) -> tuple[str, ...]:
@@ -108,7 +107,7 @@ def _of_for(node: For) -> tuple[str, ...]:
 
 _SPECIAL: dict[type[Node], Callable[..., tuple[str, ...]]] = {
     Call: _of_call,
-    Allocate: _of_allocate,
+    Buffer: _of_buffer,
     Lanes: _of_lanes,
     For: _of_for,
 }

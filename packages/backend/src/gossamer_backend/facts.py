@@ -1,0 +1,164 @@
+"""Checks of what a kernel relies on about the contents of index arrays.
+
+All read an array in pieces that fit a cache, and look for the culprit only when something is wrong.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_backend.sizes import Array, Scalars, evaluate
+from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.nodes import Fact, InRange, Monotone, PaddedSlots, Relation, SortedSegments
+
+PIECE = 1 << 16
+
+
+def check_facts(
+    facts: tuple[Fact, ...],
+    scalars: Scalars,
+    *,
+    arrays: Mapping[str, Array],
+    names: Mapping[str, str],
+) -> None:
+    """Raises `ArgumentError` for the first fact that does not hold.
+
+    `arrays` are by the name of the buffer, of the shapes the signature says; `names` are what the
+    caller calls them. Facts about segments come last, since they rely on the others.
+    """
+    pads = {
+        fact.buffer: evaluate(fact.length, scalars, arrays=arrays)
+        for fact in facts
+        if isinstance(fact, PaddedSlots)
+    }
+    for fact in facts:
+        match fact:
+            case InRange():
+                low = evaluate(fact.low, scalars, arrays=arrays)
+                high = evaluate(fact.high, scalars, arrays=arrays)
+                check_range(names[fact.buffer], arrays[fact.buffer], low=low, high=high)
+            case Monotone():
+                check_monotone(names[fact.buffer], arrays[fact.buffer])
+            case Relation():
+                raise UnsupportedError(
+                    "backend.relation",
+                    f"The declared relation {fact.kind}({fact.left}, {fact.right}) cannot be "
+                    "checked yet.",
+                )
+            case SortedSegments() | PaddedSlots():
+                pass
+    for fact in facts:
+        if isinstance(fact, SortedSegments):
+            array = arrays[fact.buffer]
+            indptr = None if fact.indptr is None else arrays[fact.indptr]
+            if fact.indptr is not None:
+                check_range(names[fact.indptr], arrays[fact.indptr], low=0, high=array.size + 1)
+            check_segments(
+                names[fact.buffer],
+                array,
+                indptr=indptr,
+                unique=fact.unique,
+                pad=pads.get(fact.buffer),
+            )
+
+
+def check_range(name: str, array: Array, *, low: int, high: int) -> None:
+    """Every value lies in [low, high)."""
+    flat = array.reshape(-1)
+    if not flat.size:
+        return
+    if low == 0 and flat.dtype.kind == "i":
+        # Negative values are large as unsigned ones: one pass instead of two.
+        if int(flat.view(f"u{flat.dtype.itemsize}").max()) < high:
+            return
+    elif int(flat.min()) >= low and int(flat.max()) < high:
+        return
+    where = _first(flat, lambda piece: (piece < low) | (piece >= high))
+    raise ArgumentError(
+        "kernel.range",
+        f"Element {where} of '{name}' is {flat[where]}, expected a value from {low} to {high - 1}.",
+    )
+
+
+def check_monotone(name: str, array: Array) -> None:
+    """The values never decrease along the last dimension."""
+    rows = _rows(array)
+    for row in range(rows.shape[0]):
+        line = rows[row]
+        where = _first_pair(line, np.less)
+        if where is not None:
+            raise ArgumentError(
+                "kernel.monotone",
+                f"Element {where} of '{name}' is {line[where]}, which is less than the one before "
+                f"it, {line[where - 1]}.",
+                hint="Pass offsets that never decrease.",
+            )
+
+
+def check_segments(
+    name: str, array: Array, *, indptr: Array | None, unique: bool, pad: int | None = None
+) -> None:
+    """Within each segment the values never decrease, or increase where they are unique; `pad` may
+    be repeated."""
+    compare = np.less_equal if unique else np.less
+    flat, starts = _segments(array, indptr)
+    begin, end = (int(starts[0]), int(starts[-1])) if starts.size else (0, 0)
+    is_start: np.ndarray[Any, np.dtype[np.bool_]] | None = None
+    for low in range(begin, end - 1, PIECE):
+        piece = flat[low : min(low + PIECE + 1, end)]
+        bad = compare(piece[1:], piece[:-1])
+        if not bad.any():
+            continue
+        if is_start is None:
+            is_start = np.zeros(flat.size + 1, dtype=np.bool_)
+            is_start[starts] = True
+        bad &= ~is_start[low + 1 : low + piece.size]
+        if pad is not None:
+            bad &= (piece[1:] != pad) | (piece[:-1] != pad)
+        if bad.any():
+            raise _unsorted(name, flat, where=low + 1 + int(bad.argmax()))
+
+
+def _segments(array: Array, indptr: Array | None) -> tuple[Array, Array]:
+    if indptr is not None:
+        return array.reshape(-1), indptr.reshape(-1)
+    width = array.shape[-1] if array.ndim else 1
+    count = array.size // width if width else 0
+    return array.reshape(-1), np.arange(count + 1, dtype=np.int64) * width
+
+
+def _unsorted(name: str, flat: Array, *, where: int) -> ArgumentError:
+    before, value = flat[where - 1], flat[where]
+    relation = "equal to" if before == value else "less than"
+    return ArgumentError(
+        "kernel.sorted",
+        f"Element {where} of '{name}' is {value}, which is {relation} the one before it in its "
+        f"segment, {before}.",
+        hint="Sort each segment and combine duplicates.",
+    )
+
+
+def _rows(array: Array) -> Array:
+    if array.ndim <= 1:
+        return array.reshape(1, -1)
+    return array.reshape(-1, array.shape[-1]) if array.size else array.reshape(0, 0)
+
+
+def _first(flat: Array, is_wrong: Callable[[Array], Array]) -> int:
+    for low in range(0, flat.size, PIECE):
+        wrong = is_wrong(flat[low : low + PIECE])
+        if wrong.any():
+            return low + int(wrong.argmax())
+    return -1
+
+
+def _first_pair(line: Array, compare: Callable[[Array, Array], Array]) -> int | None:
+    for low in range(0, line.size - 1, PIECE):
+        piece = line[low : low + PIECE + 1]
+        wrong = compare(piece[1:], piece[:-1])
+        if wrong.any():
+            return low + 1 + int(wrong.argmax())
+    return None

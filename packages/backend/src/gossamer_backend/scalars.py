@@ -1,0 +1,85 @@
+"""What a number must be to be passed for a scalar parameter."""
+
+from __future__ import annotations
+
+import math
+import numbers
+import operator
+
+import numpy as np
+
+from gossamer_ir.contracts import ScalarParam
+from gossamer_ir.dtypes import DType
+from gossamer_ir.errors import ArgumentError
+
+
+def require_scalar(param: ScalarParam, value: object) -> int | float | bool:
+    """The value as a Python number of the parameter's dtype.
+
+    >>> require_scalar(ScalarParam("m", "int32"), 7)
+    7
+    """
+    kind = DType.parse(param.dtype)
+    if kind.kind == "bool":
+        return _bool(param, value)
+    return _float(param, value) if kind.is_float else _integer(param, kind, value=value)
+
+
+def require_size(param: ScalarParam, value: float) -> None:
+    """A size is not negative."""
+    if value < 0:
+        raise ArgumentError(
+            "kernel.negative_size",
+            f"The size '{param.name}' is {value}, expected at least 0.",
+        )
+
+
+def _bool(param: ScalarParam, value: object) -> bool:
+    if isinstance(value, (bool, np.bool_)):
+        return bool(value)
+    raise _not_a(param, value, expected="a bool")
+
+
+def _integer(param: ScalarParam, kind: DType, *, value: object) -> int:
+    if isinstance(value, np.ndarray) or not hasattr(value, "__index__"):
+        raise _not_a(param, value, expected="an integer")
+    number = operator.index(value)
+    low = 0 if kind.kind == "uint" else -(2 ** (kind.bits - 1))
+    # Scalars travel as int64_t, so the upper half of uint64 has no place.
+    high = min(2 ** (kind.bits - (kind.kind == "int")), 2**63)
+    if not low <= number < high:
+        raise ArgumentError(
+            "kernel.scalar_range",
+            f"The argument '{param.name}' is {number}, which {param.dtype} cannot hold "
+            f"({low} to {high - 1}).",
+        )
+    return number
+
+
+def _float(param: ScalarParam, value: object) -> float:
+    if isinstance(value, np.ndarray) or not isinstance(value, numbers.Real):
+        raise _not_a(param, value, expected="a real number")
+    try:
+        number = float(value)
+        is_lost = math.isfinite(number) and param.dtype == "float32" and _overflows(number)
+    except OverflowError:
+        is_lost = True
+    if is_lost:
+        raise ArgumentError(
+            "kernel.scalar_range",
+            f"The argument '{param.name}' is {value}, which {param.dtype} cannot hold.",
+        )
+    return number
+
+
+def _overflows(number: float) -> bool:
+    with np.errstate(over="ignore"):
+        return bool(np.isinf(np.float32(number)))
+
+
+def _not_a(param: ScalarParam, value: object, *, expected: str) -> ArgumentError:
+    return ArgumentError(
+        "kernel.scalar",
+        f"The argument '{param.name}' is {value!r} of type {type(value).__qualname__}, "
+        f"expected {expected} ({param.dtype}).",
+    )
