@@ -1,0 +1,88 @@
+"""Tensors from plain arrays."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from operator import index
+from typing import Any
+
+import numpy as np
+
+from gossamer_formats.checks import INDEX_DTYPES, VALUE_DTYPES, check_storage, require_dtype
+from gossamer_formats.descriptions import DESCRIPTIONS, csr
+from gossamer_formats.order import row_order
+from gossamer_formats.ownership import owned
+from gossamer_formats.storage import Array, Storage
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import FormatError
+
+
+def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTensor:
+    """A tensor from its arrays, named as the description of the format names them.
+
+    Arrays are one-dimensional: indices int32 or int64, values float32 or float64; they are copied.
+    The dtypes and whether columns are sorted and unique go into the tensor's description.
+    `FormatError` says which element is wrong.
+
+    >>> indptr, indices = np.array([0, 2, 2]), np.array([0, 2])
+    >>> from_arrays("csr", (2, 3), indptr=indptr, indices=indices, data=np.ones(2))
+    SparseTensor(csr, 2 by 3, 2 nonzeros, float64)
+    """
+    if format not in DESCRIPTIONS:
+        known = ", ".join(DESCRIPTIONS)
+        raise FormatError("format.unknown", f"'{format}' is no format; there are: {known}.")
+    _require_names(arrays)
+    copies = {name: owned(np.asarray(array)) for name, array in arrays.items()}
+    return tensor_of(csr_storage(require_shape(shape), copies))
+
+
+def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
+    """CSR arrays as they are, unchecked but for their dtypes; no order is promised."""
+    for name in ("indptr", "indices"):
+        require_dtype(name, arrays[name], INDEX_DTYPES)
+    require_dtype("data", arrays["data"], VALUE_DTYPES)
+    description = csr(
+        arrays["data"].dtype.name,
+        indptr_dtype=arrays["indptr"].dtype.name,
+        indices_dtype=arrays["indices"].dtype.name,
+        sorted=False,
+        unique=False,
+    )
+    sizes = {"m": shape[0], "n": shape[1], "nnz": arrays["indices"].size}
+    return Storage(description, sizes, arrays)
+
+
+def tensor_of(storage: Storage) -> SparseTensor:
+    """A tensor of CSR arrays whose description records the order that is found in them."""
+    check_storage(storage)
+    found = row_order(storage.arrays["indptr"], storage.arrays["indices"])
+    exact = csr(
+        storage.format.buffer.dtype,
+        indptr_dtype=storage.arrays["indptr"].dtype.name,
+        indices_dtype=storage.arrays["indices"].dtype.name,
+        sorted=found.is_sorted,
+        unique=found.is_unique,
+    )
+    return SparseTensor(storage._replace(format=exact))
+
+
+def require_shape(shape: Sequence[int]) -> tuple[int, int]:
+    """Two sizes that are not negative; `FormatError` otherwise."""
+    try:
+        sizes = tuple(index(size) for size in shape)
+    except TypeError:
+        sizes = ()
+    if len(sizes) != 2 or not 0 <= min(sizes) <= max(sizes) < 2**63:
+        raise FormatError(
+            "format.shape", f"The shape is {shape}; expected two sizes from 0 to 2**63 - 1."
+        )
+    return sizes[0], sizes[1]
+
+
+def _require_names(arrays: Mapping[str, Array]) -> None:
+    expected = {param.name for param in csr().params if param.dtype == "handle"}
+    if set(arrays) != expected:
+        found = ", ".join(sorted(arrays)) or "none"
+        raise FormatError(
+            "format.arrays", f"The arrays are {found}; expected {', '.join(sorted(expected))}."
+        )

@@ -1,0 +1,153 @@
+"""Do these arrays make a tensor of the format? Each check names the first violation.
+
+Columns that are unsorted or occur twice are legal unless the description says otherwise.
+"""
+
+from __future__ import annotations
+
+from gossamer_formats.order import row_order
+from gossamer_formats.storage import (
+    Array,
+    Storage,
+    element_count,
+    evaluate,
+    value_count,
+    values_handle,
+)
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import Axis, CompressedFixed, CompressedVaried, DenseVaried
+
+INDEX_DTYPES = ("int32", "int64")
+VALUE_DTYPES = ("float32", "float64")
+
+
+def check_storage(storage: Storage) -> None:
+    """Checks all arrays of a tensor; `FormatError` names array, position and value."""
+    for name, size in storage.sizes.items():
+        if size < 0:
+            raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")
+    for axis in storage.format.axes:
+        _check_axis(storage, axis)
+    check_values(storage)
+
+
+def check_values(storage: Storage) -> None:
+    """Checks dtype and length of the array of values."""
+    name = values_handle(storage.format)
+    values = storage.arrays[name]
+    _require_vector(name, values)
+    require_dtype(name, values, (storage.format.buffer.dtype,))
+    _require_length(name, values, value_count(storage), reason="one value per nonzero")
+
+
+def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indptr") -> None:
+    """Checks that `indptr` has segments + 1 elements, starts at 0, never decreases, ends at total.
+
+    >>> check_indptr(np.array([0, 2, 1]), segments=2, total=1)
+    Traceback (most recent call last):
+    gossamer_ir.errors.FormatError: indptr[2] is 1, less than indptr[1] = 2; ...
+    """
+    _require_vector(name, indptr)
+    require_dtype(name, indptr, INDEX_DTYPES)
+    _require_length(name, indptr, segments + 1, reason="one more than the rows")
+    if indptr[0] != 0:
+        raise FormatError("format.indptr.start", f"{name}[0] is {indptr[0]}; expected 0.")
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        at = int(falls.argmax()) + 1
+        raise FormatError(
+            "format.indptr.decreasing",
+            f"{name}[{at}] is {indptr[at]}, less than {name}[{at - 1}] = {indptr[at - 1]}; "
+            "expected values that never decrease.",
+        )
+    if indptr[-1] != total:
+        raise FormatError(
+            "format.indptr.end",
+            f"{name}[{segments}] is {indptr[-1]}; expected {total}, the number of nonzeros.",
+        )
+
+
+def check_indices(
+    indices: Array, *, length: int, count: int, is_padded: bool = False, name: str = "indices"
+) -> None:
+    """Checks that `indices` has count elements, all in [0, length); padding holds length.
+
+    >>> check_indices(np.array([0, 5]), length=3, count=2)
+    Traceback (most recent call last):
+    gossamer_ir.errors.FormatError: indices[1] is 5; expected a value from 0 to 2. ...
+    """
+    _require_vector(name, indices)
+    require_dtype(name, indices, INDEX_DTYPES)
+    _require_length(name, indices, count, reason="one per nonzero")
+    if not count:
+        return
+    end = length + is_padded
+    if indices.min() >= 0 and indices.max() < end:
+        return
+    at = int(((indices < 0) | (indices >= end)).argmax())
+    expected = f"a value from 0 to {end - 1}" if end else "none, since the length is 0"
+    raise FormatError(
+        "format.indices.range", f"{name}[{at}] is {indices[at]}; expected {expected}."
+    )
+
+
+def _check_axis(storage: Storage, axis: Axis) -> None:
+    parents = element_count(storage, axis.parent) if axis.parent else 1
+    if isinstance(axis, DenseVaried | CompressedVaried):
+        indptr = storage.arrays[axis.indptr]
+        require_dtype(axis.indptr, indptr, (axis.indptr_dtype,))
+        total = int(indptr[-1]) if axis.nnz is None else evaluate(axis.nnz, storage.sizes)
+        check_indptr(indptr, segments=parents, total=total, name=axis.indptr)
+    if isinstance(axis, CompressedFixed | CompressedVaried):
+        indices = storage.arrays[axis.indices]
+        require_dtype(axis.indices, indices, (axis.indices_dtype,))
+        check_indices(
+            indices,
+            length=evaluate(axis.length, storage.sizes),
+            count=element_count(storage, axis.name),
+            is_padded=axis.padded,
+            name=axis.indices,
+        )
+    if isinstance(axis, CompressedVaried):
+        _check_order(storage, axis)
+
+
+def _check_order(storage: Storage, axis: CompressedVaried) -> None:
+    if not axis.sorted and not axis.unique:
+        return
+    found = row_order(storage.arrays[axis.indptr], storage.arrays[axis.indices])
+    if axis.sorted and not found.is_sorted:
+        raise FormatError(
+            "format.indices.unsorted",
+            f"{axis.indices} is not sorted within its rows, which the description promises.",
+            hint="Say sorted=False in the description.",
+        )
+    if axis.unique and not found.is_unique:
+        raise FormatError(
+            "format.indices.duplicate",
+            f"{axis.indices} holds a column twice in a row, which the description excludes.",
+            hint="Say unique=False in the description.",
+        )
+
+
+def _require_vector(name: str, array: Array) -> None:
+    if array.ndim != 1:
+        raise FormatError("format.dimensions", f"{name} has {array.ndim} dimensions; expected 1.")
+
+
+def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
+    """Requires one of the dtypes in native byte order; `FormatError` otherwise."""
+    if array.dtype.name in allowed and array.dtype.isnative:
+        return
+    raise FormatError(
+        "format.dtype",
+        f"{name} has the dtype {array.dtype}; expected {' or '.join(allowed)}.",
+        hint=f"Convert it with {name}.astype({allowed[0]!r}).",
+    )
+
+
+def _require_length(name: str, array: Array, length: int, *, reason: str) -> None:
+    if array.size != length:
+        raise FormatError(
+            "format.length", f"{name} has {array.size} elements; expected {length}, {reason}."
+        )

@@ -1,0 +1,13 @@
+"""The library of format descriptions, one file per format."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer_formats.descriptions.csr import csr
+from gossamer_ir.nodes import FormatDescription
+
+DESCRIPTIONS: dict[str, Callable[..., FormatDescription]] = {"csr": csr}
+"""A format's name to the function that describes it."""
+
+__all__ = ["DESCRIPTIONS", "csr"]

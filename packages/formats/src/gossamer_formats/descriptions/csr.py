@@ -1,0 +1,51 @@
+"""Compressed sparse rows: for each row the columns of its nonzeros."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import (
+    CompressedVaried,
+    DenseFixed,
+    FormatDescription,
+    Param,
+    SparseBuffer,
+    Var,
+)
+
+
+def csr(
+    dtype: str = "float32",
+    *,
+    indptr_dtype: str = "int32",
+    indices_dtype: str = "int32",
+    sorted: bool = True,
+    unique: bool = True,
+) -> FormatDescription:
+    """The description of an m by n matrix in compressed sparse rows.
+
+    Its arrays are `data` (nnz), `indptr` (m + 1) and `indices` (nnz). `sorted`: the columns of a row
+    never decrease; `unique`: none of them occurs twice.
+
+    >>> csr("float64").buffer.axes
+    ('I', 'J')
+    """
+    rows, columns, nnz = (Var(name, "int64") for name in ("m", "n", "nnz"))
+    column_axis = CompressedVaried(
+        name="J",
+        parent="I",
+        length=columns,
+        nnz=nnz,
+        indptr="indptr",
+        indices="indices",
+        indptr_dtype=indptr_dtype,
+        indices_dtype=indices_dtype,
+        sorted=sorted,
+        unique=unique,
+    )
+    handles = tuple(Param(name, "handle") for name in ("data", "indptr", "indices"))
+    sizes = tuple(Param(name, "int64") for name in ("m", "n", "nnz"))
+    return FormatDescription(
+        name="csr",
+        params=(*handles, *sizes),
+        axes=(DenseFixed("I", rows), column_axis),
+        buffer=SparseBuffer("A", ("I", "J"), dtype, handle="data"),
+    )

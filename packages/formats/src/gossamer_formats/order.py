@@ -1,0 +1,48 @@
+"""Are the columns of each row sorted, and does none occur twice?"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer_formats.storage import Array
+
+
+class RowOrder(NamedTuple):
+    """`is_sorted`: columns never decrease within a row; `is_unique`: none occurs twice in a row."""
+
+    is_sorted: bool
+    is_unique: bool
+
+
+def row_order(indptr: Array, indices: Array) -> RowOrder:
+    """The order of checked CSR arrays.
+
+    >>> row_order(np.array([0, 3]), np.array([0, 2, 2]))
+    RowOrder(is_sorted=True, is_unique=False)
+    """
+    is_sorted = _is_rising(indptr, indices, np.less_equal)
+    in_order = indices if is_sorted else _sorted_rows(indptr, indices)
+    return RowOrder(is_sorted, is_unique=_is_rising(indptr, in_order, np.less))
+
+
+def _is_rising(indptr: Array, indices: Array, compare: np.ufunc) -> bool:
+    """Whether each index stands in the relation to the next one of its row."""
+    if indices.size < 2:
+        return True
+    holds = compare(indices[:-1], indices[1:])
+    starts = indptr[1:-1]
+    starts = starts[(starts > 0) & (starts < indices.size)]
+    holds[starts - 1] = True
+    return bool(holds.all())
+
+
+def _sorted_rows(indptr: Array, indices: Array) -> Array:
+    from scipy.sparse import csr_array
+
+    shape = (indptr.size - 1, int(indices.max()) + 1)
+    marks = np.zeros(indices.size, dtype=np.int8)
+    rows: Any = csr_array((marks, indices.copy(), indptr.copy()), shape=shape)
+    rows.sort_indices()
+    return rows.indices  # type: ignore[no-any-return]  # SciPy's stubs leave it open

@@ -1,0 +1,103 @@
+"""Sparse matrices from files: Matrix Market (`.mtx`, `.mtx.gz`) and SciPy's `.npz`."""
+
+from __future__ import annotations
+
+import os
+import zipfile
+import zlib
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+from gossamer_formats.checks import VALUE_DTYPES
+from gossamer_formats.scipy_matrices import from_scipy
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import FormatError
+
+
+def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTensor:
+    """Reads a sparse matrix as CSR; the suffix says which kind of file it is.
+
+    Values become `dtype` (float32 or float64); without it floats keep theirs and other real numbers
+    and patterns become float64. `FormatError` says what is wrong with the file.
+    """
+    file = Path(path)
+    reader = _reader_of(file)
+    if not file.is_file():
+        what = "is not a file" if file.exists() else "does not exist"
+        raise FormatError("format.read.missing", f"{file} {what}; expected {_KINDS}.")
+    matrix = _load(file, reader)
+    if dtype is None and matrix.dtype.name not in VALUE_DTYPES:
+        dtype = "float64"
+    try:
+        return from_scipy(matrix, dtype=dtype)
+    except FormatError as error:
+        found = error.diagnostics[0]
+        raise FormatError(found.code, f"In {file}, {found.message}", hint=found.hint) from error
+
+
+def _load(file: Path, reader: Callable[[Path], Any]) -> Any:
+    try:
+        matrix = reader(file)
+    except MemoryError as error:
+        raise FormatError(
+            "format.read.memory", f"{file} needs more memory than there is."
+        ) from error
+    except _DAMAGED as error:
+        raise FormatError(
+            "format.read.malformed",
+            f"{file} cannot be read: {_first_line(error)}.",
+            hint="Check that the file is whole and its suffix right.",
+        ) from error
+    return matrix
+
+
+_DAMAGED = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, NotImplementedError, EOFError,
+    OverflowError, IndexError, zlib.error, zipfile.BadZipFile,
+)  # fmt: skip
+"""What SciPy's readers raise for files that are not what their suffix says."""
+
+_KINDS = "a file .mtx, .mtx.gz or .npz"
+
+
+def _read_market(file: Path) -> Any:
+    from scipy.io import mminfo, mmread
+
+    rows, _, entries, layout, field, _ = mminfo(file)
+    if layout != "coordinate":
+        raise ValueError("it holds a dense array, expected coordinates")
+    if field == "complex":
+        raise ValueError("it holds complex values, expected real ones")
+    _require_plausible(file, rows=int(rows), entries=int(entries))
+    return mmread(file)
+
+
+def _read_npz(file: Path) -> Any:
+    from scipy.sparse import load_npz
+
+    with file.open("rb") as stream:
+        return load_npz(stream)
+
+
+def _require_plausible(file: Path, *, rows: int, entries: int) -> None:
+    """Refuses sizes that would exhaust memory before a single entry is read."""
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if 8 * (rows + 1) + 16 * entries > memory:
+        raise FormatError(
+            "format.read.memory",
+            f"{file} declares {rows} rows and {entries} entries, more than memory holds.",
+        )
+
+
+def _reader_of(file: Path) -> Callable[[Path], Any]:
+    name = file.name.lower()
+    for suffix, reader in ((".mtx", _read_market), (".mtx.gz", _read_market), (".npz", _read_npz)):
+        if name.endswith(suffix):
+            return reader
+    raise FormatError("format.read.kind", f"{file} has an unknown suffix; expected {_KINDS}.")
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error.args[0] if error.args else error) or type(error).__name__
+    return text.strip().splitlines()[0].rstrip(".")

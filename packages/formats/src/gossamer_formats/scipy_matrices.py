@@ -1,0 +1,120 @@
+"""To and from SciPy's sparse matrices and arrays.
+
+SciPy checks its arrays when a matrix is made, not when somebody has written to them since, and
+its conversions trust them; so they are checked here first.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gossamer_formats.arrays import csr_storage, require_shape, tensor_of
+from gossamer_formats.checks import VALUE_DTYPES, check_indices, check_indptr, check_storage
+from gossamer_formats.storage import Array, Storage
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.errors import FormatError
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+
+def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
+    """A CSR tensor of any two-dimensional SciPy sparse matrix or array; the arrays are copied.
+
+    Values must be float32 or float64, unless `dtype` says which of them to convert real values to.
+    Columns keep their order, duplicates and explicit zeros stay. Raises `FormatError`.
+
+    >>> from scipy.sparse import eye_array
+    >>> from_scipy(eye_array(3, dtype="float32"))
+    SparseTensor(csr, 3 by 3, 3 nonzeros, float32)
+    """
+    return tensor_of(borrow_scipy(matrix, dtype=dtype))
+
+
+def to_scipy(tensor: SparseTensor) -> csr_array:
+    """A SciPy `csr_array` with copies of the arrays.
+
+    >>> from scipy.sparse import eye_array
+    >>> to_scipy(from_scipy(eye_array(2))).nnz
+    2
+    """
+    from scipy.sparse import csr_array
+
+    arrays, (rows, columns) = tensor.arrays, tensor.shape
+    parts = (arrays["data"], arrays["indices"], arrays["indptr"])
+    return csr_array(parts, shape=(rows, columns), copy=True)
+
+
+def borrow_scipy(matrix: Any, *, dtype: str | None = None) -> Storage:
+    """Checked CSR arrays of a SciPy matrix, not copied where they need no conversion.
+
+    The caller must be done with them before anybody writes to the matrix.
+    """
+    _require_matrix(matrix)
+    if matrix.format != "csr":
+        _check_before_conversion(matrix)
+        matrix = matrix.tocsr()
+    used = slice(_used(matrix.indptr, matrix.indices))
+    arrays = {
+        "indptr": np.ascontiguousarray(matrix.indptr),
+        "indices": np.ascontiguousarray(matrix.indices[used]),
+        "data": _values(matrix.data[used], dtype),
+    }
+    storage = csr_storage(require_shape(matrix.shape), arrays)
+    check_storage(storage)
+    return storage
+
+
+def _require_matrix(matrix: Any) -> None:
+    from scipy.sparse import issparse
+
+    is_sparse: bool = issparse(matrix)
+    if not is_sparse:
+        raise FormatError(
+            "format.kind",
+            f"The matrix is a {type(matrix).__name__}; expected a SparseTensor or a SciPy sparse "
+            "matrix.",
+            hint="Convert a dense array with scipy.sparse.csr_array(array).",
+        )
+    if matrix.ndim != 2:
+        raise FormatError(
+            "format.dimensions", f"The matrix has {matrix.ndim} dimensions; expected 2."
+        )
+
+
+def _values(values: Array, dtype: str | None) -> Array:
+    found = values.dtype
+    if dtype is None and found.name not in VALUE_DTYPES:
+        raise FormatError(
+            "format.dtype",
+            f"The matrix has values of dtype {found}; expected {' or '.join(VALUE_DTYPES)}.",
+            hint="Convert it with matrix.astype('float32').",
+        )
+    if found.kind not in "fiub":
+        raise FormatError(
+            "format.dtype", f"The matrix has values of dtype {found}; expected real numbers."
+        )
+    with np.errstate(over="ignore"):
+        return np.ascontiguousarray(values, dtype=dtype or found.newbyteorder("="))
+
+
+def _check_before_conversion(matrix: Any) -> None:
+    """Checks what the conversion to CSR relies on."""
+    rows, columns = matrix.shape
+    if matrix.format == "coo":
+        for name, length, coordinates in (("row", rows, matrix.row), ("col", columns, matrix.col)):
+            check_indices(coordinates, length=length, count=matrix.data.size, name=name)
+    elif matrix.format in ("csc", "bsr"):
+        count = _used(matrix.indptr, matrix.indices)
+        block = matrix.blocksize if matrix.format == "bsr" else (1, 1)
+        outer, inner = (columns, rows) if matrix.format == "csc" else (rows, columns)
+        check_indptr(matrix.indptr, segments=outer // block[0], total=count)
+        check_indices(matrix.indices[:count], length=inner // block[1], count=count)
+
+
+def _used(indptr: Array, indices: Array) -> int:
+    """How many slots hold nonzeros: SciPy's matrices may have spare ones at the end."""
+    last = int(indptr[-1]) if indptr.size and indptr.dtype.kind == "i" else -1
+    return last if 0 <= last <= indices.size else indices.size

@@ -1,0 +1,27 @@
+"""Features of the data that rules for schedules look at."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_formats.storage import Array, Storage, value_count
+from gossamer_ir.contracts import Stats
+
+
+def storage_stats(storage: Storage) -> Stats:
+    """The features of a checked matrix in compressed sparse rows."""
+    rows, columns = storage.shape
+    return row_stats(storage.arrays["indptr"], rows=rows, columns=columns, nnz=value_count(storage))
+
+
+def row_stats(indptr: Array, *, rows: int, columns: int, nnz: int) -> Stats:
+    """The features of a row pointer.
+
+    >>> row_stats(np.array([0, 3, 3]), rows=2, columns=4, nnz=3)
+    Stats(rows=2, columns=4, nnz=3, longest_row=3, empty_rows=1)
+    """
+    if not rows:
+        return Stats(0, columns, nnz, 0, 0)
+    lengths = indptr[1:] - indptr[:-1]
+    empty = rows - int(np.count_nonzero(lengths))
+    return Stats(rows, columns, nnz, int(lengths.max()), empty)

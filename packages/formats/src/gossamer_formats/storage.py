@@ -1,0 +1,112 @@
+"""A format description together with its sizes and arrays, and what follows from their shapes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+import numpy.typing as npt
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Axis,
+    Binary,
+    CompressedFixed,
+    CompressedVaried,
+    Const,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+    FormatDescription,
+    Var,
+)
+
+Array: TypeAlias = npt.NDArray[Any]
+
+
+class Storage(NamedTuple):
+    """`sizes` gives the description's scalar parameters, `arrays` its handles. Nothing is checked
+    by its construction; `checks.check_storage` does that."""
+
+    format: FormatDescription
+    sizes: Mapping[str, int]
+    arrays: Mapping[str, Array]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape."""
+        found = axes_by_name(self.format)
+        return tuple(evaluate(found[name].length, self.sizes) for name in self.format.buffer.axes)
+
+    @property
+    def values(self) -> Array:
+        """The array of values."""
+        return self.arrays[values_handle(self.format)]
+
+
+def values_handle(description: FormatDescription) -> str:
+    """The name of the array of values."""
+    return description.buffer.handle or description.buffer.name
+
+
+def axes_by_name(description: FormatDescription) -> dict[str, Axis]:
+    """The axes of a description by name."""
+    return {axis.name: axis for axis in description.axes}
+
+
+def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
+    """The value of a size."""
+    match expr:
+        case Const():
+            return int(expr.text)
+        case Var():
+            return sizes[expr.name]
+        case Binary(op="add"):
+            return evaluate(expr.lhs, sizes) + evaluate(expr.rhs, sizes)
+        case Binary(op="sub"):
+            return evaluate(expr.lhs, sizes) - evaluate(expr.rhs, sizes)
+        case Binary(op="mul"):
+            return evaluate(expr.lhs, sizes) * evaluate(expr.rhs, sizes)
+        case Binary(op="floordiv"):
+            return evaluate(expr.lhs, sizes) // evaluate(expr.rhs, sizes)
+    raise UnsupportedError(
+        "formats.size", f"A size of a format description cannot be a {type(expr).__name__}."
+    )
+
+
+def element_count(storage: Storage, axis_name: str | None) -> int:
+    """How many elements an axis has under all elements of its parents (1 for no axis)."""
+    if axis_name is None:
+        return 1
+    axis = axes_by_name(storage.format)[axis_name]
+    match axis:
+        case DenseFixed():
+            length = evaluate(axis.length, storage.sizes)
+            return element_count(storage, axis.parent) * length
+        case CompressedFixed():
+            width = evaluate(axis.width, storage.sizes)
+            return element_count(storage, axis.parent) * width
+        case DenseVaried(nnz=None) | CompressedVaried(nnz=None):
+            return int(storage.arrays[axis.indptr][-1])
+        case DenseVaried(nnz=nnz) | CompressedVaried(nnz=nnz) if nnz is not None:
+            return evaluate(nnz, storage.sizes)
+    raise AssertionError(axis)
+
+
+def value_count(storage: Storage) -> int:
+    """How many values the buffer stores: the product over the axes that have no child in it."""
+    names = storage.format.buffer.axes
+    found = axes_by_name(storage.format)
+    parents = {found[name].parent for name in names}
+    count = 1
+    for name in names:
+        if name not in parents:
+            count *= element_count(storage, name)
+    return count + storage.format.buffer.extra_storage
+
+
+def with_value_dtype(description: FormatDescription, dtype: str) -> FormatDescription:
+    """The same description with another dtype of its values."""
+    buffer = msgspec.structs.replace(description.buffer, dtype=dtype)
+    return msgspec.structs.replace(description, buffer=buffer)

@@ -1,0 +1,91 @@
+"""A sparse tensor at run time: a format description and its arrays, checked once and read-only."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+from types import MappingProxyType
+
+import numpy as np
+
+from gossamer_formats.checks import VALUE_DTYPES, check_storage
+from gossamer_formats.ownership import owned
+from gossamer_formats.stats import storage_stats
+from gossamer_formats.storage import Array, Storage, value_count, values_handle, with_value_dtype
+from gossamer_ir.contracts import Stats
+from gossamer_ir.errors import FormatError
+from gossamer_ir.nodes import FormatDescription
+
+
+class SparseTensor:
+    """A sparse tensor that owns its arrays: they were checked and nobody can write to them, so a
+    kernel may rely on them. Make one with `from_scipy`, `from_arrays` or `read`."""
+
+    def __init__(self, storage: Storage) -> None:
+        """Copies the arrays, unless another tensor owns them already, and checks them."""
+        arrays = {name: owned(array) for name, array in storage.arrays.items()}
+        sizes = MappingProxyType(dict(storage.sizes))
+        self._storage = Storage(storage.format, sizes, MappingProxyType(arrays))
+        check_storage(self._storage)
+
+    @property
+    def storage(self) -> Storage:
+        """Description, sizes and arrays together."""
+        return self._storage
+
+    @property
+    def format(self) -> FormatDescription:
+        """How the tensor is stored."""
+        return self._storage.format
+
+    @property
+    def sizes(self) -> Mapping[str, int]:
+        """The values of the description's scalar parameters."""
+        return self._storage.sizes
+
+    @property
+    def arrays(self) -> Mapping[str, Array]:
+        """The arrays by the names of the description's handles, read-only."""
+        return self._storage.arrays
+
+    @cached_property
+    def shape(self) -> tuple[int, ...]:
+        """The logical shape."""
+        return self._storage.shape
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of the values."""
+        return self.format.buffer.dtype
+
+    @cached_property
+    def nnz(self) -> int:
+        """How many values are stored, explicit zeros and duplicates included."""
+        return value_count(self._storage)
+
+    @cached_property
+    def stats(self) -> Stats:
+        """Features of the data that rules for schedules look at."""
+        return storage_stats(self._storage)
+
+    def astype(self, dtype: str) -> SparseTensor:
+        """The same structure with values as float32 or float64; the index arrays are shared."""
+        if dtype == self.dtype:
+            return self
+        if dtype not in VALUE_DTYPES:
+            raise FormatError(
+                "format.dtype", f"The dtype is {dtype}; expected {' or '.join(VALUE_DTYPES)}."
+            )
+        with np.errstate(over="ignore"):
+            values = self._storage.values.astype(dtype)
+        arrays = {**self.arrays, values_handle(self.format): values}
+        return SparseTensor(Storage(with_value_dtype(self.format, dtype), self.sizes, arrays))
+
+    def __repr__(self) -> str:
+        shape = " by ".join(str(length) for length in self.shape)
+        return f"SparseTensor({self.format.name}, {shape}, {self.nnz} nonzeros, {self.dtype})"
+
+
+def stats_of(tensor: SparseTensor) -> Stats:
+    """Features of the data that rules for schedules look at; computed once for a tensor."""
+    return tensor.stats

@@ -1,0 +1,153 @@
+"""Every way in which arrays fail to make a tensor, with its code and what the message must name."""
+
+from __future__ import annotations
+
+import msgspec
+import numpy as np
+import pytest
+from scipy import sparse
+
+from gossamer_formats import SparseTensor, Storage, check_indices, csr, from_arrays, from_scipy
+from gossamer_ir.errors import FormatError, UserError
+from gossamer_ir.nodes import VScale
+
+I32, I64, F32 = np.int32, np.int64, np.float32
+
+BAD_ARRAYS = [
+    ("format.indptr.start", {"indptr": {0: 1}}, "indptr[0] is 1"),
+    ("format.indptr.start", {"indptr": {0: -2}}, "indptr[0] is -2"),
+    ("format.indptr.decreasing", {"indptr": {2: 5}}, "indptr[3] is 4, less than indptr[2] = 5"),
+    ("format.indptr.decreasing", {"indptr": {1: -1}}, "indptr[1] is -1"),
+    ("format.indptr.end", {"indptr": {4: 7}}, "indptr[4] is 7; expected 6"),
+    ("format.indices.range", {"indices": {2: 5}}, "indices[2] is 5; expected a value from 0 to 4"),
+    ("format.indices.range", {"indices": {3: -1}}, "indices[3] is -1"),
+    ("format.length", {"indptr": np.zeros(4, I32)}, "indptr has 4 elements; expected 5"),
+    ("format.length", {"indptr": np.zeros(0, I32)}, "indptr has 0 elements; expected 5"),
+    ("format.length", {"data": np.zeros(5, F32)}, "data has 5 elements; expected 6"),
+    ("format.dimensions", {"indices": np.zeros((6, 1), I32)}, "indices has 2 dimensions"),
+    ("format.dimensions", {"indptr": np.zeros((), I32)}, "indptr has 0 dimensions"),
+    ("format.dimensions", {"data": np.zeros((6, 2), F32)}, "data has 2 dimensions"),
+    ("format.dtype", {"indices": np.zeros(6)}, "indices has the dtype float64"),
+    ("format.dtype", {"indptr": np.zeros(5, np.uint32)}, "indptr has the dtype uint32"),
+    ("format.dtype", {"data": np.zeros(6, np.complex64)}, "data has the dtype complex64"),
+    ("format.dtype", {"data": np.zeros(6, np.float16)}, "data has the dtype float16"),
+    ("format.dtype", {"data": np.array(["a"] * 6)}, "data has the dtype <U1"),
+]
+
+
+@pytest.mark.parametrize(("code", "changes", "named"), BAD_ARRAYS)
+def test_bad_arrays_are_refused(code, changes, named, changed):
+    with pytest.raises(FormatError) as caught:
+        from_arrays("csr", (4, 5), **changed(**changes))
+    assert caught.value.code == code
+    assert named in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "shape", [(4,), (4, 5, 6), (-1, 5), (4, -5), (4.0, 5), 4, None, (4, 2**63)]
+)
+def test_bad_shapes_are_refused(shape, arrays):
+    with pytest.raises(FormatError) as caught:
+        from_arrays("csr", shape, **arrays)
+    assert caught.value.code == "format.shape"
+
+
+def test_an_unknown_format_lists_those_there_are(arrays):
+    with pytest.raises(FormatError, match="'coo' is no format; there are: csr") as caught:
+        from_arrays("coo", (4, 5), **arrays)
+    assert caught.value.code == "format.unknown"
+
+
+@pytest.mark.parametrize("names", [(), ("indptr", "indices"), ("indptr", "indices", "values")])
+def test_missing_and_unknown_arrays_are_named(names):
+    with pytest.raises(FormatError, match="expected data, indices, indptr") as caught:
+        from_arrays("csr", (0, 0), **dict.fromkeys(names, np.zeros(0, I32)))
+    assert caught.value.code == "format.arrays"
+
+
+@pytest.mark.parametrize(
+    ("promise", "code"),
+    [
+        ({"sorted": True, "unique": False}, "format.indices.unsorted"),
+        ({"sorted": False, "unique": True}, "format.indices.duplicate"),
+    ],
+)
+def test_a_promised_order_is_checked(promise, code, arrays):
+    storage = Storage(csr(**promise), {"m": 4, "n": 5, "nnz": 6}, arrays)
+    with pytest.raises(FormatError) as caught:
+        SparseTensor(storage)
+    assert caught.value.code == code
+
+
+def test_negative_sizes_of_a_storage_are_refused(arrays):
+    with pytest.raises(FormatError) as caught:
+        SparseTensor(Storage(csr(), {"m": 4, "n": -5, "nnz": 6}, arrays))
+    assert caught.value.code == "format.shape"
+
+
+def test_padding_is_allowed_only_where_the_axis_is_padded():
+    slots = np.array([0, 3], I64)
+    check_indices(slots, length=3, count=2, is_padded=True)
+    with pytest.raises(FormatError):
+        check_indices(slots, length=3, count=2)
+
+
+def test_no_column_is_in_range_of_a_matrix_without_columns():
+    with pytest.raises(FormatError, match="expected none, since the length is 0"):
+        check_indices(np.array([0], I64), length=0, count=1)
+
+
+def _tampered(kind: str, name: str):
+    matrix = sparse.random_array((6, 8), density=0.4, format=kind, rng=np.random.default_rng(1))
+    getattr(matrix, name)[1] = 10**6
+    return matrix
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "code"),
+    [
+        ("csr", "indices", "format.indices.range"),
+        ("csr", "indptr", "format.indptr.decreasing"),
+        ("csc", "indices", "format.indices.range"),
+        ("csc", "indptr", "format.indptr.decreasing"),
+        ("bsr", "indices", "format.indices.range"),
+        ("coo", "row", "format.indices.range"),
+        ("coo", "col", "format.indices.range"),
+    ],
+)
+def test_a_matrix_somebody_has_written_to_is_refused_before_its_conversion(kind, name, code):
+    with pytest.raises(FormatError) as caught:
+        from_scipy(_tampered(kind, name))
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize(
+    ("matrix", "code"),
+    [
+        (np.eye(3), "format.kind"),
+        ([[1.0]], "format.kind"),
+        (None, "format.kind"),
+        (sparse.coo_array(np.ones(3)), "format.dimensions"),
+        (sparse.eye_array(3, dtype=np.int64), "format.dtype"),
+        (sparse.eye_array(3, dtype=np.complex128), "format.dtype"),
+        (sparse.eye_array(3, dtype=bool), "format.dtype"),
+    ],
+)
+def test_what_is_no_real_sparse_matrix_is_refused(matrix, code):
+    with pytest.raises(UserError) as caught:
+        from_scipy(matrix)
+    assert caught.value.code == code
+
+
+def test_complex_values_are_not_converted():
+    with pytest.raises(FormatError, match="complex128; expected real numbers"):
+        from_scipy(sparse.eye_array(3, dtype=np.complex128), dtype="float64")
+
+
+def test_a_size_that_is_no_arithmetic_is_refused_by_name(arrays):
+    axis = msgspec.structs.replace(csr().axes[0], length=VScale())
+    description = msgspec.structs.replace(csr(), axes=(axis, csr().axes[1]))
+    with pytest.raises(UserError, match="VScale") as caught:
+        SparseTensor(Storage(description, {"m": 4, "n": 5, "nnz": 6}, arrays))
+    assert caught.value.code == "formats.size"

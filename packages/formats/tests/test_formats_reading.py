@@ -1,0 +1,149 @@
+"""Files: the three kinds that are read, and one sentence for each way in which one is bad."""
+
+from __future__ import annotations
+
+import gzip
+
+import numpy as np
+import pytest
+from scipy import sparse
+from scipy.io import mmwrite
+
+from gossamer_formats import read, to_scipy
+from gossamer_ir.errors import FormatError
+
+HEADER = b"%%MatrixMarket matrix coordinate real general\n"
+
+
+@pytest.mark.parametrize("name", ["a.mtx", "a.mtx.gz", "a.npz", "A.MTX"])
+def test_a_file_gives_the_matrix_that_was_written(name, tmp_path, dense):
+    path = tmp_path / name
+    if name.endswith("npz"):
+        sparse.save_npz(path, sparse.csr_array(dense))
+    elif name.endswith("gz"):
+        mmwrite(tmp_path / "plain.mtx", sparse.coo_array(dense))
+        path.write_bytes(gzip.compress((tmp_path / "plain.mtx").read_bytes()))
+    else:
+        with path.open("wb") as file:
+            mmwrite(file, sparse.coo_array(dense))
+    np.testing.assert_array_equal(to_scipy(read(path)).toarray(), dense)
+    assert read(str(path), dtype="float32").dtype == "float32"
+
+
+def test_patterns_integers_and_symmetry(tmp_path):
+    path = tmp_path / "pattern.mtx"
+    path.write_text("%%MatrixMarket matrix coordinate pattern symmetric\n3 3 2\n1 1\n3 1\n")
+    found = to_scipy(read(path)).toarray()
+    np.testing.assert_array_equal(found, [[1, 0, 1], [0, 0, 0], [1, 0, 0]])
+    path.write_text("%%MatrixMarket matrix coordinate integer general\n1 2 1\n1 2 -7\n")
+    tensor = read(path)
+    assert tensor.dtype == "float64"
+    np.testing.assert_array_equal(to_scipy(tensor).toarray(), [[0, -7]])
+
+
+def test_an_npz_of_float32_keeps_its_dtype_and_an_empty_one_is_read(tmp_path):
+    sparse.save_npz(tmp_path / "a.npz", sparse.csc_array((0, 5), dtype=np.float32))
+    tensor = read(tmp_path / "a.npz")
+    assert (tensor.shape, tensor.dtype) == ((0, 5), "float32")
+
+
+def _npz(path, **arrays):
+    np.savez(path, **arrays)
+    return path.read_bytes()
+
+
+BAD_FILES = [
+    ("format.read.kind", "a.txt", b""),
+    ("format.read.kind", "mtx", b""),
+    ("format.read.malformed", "empty.mtx", b""),
+    ("format.read.malformed", "noise.mtx", b"\x00\xff\x13" * 50),
+    ("format.read.malformed", "header.mtx", b"%%MatrixMarket matrix\n1 1 1\n1 1 1\n"),
+    ("format.read.malformed", "dense.mtx", b"%%MatrixMarket matrix array real general\n1 1\n1\n"),
+    ("format.read.malformed", "short.mtx", HEADER + b"3 3 2\n1 1 1.0\n"),
+    ("format.read.malformed", "range.mtx", HEADER + b"3 3 1\n4 1 1.0\n"),
+    ("format.read.malformed", "zero.mtx", HEADER + b"3 3 1\n0 1 1.0\n"),
+    ("format.read.malformed", "word.mtx", HEADER + b"3 3 1\n1 1 one\n"),
+    ("format.read.malformed", "negative.mtx", HEADER + b"-3 3 1\n1 1 1.0\n"),
+    ("format.read.malformed", "sizes.mtx", HEADER + b"3 3\n"),
+    (
+        "format.read.malformed",
+        "complex.mtx",
+        b"%%MatrixMarket matrix coordinate complex general\n1 1 1\n1 1 1 1\n",
+    ),
+    ("format.read.memory", "huge.mtx", HEADER + b"100000000000000 3 1\n1 1 1.0\n"),
+    ("format.read.memory", "many.mtx", HEADER + b"3 3 100000000000000\n1 1 1.0\n"),
+    ("format.read.malformed", "plain.mtx.gz", HEADER + b"1 1 1\n1 1 1.0\n"),
+    ("format.read.malformed", "cut.mtx.gz", gzip.compress(HEADER + b"1 1 1\n1 1 1\n" * 99)[:40]),
+    ("format.read.malformed", "empty.npz", b""),
+    ("format.read.malformed", "noise.npz", b"PK\x03\x04" + b"\x00" * 40),
+]
+
+
+@pytest.mark.parametrize(("code", "name", "content"), BAD_FILES)
+def test_a_bad_file_is_one_sentence(code, name, content, tmp_path):
+    path = tmp_path / name
+    path.write_bytes(content)
+    with pytest.raises(FormatError) as caught:
+        read(path)
+    assert caught.value.code == code
+    assert name in str(caught.value)
+    assert "\n" not in str(caught.value)
+
+
+@pytest.mark.parametrize(
+    "arrays",
+    [
+        {"x": np.ones(3)},
+        {"format": np.array(b"csr"), "shape": np.array([2, 2])},
+        {"format": np.array(b"xyz"), "shape": np.array([2, 2]), "data": np.ones(1)},
+        {"format": np.array(7), "shape": np.array([2, 2]), "data": np.ones(1)},
+        {"format": np.array({"an": "object"}, dtype=object), "shape": np.array([2, 2])},
+        {
+            "format": np.array(b"csr"),
+            "shape": np.array([2, 2]),
+            "data": np.ones(3),
+            "indices": np.zeros(1, np.int32),
+            "indptr": np.zeros(7, np.int32),
+        },
+    ],
+)
+def test_an_npz_that_holds_something_else_is_refused(arrays, tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(path, **arrays)
+    with pytest.raises(FormatError) as caught:
+        read(path)
+    assert caught.value.code == "format.read.malformed"
+    assert "\n" not in str(caught.value)
+
+
+def test_a_truncated_npz_is_refused(tmp_path):
+    path = tmp_path / "a.npz"
+    sparse.save_npz(path, sparse.eye_array(100))
+    whole = path.read_bytes()
+    for cut in (10, 100, len(whole) // 2, len(whole) - 5):
+        path.write_bytes(whole[:cut])
+        with pytest.raises(FormatError):
+            read(path)
+
+
+def test_an_npz_with_columns_out_of_range_names_the_first(tmp_path):
+    path = tmp_path / "a.npz"
+    np.savez(
+        path,
+        format=np.array(b"csr"),
+        shape=np.array([2, 2]),
+        data=np.ones(2),
+        indices=np.array([0, 9], np.int32),
+        indptr=np.array([0, 1, 2], np.int32),
+    )
+    with pytest.raises(FormatError, match=r"In .*a\.npz, indices\[1\] is 9"):
+        read(path)
+
+
+def test_a_missing_file_and_a_directory_are_named(tmp_path):
+    with pytest.raises(FormatError, match=r"none\.mtx does not exist") as caught:
+        read(tmp_path / "none.mtx")
+    assert caught.value.code == "format.read.missing"
+    (tmp_path / "folder.mtx").mkdir()
+    with pytest.raises(FormatError, match=r"folder\.mtx is not a file"):
+        read(tmp_path / "folder.mtx")

@@ -1,0 +1,121 @@
+"""Tensors: what they hold, that nobody can change it, and their way from and to SciPy."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from gossamer_formats import from_arrays, from_scipy, stats_of, to_scipy
+from gossamer_formats.ownership import is_owned
+from gossamer_ir.contracts import Stats
+from gossamer_ir.errors import FormatError
+
+
+def test_a_tensor_describes_its_arrays(arrays):
+    tensor = from_arrays("csr", (4, 5), **arrays)
+    assert (tensor.shape, tensor.nnz, tensor.dtype) == ((4, 5), 6, "float32")
+    assert dict(tensor.sizes) == {"m": 4, "n": 5, "nnz": 6}
+    assert (tensor.format.axes[1].sorted, tensor.format.axes[1].unique) == (False, False)
+    assert stats_of(tensor) == Stats(rows=4, columns=5, nnz=6, longest_row=3, empty_rows=1)
+
+
+@pytest.mark.parametrize(
+    ("indices", "is_sorted", "is_unique"),
+    [
+        ([0, 2, 4, 0], True, True),
+        ([0, 2, 2, 0], True, False),
+        ([4, 2, 0, 0], False, True),
+        ([4, 2, 4, 0], False, False),
+    ],
+)
+def test_the_order_of_columns_is_recorded(indices, is_sorted, is_unique):
+    indptr = np.array([0, 3, 3, 4, 4])
+    tensor = from_arrays("csr", (4, 5), indptr=indptr, indices=np.array(indices), data=np.ones(4))
+    axis = tensor.format.axes[1]
+    assert (axis.sorted, axis.unique) == (is_sorted, is_unique)
+
+
+def test_later_writes_to_the_source_do_not_reach_the_tensor(arrays):
+    tensor = from_arrays("csr", (4, 5), **arrays)
+    arrays["indices"][:] = 10**6
+    assert tensor.arrays["indices"].max() == 4
+
+
+def test_nobody_can_write_to_the_arrays(arrays):
+    tensor = from_arrays("csr", (4, 5), **arrays)
+    for array in tensor.arrays.values():
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 1
+        with pytest.raises(ValueError, match="WRITEABLE"):
+            array.setflags(write=True)
+    with pytest.raises(TypeError):
+        tensor.arrays["indices"] = arrays["indices"]
+    with pytest.raises(TypeError):
+        tensor.sizes["m"] = 10
+
+
+def test_arrays_of_a_tensor_are_shared_and_not_copied(arrays):
+    tensor = from_arrays("csr", (4, 5), **arrays)
+    other = tensor.astype("float64")
+    assert other.arrays["indices"] is tensor.arrays["indices"]
+    assert other.dtype == "float64"
+    assert tensor.astype("float32") is tensor
+    assert all(is_owned(array) for array in other.arrays.values())
+
+
+def test_a_value_too_large_for_float32_becomes_infinite():
+    tensor = from_scipy(sparse.csr_array(np.array([[1e300]])))
+    assert np.isinf(tensor.astype("float32").arrays["data"][0])
+
+
+def test_values_are_float32_or_float64(arrays):
+    with pytest.raises(FormatError, match="expected float32 or float64"):
+        from_arrays("csr", (4, 5), **arrays).astype("int64")
+
+
+@pytest.mark.parametrize("dtype", [np.float32, np.float64])
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_a_csr_matrix_keeps_its_dtypes_order_and_duplicates(dtype, index, arrays, dense):
+    parts = (arrays["data"].astype(dtype), arrays["indices"], arrays["indptr"])
+    matrix = sparse.csr_array(parts, shape=(4, 5))
+    matrix.indices, matrix.indptr = matrix.indices.astype(index), matrix.indptr.astype(index)
+    tensor = from_scipy(matrix)
+    assert tensor.nnz == 6
+    assert tensor.arrays["indices"].dtype == tensor.arrays["indptr"].dtype == index
+    np.testing.assert_array_equal(tensor.arrays["indices"], arrays["indices"])
+    np.testing.assert_array_equal(to_scipy(tensor).toarray(), dense)
+    assert to_scipy(tensor).dtype == dtype
+
+
+@pytest.mark.parametrize("kind", ["coo", "csc", "bsr", "dia", "dok", "lil"])
+@pytest.mark.parametrize("make", [sparse.csr_array, sparse.csr_matrix])
+def test_every_kind_of_scipy_matrix_is_converted(kind, make, dense):
+    tensor = from_scipy(make(dense).asformat(kind))
+    np.testing.assert_array_equal(to_scipy(tensor).toarray(), dense)
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 3), (3, 0), (3, 4)])
+def test_matrices_without_nonzeros(shape):
+    tensor = from_scipy(sparse.csr_array(shape, dtype=np.float32))
+    assert (tensor.shape, tensor.nnz) == (shape, 0)
+    assert stats_of(tensor) == Stats(shape[0], shape[1], 0, 0, shape[0])
+    assert to_scipy(tensor).shape == shape
+
+
+def test_spare_slots_at_the_end_are_left_out():
+    matrix = sparse.csr_array(np.array([[1.0, 2.0], [0.0, 3.0]]))
+    matrix.data, matrix.indices = np.append(matrix.data, 9.0), np.append(matrix.indices, 77)
+    assert from_scipy(matrix).nnz == 3
+
+
+@pytest.mark.parametrize("dtype", [np.int8, np.int64, bool, np.longdouble])
+def test_real_values_are_converted_on_request(dtype):
+    matrix = sparse.csr_array(np.array([[0, 1], [1, 0]]).astype(dtype))
+    assert from_scipy(matrix, dtype="float32").dtype == "float32"
+
+
+def test_arrays_in_foreign_byte_order_are_converted(arrays, dense):
+    swapped = {name: array.astype(array.dtype.newbyteorder()) for name, array in arrays.items()}
+    tensor = from_arrays("csr", (4, 5), **swapped)
+    np.testing.assert_array_equal(to_scipy(tensor).toarray(), dense)
