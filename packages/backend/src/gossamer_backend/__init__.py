@@ -1,8 +1,33 @@
 """Hook specifications, plugin registry, artifacts, caches, kernels and their call protocol."""
 
 from gossamer_backend.artifact import Artifact
+from gossamer_backend.cache import ArtifactCache, CacheInfo, CacheWarning
+from gossamer_backend.capabilities import required_capabilities
 from gossamer_backend.kernel import BoundKernel, Kernel
+from gossamer_backend.keys import object_key, request_key
 from gossamer_backend.native import Workspace
 from gossamer_backend.protocol import API_VERSION, Backend, Probe
+from gossamer_backend.registry import BackendInfo, Registry
+from gossamer_backend.threads import get_num_threads, set_num_threads
+from gossamer_backend.versions import package_versions
 
-__all__ = ["API_VERSION", "Artifact", "Backend", "BoundKernel", "Kernel", "Probe", "Workspace"]
+__all__ = [
+    "API_VERSION",
+    "Artifact",
+    "ArtifactCache",
+    "Backend",
+    "BackendInfo",
+    "BoundKernel",
+    "CacheInfo",
+    "CacheWarning",
+    "Kernel",
+    "Probe",
+    "Registry",
+    "Workspace",
+    "get_num_threads",
+    "object_key",
+    "package_versions",
+    "request_key",
+    "required_capabilities",
+    "set_num_threads",
+]

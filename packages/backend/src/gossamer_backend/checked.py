@@ -1,0 +1,76 @@
+"""A backend that is held to what its plugin declared."""
+
+from __future__ import annotations
+
+from gossamer_backend.artifact import Artifact
+from gossamer_backend.capabilities import required_capabilities
+from gossamer_backend.kernel import Kernel
+from gossamer_backend.protocol import Backend, Probe
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError, PluginError
+from gossamer_ir.nodes import Module
+
+
+class CheckedBackend:
+    """What the registry hands out: the plugin's backend, asked only for what it declared, and whose
+    answers are checked. It is a `Backend` itself."""
+
+    def __init__(self, backend: Backend) -> None:
+        self.plain = backend
+        self.name = backend.name
+        self.api_version = backend.api_version
+        self.version = backend.version
+        self.capabilities = backend.capabilities
+
+    def targets(self) -> tuple[str, ...]:
+        """Targets worth offering, the default first."""
+        return self.plain.targets()
+
+    def probe(self, target: Target) -> Probe:
+        """Whether the target works on this machine."""
+        self._require_own(target)
+        return self.plain.probe(target)
+
+    def compile(self, module: Module, target: Target) -> Artifact:
+        """Compiles a flat module.
+
+        `PluginError` where the module needs a capability that was not declared, `ArgumentError`
+        where it is not flat or the target is another backend's.
+        """
+        self._require_own(target)
+        if module.stage != "flat":
+            raise ArgumentError(
+                "backend.stage",
+                f"Backends compile flat modules, this one is of stage '{module.stage}'.",
+                hint="Lower it first.",
+            )
+        missing = required_capabilities(module) - self.capabilities
+        if missing:
+            raise PluginError(
+                f"The backend '{self.name}' did not declare what the module needs: "
+                f"{', '.join(sorted(missing))}."
+            )
+        return self._require_artifact(self.plain.compile(module, target))
+
+    def load(self, artifact: Artifact) -> Kernel:
+        """Makes an artifact callable; `PluginError` where another backend or version made it."""
+        if (artifact.backend, artifact.backend_version) != (self.name, self.version):
+            raise PluginError(
+                f"The backend '{self.name}' {self.version} cannot load an artifact of "
+                f"'{artifact.backend}' {artifact.backend_version}."
+            )
+        return self.plain.load(artifact)
+
+    def _require_own(self, target: Target) -> None:
+        if target.backend != self.name:
+            raise ArgumentError(
+                "backend.target", f"'{target.text}' is no target of the backend '{self.name}'."
+            )
+
+    def _require_artifact(self, artifact: Artifact) -> Artifact:
+        if not isinstance(artifact, Artifact) or artifact.backend != self.name:
+            raise PluginError(
+                f"The backend '{self.name}' compiled a module to something that is no artifact "
+                "of its own."
+            )
+        return artifact

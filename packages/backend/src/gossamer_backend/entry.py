@@ -1,0 +1,44 @@
+"""The bytes of one cache entry: a header with magic, format version, key and checksum, a payload.
+
+The checksum covers the header, too. A file that is not exactly what `pack` wrote for its key is
+`None`: never half of something.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import struct
+from typing import Literal, TypeAlias
+
+Kind: TypeAlias = Literal["artifact", "link"]
+
+MAGIC = b"gossamer"
+FORMAT = 1
+_KINDS: tuple[Kind, ...] = ("artifact", "link")
+_HEADER = struct.Struct("<8sHH32sQ")
+_DIGEST = 32
+
+
+def pack(key: str, kind: Kind, *, payload: bytes) -> bytes:
+    """The file of an entry; key is 64 hexadecimal digits.
+
+    >>> unpack("0" * 64, pack("0" * 64, "artifact", payload=b"code"))
+    ('artifact', b'code')
+    """
+    header = _HEADER.pack(MAGIC, FORMAT, _KINDS.index(kind), bytes.fromhex(key), len(payload))
+    return header + hashlib.sha256(header + payload).digest() + payload
+
+
+def unpack(key: str, data: bytes) -> tuple[Kind, bytes] | None:
+    """Kind and payload, or None where data is no entry for this key."""
+    start = _HEADER.size + _DIGEST
+    if len(data) < start:
+        return None
+    magic, version, kind, found_key, length = _HEADER.unpack_from(data)
+    if (magic, version, found_key) != (MAGIC, FORMAT, bytes.fromhex(key)):
+        return None
+    if length != len(data) - start or kind >= len(_KINDS):
+        return None
+    payload = data[start:]
+    digest = hashlib.sha256(data[: _HEADER.size] + payload).digest()
+    return (_KINDS[kind], payload) if digest == data[_HEADER.size : start] else None

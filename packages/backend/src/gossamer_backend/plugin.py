@@ -1,0 +1,104 @@
+"""One plugin, loaded from its entry point and checked; whatever is wrong with it is named."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Iterator, Sequence
+from importlib.metadata import EntryPoint
+from typing import Any
+
+import msgspec
+import pluggy
+
+from gossamer_backend import hookspecs
+from gossamer_backend.checked import CheckedBackend
+from gossamer_backend.hookspecs import Pass, ScheduleRules
+from gossamer_backend.protocol import API_VERSION, Backend
+from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.errors import PluginError
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """What a plugin registered."""
+
+    backend: CheckedBackend
+    intrinsics: tuple[Intrinsic, ...]
+    passes: tuple[Pass, ...]
+    schedules: tuple[ScheduleRules, ...]
+
+
+def load_plugin(entry_point: EntryPoint) -> Plugin:
+    """Imports a plugin and asks its hooks; `PluginError` names it and what is wrong."""
+    name = entry_point.name
+    # A manager of its own, so that no plugin can disturb another one.
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    with blamed_on(name, doing="be loaded"):
+        manager.register(entry_point.load(), name=name)
+        manager.check_pending()
+        backends = _items(manager.hook.gossamer_backends())
+        backend = _the_backend(name, backends)
+        return Plugin(
+            backend=CheckedBackend(backend),
+            intrinsics=_items(manager.hook.gossamer_intrinsics()),
+            passes=_items(manager.hook.gossamer_passes()),
+            schedules=_items(manager.hook.gossamer_schedules()),
+        )
+
+
+@contextlib.contextmanager
+def blamed_on(name: str, *, doing: str) -> Iterator[None]:
+    """The border to foreign code, which may raise anything; nothing else in gossamer is this wide."""
+    try:
+        yield
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {error}"
+        ) from error
+
+
+def _items(results: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    return tuple(item for result in results for item in result)
+
+
+def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
+    if not backends:
+        raise PluginError(
+            f"The plugin '{name}' registers no backend: it must implement the hook "
+            "gossamer_backends."
+        )
+    found = [backend for backend in backends if getattr(backend, "name", None) == name]
+    if len(found) != 1:
+        names = ", ".join(repr(getattr(backend, "name", None)) for backend in backends)
+        raise PluginError(
+            f"The plugin '{name}' must register one backend of its own name, it registers {names}."
+        )
+    return _require_protocol(name, found[0])
+
+
+def _require_protocol(name: str, backend: Any) -> Backend:
+    version = getattr(backend, "api_version", None)
+    if version != API_VERSION:
+        raise PluginError(
+            f"The plugin '{name}' is written for version {version} of the backend protocol, "
+            f"expected {API_VERSION}."
+        )
+    if not isinstance(backend, Backend):
+        raise PluginError(
+            f"The backend of the plugin '{name}' lacks {', '.join(_missing(backend))}."
+        )
+    if not isinstance(backend.capabilities, frozenset) or not isinstance(backend.version, str):
+        raise PluginError(
+            f"The backend of the plugin '{name}' must declare its capabilities as a frozenset of "
+            "text and its version as text."
+        )
+    return backend
+
+
+_MEMBERS = ("version", "capabilities", "targets", "probe", "compile", "load")
+
+
+def _missing(backend: object) -> list[str]:
+    return [member for member in _MEMBERS if not hasattr(backend, member)]

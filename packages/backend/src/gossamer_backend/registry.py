@@ -1,0 +1,121 @@
+"""Finds backends among the installed plugins, and imports only those that are asked for."""
+
+from __future__ import annotations
+
+import threading
+from importlib import metadata
+from typing import TYPE_CHECKING, TypeAlias
+
+import msgspec
+
+from gossamer_backend.checked import CheckedBackend
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
+
+if TYPE_CHECKING:
+    from gossamer_backend.plugin import Plugin
+
+GROUP = "gossamer.plugins"
+
+EntryPoints: TypeAlias = tuple[metadata.EntryPoint, ...]
+
+
+class BackendInfo(msgspec.Struct, frozen=True):
+    """One installed backend: usable, or the reason why not."""
+
+    name: str
+    distribution: str
+    version: str
+    targets: tuple[str, ...]
+    usable: bool
+    reason: str = ""
+
+
+class Registry:
+    """The backends that are installed: entry points of the group `gossamer.plugins`, whose names are
+    the names of the backends. One that is broken does not disturb the others.
+
+    >>> Registry(group="no.such.group").names()
+    ()
+    """
+
+    def __init__(self, *, group: str = GROUP) -> None:
+        self._group = group
+        self._entry_points: dict[str, EntryPoints] | None = None
+        self._plugins: dict[str, Plugin] = {}
+        self._lock = threading.RLock()
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all installed backends, sorted; imports none of them."""
+        return tuple(sorted(self._found()))
+
+    def backend(self, name: str) -> CheckedBackend:
+        """The backend of that name.
+
+        `ArgumentError` (`backend.unknown`) lists those installed; `PluginError` says what is wrong
+        with its plugin.
+        """
+        return self.plugin(name).backend
+
+    def plugin(self, name: str) -> Plugin:
+        """Everything that the plugin of that name registered; errors as in `backend`."""
+        with self._lock:
+            if name not in self._plugins:
+                self._plugins[name] = self._load(name)
+            return self._plugins[name]
+
+    def list(self) -> tuple[BackendInfo, ...]:
+        """All installed backends, each usable or with the reason why not. Imports all of them."""
+        return tuple(self._describe(name) for name in self.names())
+
+    def _found(self) -> dict[str, EntryPoints]:
+        if self._entry_points is None:
+            found: dict[str, EntryPoints] = {}
+            for item in metadata.entry_points(group=self._group):
+                found[item.name] = (*found.get(item.name, ()), item)
+            self._entry_points = found
+        return self._entry_points
+
+    def _load(self, name: str) -> Plugin:
+        from gossamer_backend.plugin import load_plugin  # pluggy, only when a plugin is loaded
+
+        found = self._found().get(name)
+        if found is None:
+            known = ", ".join(self.names())
+            raise ArgumentError(
+                "backend.unknown",
+                f"There is no backend '{name}'.",
+                hint=f"Installed: {known}." if known else "No backend is installed.",
+            )
+        if len(found) > 1:
+            owners = ", ".join(sorted(_distribution(item) for item in found))
+            raise PluginError(f"Several distributions install a backend '{name}': {owners}.")
+        return load_plugin(found[0])
+
+    def _describe(self, name: str) -> BackendInfo:
+        owner = ", ".join(sorted(_distribution(item) for item in self._found()[name]))
+        try:
+            backend = self.backend(name)
+        except GossamerError as error:
+            return BackendInfo(name, owner, "", (), usable=False, reason=str(error))
+        return _probe(backend, owner)
+
+
+def _probe(backend: CheckedBackend, owner: str) -> BackendInfo:
+    from gossamer_backend.plugin import blamed_on
+
+    try:
+        with blamed_on(backend.name, doing="be asked for its targets"):
+            targets = backend.targets()
+            probe = backend.probe(Target.parse(targets[0] if targets else backend.name))
+    except PluginError as error:
+        return BackendInfo(
+            backend.name, owner, backend.version, (), usable=False, reason=str(error)
+        )
+    return BackendInfo(
+        backend.name, owner, backend.version, targets, usable=probe.usable, reason=probe.reason
+    )
+
+
+def _distribution(entry_point: metadata.EntryPoint) -> str:
+    return entry_point.dist.name if entry_point.dist is not None else "an unknown distribution"
