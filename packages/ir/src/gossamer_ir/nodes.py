@@ -43,7 +43,7 @@ AnnotationValue: TypeAlias = Union[bool, int, str]
 Annotations: TypeAlias = tuple[tuple[str, AnnotationValue], ...]
 
 
-class Node(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True, omit_defaults=True):
+class Node(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
     """What every node is: frozen, tagged with its class name, strict when decoded."""
 
 

@@ -1,0 +1,178 @@
+"""Modules to bytes and back: canonical, strict, limited before decoding."""
+
+import contextlib
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from gossamer_ir import nodes, wire
+from gossamer_ir.errors import ParseError
+from gossamer_ir.nodes import Const, For, Function, Let, Module, Unary, Var
+from gossamer_ir.walk import walk
+
+SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
+MODULES = [path for path in SAMPLES if "-record-" not in path.name]
+HEADER = '"gossamer_ir":[0,1]'
+
+
+def module_of(*body, stage="loop"):
+    return Module(stage, (Function("f", (), body),), "f")
+
+
+def nested(depth):
+    value = Const("int64", "1")
+    for _ in range(depth):
+        value = Unary("neg", value)
+    return module_of(Let(Var("x", "int64"), value))
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
+def test_a_frozen_sample_of_every_version_stays_loadable_and_canonical(path):
+    module = wire.loads(path.read_bytes())
+    assert module.stage in path.name or "every" in path.name
+    assert wire.dumps(module) + b"\n" == path.read_bytes()
+    assert wire.loads(wire.dumps(module).decode()) == module
+
+
+def test_the_samples_hold_every_kind_of_node():
+    found = {
+        type(node).__name__ for path in MODULES for node in walk(wire.loads(path.read_bytes()))
+    }
+    kinds = {
+        name
+        for name, kind in vars(nodes).items()
+        if isinstance(kind, type) and issubclass(kind, nodes.Node) and kind is not nodes.Node
+    }
+    assert kinds - found == {"FormatDescription", "IndexMap"}
+
+
+@pytest.mark.parametrize("text", ["-0.0", "0.0", "nan", "inf", "-inf", "1e-45", "3.4028235e+38"])
+def test_special_values_survive(text):
+    module = module_of(Let(Var("x", "float32"), Const("float32", text)))
+    assert wire.loads(wire.dumps(module)).functions[0].body[0].value.text == text
+
+
+def test_equal_modules_have_equal_bytes_even_if_a_string_is_another_object():
+    kind = "".join(["ser", "ial"])
+    zero = Const("int64", "0")
+    plain, built = For("i", zero, zero, ()), For("i", zero, zero, (), kind=kind)
+    assert plain == built
+    assert wire.dumps(module_of(plain)) == wire.dumps(module_of(built))
+
+
+def test_annotations_keep_the_types_of_their_values():
+    annotations = (("flag", True), ("count", 1), ("big", 2**70), ("text", 'quote " \\ [ é'))
+    module = Module("loop", (Function("f", (), (), annotations=annotations),), "f")
+    found = wire.loads(wire.dumps(module)).functions[0].annotations
+    assert found == annotations
+    assert [type(value) for _, value in found] == [bool, int, int, str]
+
+
+REFUSED = {
+    "empty text": ("", "wire.syntax"),
+    "not JSON": ("nonsense", "wire.syntax"),
+    "cut off": ("{" + HEADER + ',"stage":"flat"', "wire.syntax"),
+    "a string without end": ('{"gossamer_ir', "wire.syntax"),
+    "trailing garbage": (
+        "{" + HEADER + ',"stage":"flat","functions":[],"entry":"f"} x',
+        "wire.syntax",
+    ),
+    "not UTF-8": (b'{"gossamer_ir":[0,1],"stage":"\xff"}', "wire.syntax"),
+    "a lone surrogate": ('{"\ud800":1}', "wire.syntax"),
+    "no header": ('{"stage":"flat","functions":[],"entry":"f"}', "wire.version"),
+    "no object": ("[]", "wire.version"),
+    "a version as text": ('{"gossamer_ir":"0.1"}', "wire.version"),
+    "a later version": ('{"gossamer_ir":[0,2],"stage":"flat","new":1}', "wire.version"),
+    "a later major version": ('{"gossamer_ir":[1,0]}', "wire.version"),
+    "an unknown stage": ("{" + HEADER + ',"stage":"fog","functions":[],"entry":"f"}', "wire.field"),
+    "an unknown field": (
+        "{" + HEADER + ',"stage":"flat","functions":[],"entry":"f","x":1}',
+        "wire.field",
+    ),
+    "a missing field": ("{" + HEADER + ',"stage":"flat","functions":[]}', "wire.field"),
+    "too deep": ("[" * 100_000, "wire.depth"),
+    "too deep behind a string": ('{"a\\"[":' + '{"a":' * 600, "wire.depth"),
+}
+
+
+@pytest.mark.parametrize(("text", "code"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_module_is_refused_by_code(text, code):
+    with pytest.raises(ParseError) as caught:
+        wire.loads(text)
+    assert caught.value.code == code
+
+
+BODIES = {
+    "an unknown node": ('{"type":"Teleport"}', ("functions", 0, "body", 0, "type")),
+    "an unknown field": ('{"type":"VScale","x":1}', ("functions", 0, "body", 0, "type")),
+    "an unknown operator": (
+        '{"type":"If","condition":{"type":"Unary","op":"sqrt"},"then_body":[]}',
+        ("functions", 0, "body", 0, "condition", "op"),
+    ),
+    "a number for a name": (
+        '{"type":"Store","buffer":1,"indices":[],"value":{"type":"VScale"}}',
+        ("functions", 0, "body", 0, "buffer"),
+    ),
+}
+
+
+@pytest.mark.parametrize(("body", "place"), BODIES.values(), ids=BODIES)
+def test_a_field_error_has_its_place(body, place):
+    function = '{"type":"Function","name":"f","params":[],"body":[' + body + "]}"
+    with pytest.raises(ParseError) as caught:
+        wire.loads("{" + HEADER + ',"stage":"flat","functions":[' + function + '],"entry":"f"}')
+    assert caught.value.code == "wire.field"
+    assert caught.value.diagnostics[0].place == place
+
+
+def test_a_long_text_is_refused_before_it_is_decoded(monkeypatch):
+    monkeypatch.setattr(wire, "MAX_BYTES", 1000)
+    with pytest.raises(ParseError, match=r"wire\.size"):
+        wire.loads("[" * 1001)
+    with pytest.raises(ParseError, match=r"wire\.size"):
+        wire.loads("é" * 501)
+
+
+def test_nesting_of_200_nodes_passes_and_more_is_refused_by_both_directions():
+    module = nested(200)
+    assert wire.loads(wire.dumps(module)) == module
+    for depth in (600, 5000):
+        with pytest.raises(ParseError, match=r"wire\.depth"):
+            wire.dumps(nested(depth))
+
+
+def test_hostile_strings_are_scanned_in_linear_time():
+    text = b'"' + b'\\"' * 500_000
+    assert wire.nesting_of(text) == 0
+    assert wire.nesting_of(b'{"a":"]]]","b":[[]]}') == 3
+
+
+def test_no_recursion_error_leaks_from_a_deep_stack():
+    def descend(depth):
+        return wire.loads(data) if depth == 0 else descend(depth - 1)
+
+    data = wire.dumps(nested(200))
+    with pytest.raises((ParseError, RecursionError)) as caught:
+        descend(sys.getrecursionlimit() - 200)
+    assert isinstance(caught.value, ParseError)
+
+
+def test_bytes_are_the_same_in_another_process():
+    path = MODULES[0]
+    code = (
+        "import pathlib, sys; from gossamer_ir import wire; "
+        "data = pathlib.Path(sys.argv[1]).read_bytes(); "
+        "sys.stdout.buffer.write(wire.dumps(wire.loads(data)) + b'\\n')"
+    )
+    done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=True)
+    assert done.stdout == path.read_bytes()
+
+
+def test_a_damaged_text_is_loaded_or_refused_and_nothing_else():
+    data = MODULES[0].read_bytes()
+    for cut in range(0, len(data) - 2, 41):
+        for byte in (b"?", b'"', b"\xff", b"9", b"]"):
+            with contextlib.suppress(ParseError):
+                assert isinstance(wire.loads(data[:cut] + byte + data[cut + 1 :]), Module)

@@ -1,0 +1,54 @@
+"""Records that cross borders: schedules, formats, signatures, targets, stats."""
+
+from pathlib import Path
+
+import pytest
+
+from gossamer_ir import wire
+from gossamer_ir.contracts import Schedule, Stats, Step, Target
+from gossamer_ir.errors import ArgumentError, ParseError
+from gossamer_ir.wire_texts import RECORDS
+
+FOLDER = Path(__file__).parent / "samples"
+
+
+@pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
+def test_a_frozen_sample_stays_loadable_and_canonical(kind):
+    data = (FOLDER / f"0.1-record-{kind.__name__}.json").read_bytes()
+    record = wire.loads_record(data, kind)
+    assert type(record) is kind
+    assert wire.dumps_record(record) + b"\n" == data
+
+
+def test_the_order_of_arguments_does_not_change_the_bytes():
+    one, other = (
+        Step("split", {"a": 1, "b": (None, True)}),
+        Step("split", {"b": (None, True), "a": 1}),
+    )
+    first, second = Schedule(loop=(one,)), Schedule(loop=(other,))
+    assert wire.dumps_record(first) == wire.dumps_record(second)
+    assert wire.loads_record(wire.dumps_record(first), Schedule) == second
+
+
+REFUSED = {
+    "another record": ('{"gossamer_ir":[0,1],"record":"Stats","value":{}}', "wire.field"),
+    "an unknown field": (
+        '{"gossamer_ir":[0,1],"record":"Target","value":{"backend":"x","y":1}}',
+        "wire.field",
+    ),
+    "no record": ('{"gossamer_ir":[0,1]}', "wire.field"),
+    "an unknown version": ('{"gossamer_ir":[9,0],"record":"Target","value":{}}', "wire.version"),
+    "not JSON": ('{"gossamer_ir":[0,1],"record":"Target","value":{}', "wire.syntax"),
+}
+
+
+@pytest.mark.parametrize(("text", "code"), REFUSED.values(), ids=REFUSED)
+def test_what_is_no_target_is_refused_by_code(text, code):
+    with pytest.raises(ParseError) as caught:
+        wire.loads_record(text, Target)
+    assert caught.value.code == code
+
+
+def test_a_class_that_is_no_record_is_refused():
+    with pytest.raises(ArgumentError, match="'Step' is no record"):
+        wire.loads_record(wire.dumps_record(Stats(1, 1, 1, 1, 0)), Step)
