@@ -1,1 +1,24 @@
-"""The passes from the coordinate stage to the flat stage."""
+"""The passes from the coordinate stage to the flat stage, one file each."""
+
+from gossamer_lower.guard_accesses import guard_accesses
+from gossamer_lower.lower_blocks import lower_blocks
+from gossamer_lower.lower_buffers import lower_buffers
+from gossamer_lower.lower_iterations import lower_iterations
+from gossamer_lower.outline_parallel import outline_parallel
+from gossamer_lower.pipeline import FLAT_PASSES, lower_to_flat
+from gossamer_lower.plan_allocations import plan_allocations
+from gossamer_lower.unroll_loops import unroll_loops
+from gossamer_lower.vectorize_loops import vectorize_loops
+
+__all__ = [
+    "FLAT_PASSES",
+    "guard_accesses",
+    "lower_blocks",
+    "lower_buffers",
+    "lower_iterations",
+    "lower_to_flat",
+    "outline_parallel",
+    "plan_allocations",
+    "unroll_loops",
+    "vectorize_loops",
+]

@@ -1,0 +1,175 @@
+"""Blocks become plain statements: bindings are substituted, predicates become `If`, and `init` is
+hoisted before the outermost loop that feeds a reduction iterator, so that it also runs where the
+reduction is empty. Loops of extent one disappear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import Binary, Block, Expr, For, Function, If, Module, Stmt, While
+from gossamer_ir.simplify import simplify_body
+from gossamer_ir.walk import free_vars, map_children, substitute, substitute_body
+from gossamer_lower.stages import map_functions, names_of
+
+
+def lower_blocks(module: Module) -> Module:
+    """Removes every block of a loop-stage module, keeping its meaning.
+
+    Raises `UnsupportedError` (`lower.init_under_fused_loop`) where one loop feeds both kinds of
+    iterators of a block with `init`.
+    """
+    return map_functions(module, "loop", "loop", _lower_function)
+
+
+def _lower_function(function: Function) -> Function:
+    lowering = _Lowering(Namer(names_of(function)))
+    body = simplify_body(lowering.body(function.body))
+    return msgspec.structs.replace(function, body=body)
+
+
+class _Lowering:
+    """Knows the names that are taken: the copy of a nest for `init` needs fresh ones."""
+
+    def __init__(self, namer: Namer) -> None:
+        self._namer = namer
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self._statement(stmt)
+        return tuple(result)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case Block():
+                return self._block(stmt)
+            case For():
+                return self._loop(stmt)
+            case If():
+                then_body, else_body = self.body(stmt.then_body), self.body(stmt.else_body)
+                return (If(stmt.condition, then_body, else_body),)
+            case While():
+                return (While(stmt.condition, self.body(stmt.body)),)
+            case _:
+                return (stmt,)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        inits: list[Stmt] = []
+        body: tuple[Stmt, ...] = loop.body
+        for block in _blocks_below(loop):
+            if block.init and _feeds(loop, block, "R"):
+                inits += self._init_nest(loop, block)
+                body = tuple(_without_init(stmt, block.name) for stmt in body)
+        if _is_unit(loop):
+            body = substitute_body(body, {loop.var: loop.start})
+            return (*inits, *self.body(body))
+        return (*inits, msgspec.structs.replace(loop, body=self.body(body)))
+
+    def _block(self, block: Block) -> tuple[Stmt, ...]:
+        values = {found.var: found.value for found in block.iters}
+        inner = self.body((*block.init, *block.body))
+        statements = substitute_body(inner, values)
+        if block.predicate is None:
+            return statements
+        return (If(substitute(block.predicate, values), statements),)
+
+    # --- init
+
+    def _init_nest(self, loop: For, block: Block) -> tuple[Stmt, ...]:
+        """The loops from `loop` down to the block that feed its spatial iterators, around `init`."""
+        values = {found.var: found.value for found in block.iters if found.kind == "S"}
+        dropped = set[str]()
+        kept: list[For] = []
+        for found in _path_to(loop, block) or ():
+            if _feeds(found, block, "R"):
+                if _feeds(found, block, "S"):
+                    raise _fused(found, block)
+                dropped.add(found.var)
+            else:
+                kept.append(found)
+        dropped |= {found.var for found in block.iters if found.kind == "R"}
+        body = substitute_body(self.body(block.init), values)
+        predicate = _part_without(block.predicate, dropped)
+        if predicate is not None:
+            body = (If(substitute(predicate, values), body),)
+        return self._renamed_nest(kept, body)
+
+    def _renamed_nest(self, loops: list[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        names = {loop.var: build.index_var(self._namer.fresh(f"{loop.var}_init")) for loop in loops}
+        result = substitute_body(body, names)
+        for loop in reversed(loops):
+            header = msgspec.structs.replace(loop, body=())
+            renamed = substitute(header, {k: v for k, v in names.items() if k != loop.var})
+            nest = msgspec.structs.replace(renamed, var=names[loop.var].name, body=result)
+            is_unit = _is_unit(nest)
+            result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
+        return result
+
+
+def _blocks_below(loop: For) -> Iterator[Block]:
+    """Blocks in a loop's body that are not inside another block."""
+    stack: list[Any] = list(reversed(loop.body))
+    while stack:
+        node = stack.pop()
+        if isinstance(node, Block):
+            yield node
+        elif isinstance(node, (For, While)):
+            stack.extend(reversed(node.body))
+        elif isinstance(node, If):
+            stack.extend(reversed((*node.then_body, *node.else_body)))
+
+
+def _feeds(loop: For, block: Block, kind: str) -> bool:
+    return any(loop.var in free_vars(found.value) for found in block.iters if found.kind == kind)
+
+
+def _path_to(stmt: Stmt, block: Block) -> list[For] | None:
+    """The loops from a statement down to the block; None where it is not below."""
+    if stmt is block:
+        return []
+    if isinstance(stmt, If):
+        inner_body = (*stmt.then_body, *stmt.else_body)
+    elif isinstance(stmt, (For, While)):
+        inner_body = stmt.body
+    else:
+        return None
+    for inner in inner_body:
+        path = _path_to(inner, block)
+        if path is not None:
+            return [stmt, *path] if isinstance(stmt, For) else path
+    return None
+
+
+def _without_init(stmt: Any, name: str) -> Any:
+    if isinstance(stmt, Block):
+        return msgspec.structs.replace(stmt, init=()) if stmt.name == name else stmt
+    return map_children(stmt, lambda child: _without_init(child, name))
+
+
+def _part_without(predicate: Expr | None, variables: set[str]) -> Expr | None:
+    """The conjuncts that mention none of the variables."""
+    if isinstance(predicate, Binary) and predicate.op == "and":
+        return build.conjunction(
+            _part_without(predicate.lhs, variables), _part_without(predicate.rhs, variables)
+        )
+    return None if predicate is None or free_vars(predicate) & variables else predicate
+
+
+def _is_unit(loop: For) -> bool:
+    return loop.extent == build.ONE and loop.kind in ("serial", "vectorized", "unrolled")
+
+
+def _fused(loop: For, block: Block) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.init_under_fused_loop",
+        f"The loop {loop.var} feeds a spatial and a reduction iterator of the block {block.name}, "
+        "whose init cannot be hoisted yet.",
+        hint="Decompose the reduction, or do not fuse the two.",
+    )

@@ -1,0 +1,158 @@
+"""Parallel loops move into functions of their own, which `ParallelFor` calls for chunks of the range.
+
+The result is at the flat stage: one entry function, and the functions it launches.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Allocate,
+    Buffer,
+    Fact,
+    For,
+    Function,
+    Guard,
+    If,
+    Let,
+    Load,
+    Module,
+    ParallelFor,
+    Param,
+    Prefetch,
+    Stmt,
+    Store,
+    Var,
+    While,
+)  # fmt: skip
+from gossamer_ir.walk import free_vars, map_children, walk
+from gossamer_lower.stages import names_of, require_stage
+
+
+def outline_parallel(module: Module) -> Module:
+    """Takes a loop-stage module without blocks, vectorized and unrolled loops to the flat stage.
+
+    Raises `UnsupportedError` (`lower.nested_parallel`) where one parallel loop is inside another.
+    """
+    require_stage(module, "loop")
+    taken = {function.name for function in module.functions}
+    functions: list[Function] = []
+    for function in module.functions:
+        outlining = _Outlining(function, Namer(taken | set(names_of(function))))
+        body = tuple(outlining.statement(stmt) for stmt in function.body)
+        functions += [msgspec.structs.replace(function, body=body), *outlining.functions]
+    return Module("flat", tuple(functions), module.entry)
+
+
+class _Outlining:
+    """Knows what stands around a loop: parameters, buffers and lets."""
+
+    def __init__(self, function: Function, namer: Namer) -> None:
+        self.functions: list[Function] = []
+        self._function = function
+        self._namer = namer
+        self._buffers = {
+            found.name: found for found in function.buffers if isinstance(found, Buffer)
+        }
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Allocate):
+            self._buffers[stmt.buffer.name] = stmt.buffer
+        if isinstance(stmt, For) and stmt.kind == "parallel":
+            return self._outline(stmt)
+        if isinstance(stmt, (For, While, If)):
+            return map_children(stmt, self._child)
+        return stmt
+
+    def _child(self, child: Any) -> Any:
+        return self.statement(child) if isinstance(child, (For, While, If, Allocate)) else child
+
+    def _outline(self, loop: For) -> ParallelFor:
+        _require_not_nested(loop)
+        begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
+        buffers = self._captured_buffers(loop)
+        scalars = self._captured_scalars(loop, buffers)
+        bound = [self._bound(buffer) for buffer in buffers]
+        params = (
+            Param(begin, "int64"),
+            Param(end, "int64"),
+            *(Param(buffer.handle or "", "handle") for buffer in bound),
+            *(Param(var.name, var.dtype) for var in scalars),
+        )
+        name = self._namer.fresh(f"{self._function.name}_{loop.var}")
+        extent = build.sub(build.index_var(end), build.index_var(begin))
+        serial = For(
+            loop.var, build.index_var(begin), extent, loop.body, annotations=loop.annotations
+        )
+        facts = _facts_about(self._function, bound, params)
+        self.functions.append(Function(name, params, (serial,), buffers=tuple(bound), facts=facts))
+        handles = tuple(build.handle(buffer.handle or buffer.name) for buffer in buffers)
+        return ParallelFor(
+            name, loop.var, loop.start, loop.extent, (*handles, *scalars), loop.weight, loop.grain
+        )
+
+    def _bound(self, buffer: Buffer) -> Buffer:
+        """The buffer as the outlined function sees it: bound to a pointer parameter."""
+        if buffer.handle is not None:
+            return buffer
+        handle = self._namer.fresh(f"{buffer.name}_handle")
+        return msgspec.structs.replace(buffer, handle=handle, scope="global")
+
+    def _captured_buffers(self, loop: For) -> list[Buffer]:
+        names = dict.fromkeys(
+            node.buffer
+            for stmt in loop.body
+            for node in walk(stmt)
+            if isinstance(node, (Load, Store, Prefetch, Guard))
+        )
+        return [self._buffers[name] for name in names if name in self._buffers]
+
+    def _captured_scalars(self, loop: For, buffers: list[Buffer]) -> list[Var]:
+        """Variables that the body, or the shape of a captured buffer, uses and does not bind."""
+        bound = {loop.var}
+        used: dict[str, Var] = {}
+        shapes = [extent for buffer in buffers for extent in buffer.shape]
+        for node in _all_nodes((*shapes, *loop.body)):
+            if isinstance(node, For):
+                bound.add(node.var)
+            elif isinstance(node, Let):
+                bound.add(node.var.name)
+        for node in _all_nodes((*shapes, *loop.body)):
+            if isinstance(node, Var) and node.name not in bound:
+                used.setdefault(node.name, node)
+        return list(used.values())
+
+
+def _all_nodes(roots: Iterable[Any]) -> Iterable[Any]:
+    for root in roots:
+        yield from walk(root)
+
+
+def _facts_about(
+    function: Function, buffers: list[Buffer], params: tuple[Param, ...]
+) -> tuple[Fact, ...]:
+    """The facts about these buffers that can be said in terms of the parameters."""
+    names = {buffer.name for buffer in buffers}
+    known = {param.name for param in params}
+    return tuple(
+        fact
+        for fact in function.facts
+        if getattr(fact, "buffer", None) in names and free_vars(fact) <= known
+    )
+
+
+def _require_not_nested(loop: For) -> None:
+    for node in _all_nodes(loop.body):
+        if isinstance(node, For) and node.kind == "parallel":
+            raise UnsupportedError(
+                "lower.nested_parallel",
+                f"The parallel loop {node.var} is inside the parallel loop {loop.var}.",
+                hint="Make only the outer one parallel.",
+            )

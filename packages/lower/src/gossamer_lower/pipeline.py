@@ -1,0 +1,28 @@
+"""The order of the passes from the loop stage to the flat stage."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Module
+from gossamer_lower.guard_accesses import guard_accesses
+from gossamer_lower.lower_blocks import lower_blocks
+from gossamer_lower.outline_parallel import outline_parallel
+from gossamer_lower.plan_allocations import plan_allocations
+from gossamer_lower.unroll_loops import unroll_loops
+from gossamer_lower.vectorize_loops import vectorize_loops
+
+FLAT_PASSES = (
+    lower_blocks,
+    plan_allocations,
+    guard_accesses,
+    vectorize_loops,
+    unroll_loops,
+    outline_parallel,
+)
+"""What runs on a module of the loop stage, in this order."""
+
+
+def lower_to_flat(module: Module) -> Module:
+    """Takes a module of the loop stage to the flat stage, which a backend receives."""
+    for lower in FLAT_PASSES:
+        module = lower(module)
+    return module

@@ -1,0 +1,176 @@
+"""Places each buffer that the function allocates at the innermost body that holds all its accesses,
+and shrinks it to the elements that are live there.
+
+A buffer may be private to a loop where different iterations touch different elements. An index
+splits into a part that is fixed while the buffer lives and a part that varies with the loops below;
+where the fixed parts of all accesses agree, they are dropped and the varying part sets the extent.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.nodes import (
+    Allocate,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    Let,
+    Load,
+    Module,
+    Prefetch,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.walk import free_vars, map_children, walk
+from gossamer_lower.stages import map_functions
+
+_Access = Load | Store | Prefetch
+
+
+def plan_allocations(module: Module) -> Module:
+    """Moves the allocated buffers of a loop-stage module without blocks into `Allocate`."""
+    return map_functions(module, "loop", "loop", _plan_function)
+
+
+def _plan_function(function: Function) -> Function:
+    body = function.body
+    for buffer in function.buffers:
+        if buffer.handle is None and isinstance(buffer, Buffer):
+            body = _place(body, buffer)
+    kept = tuple(found for found in function.buffers if found.handle is not None)
+    return msgspec.structs.replace(function, body=body, buffers=kept)
+
+
+def _place(body: tuple[Stmt, ...], buffer: Buffer) -> tuple[Stmt, ...]:
+    users = [at for at, stmt in enumerate(body) if any(_accesses(stmt, buffer.name))]
+    if not users:
+        return body
+    first, last = users[0], users[-1] + 1
+    only = body[first]
+    if len(users) == 1 and isinstance(only, For) and _is_private(only, buffer):
+        placed = msgspec.structs.replace(only, body=_place(only.body, buffer))
+        return (*body[:first], placed, *body[last:])
+    compacted, live = _compact(buffer, body[first:last])
+    return (*body[:first], Allocate(compacted), *live, *body[last:])
+
+
+def _accesses(node: Any, name: str) -> Iterator[_Access]:
+    for found in walk(node):
+        if isinstance(found, (Load, Store, Prefetch)) and found.buffer == name:
+            yield found
+
+
+class _Interval(msgspec.Struct, frozen=True):
+    """What an index is while a buffer lives: fixed + [low, high]."""
+
+    fixed: Affine
+    low: int
+    high: int
+
+
+def _is_private(loop: For, buffer: Buffer) -> bool:
+    """Whether different iterations touch different elements, along some dimension."""
+    if loop.kind not in ("serial", "parallel"):
+        return False
+    intervals = _intervals(buffer, loop.body)
+    return any(_separates(loop.var, found) for found in intervals if found is not None)
+
+
+def _separates(var: str, interval: _Interval) -> bool:
+    step = abs(interval.fixed.terms.get(build.index_var(var), 0))
+    return interval.high - interval.low < step
+
+
+def _compact(buffer: Buffer, live: tuple[Stmt, ...]) -> tuple[Buffer, tuple[Stmt, ...]]:
+    intervals = _intervals(buffer, live)
+    shape: list[Expr] = []
+    for extent, interval in zip(buffer.shape, intervals, strict=True):
+        if interval is None:
+            shape.append(extent)
+        elif interval.high > interval.low:
+            shape.append(build.index(interval.high - interval.low + 1))
+
+    def shrink(node: Any) -> Any:
+        inner = map_children(node, shrink)
+        if isinstance(inner, (Load, Store, Prefetch)) and inner.buffer == buffer.name:
+            return msgspec.structs.replace(inner, indices=_shrunk(inner.indices, intervals))
+        return inner
+
+    small = msgspec.structs.replace(buffer, shape=tuple(shape) or (build.ONE,))
+    return small, tuple(shrink(stmt) for stmt in live)
+
+
+def _shrunk(indices: tuple[Expr, ...], intervals: Sequence[_Interval | None]) -> tuple[Expr, ...]:
+    result: list[Expr] = []
+    for index, interval in zip(indices, intervals, strict=True):
+        if interval is None:
+            result.append(index)
+        elif interval.high > interval.low:
+            rest = combine(affine_of(index), interval.fixed, -1)
+            result.append(expr_of(Affine(rest.terms, rest.constant - interval.low)))
+    return tuple(result) or (build.ZERO,)
+
+
+def _intervals(buffer: Buffer, live: tuple[Stmt, ...]) -> list[_Interval | None]:
+    """One interval for each dimension; None where an index does not split."""
+    bounds = _constant_bounds(live)
+    accesses = [found for stmt in live for found in _accesses(stmt, buffer.name)]
+    return [
+        _merged([_interval(found.indices[at], bounds) for found in accesses])
+        for at in range(len(buffer.shape))
+    ]
+
+
+def _constant_bounds(live: tuple[Stmt, ...]) -> dict[str, tuple[int, int] | None]:
+    """Smallest and largest value of each variable bound below, None where not constant."""
+    bounds: dict[str, tuple[int, int] | None] = {}
+    for stmt in live:
+        for node in walk(stmt):
+            if isinstance(node, For):
+                bounds[node.var] = _loop_bounds(node)
+            elif isinstance(node, Let):
+                bounds[node.var.name] = None
+    return bounds
+
+
+def _loop_bounds(loop: For) -> tuple[int, int] | None:
+    start, extent = build.integer_value(loop.start), build.integer_value(loop.extent)
+    if start is None or extent is None or extent <= 0:
+        return None
+    return start, start + extent - 1
+
+
+def _interval(index: Expr, bounds: dict[str, tuple[int, int] | None]) -> _Interval | None:
+    form = affine_of(index)
+    low = high = form.constant
+    fixed: dict[Expr, int] = {}
+    for atom, coefficient in form.terms.items():
+        if not free_vars(atom) & bounds.keys():
+            fixed[atom] = coefficient
+            continue
+        found = bounds.get(atom.name) if isinstance(atom, Var) else None
+        if found is None:
+            return None
+        ends = (coefficient * found[0], coefficient * found[1])
+        low, high = low + min(ends), high + max(ends)
+    return _Interval(Affine(fixed, 0), low, high)
+
+
+def _merged(intervals: list[_Interval | None]) -> _Interval | None:
+    first = intervals[0]
+    if first is None:
+        return None
+    low, high = first.low, first.high
+    for found in intervals[1:]:
+        if found is None or found.fixed != first.fixed:
+            return None
+        low, high = min(low, found.low), max(high, found.high)
+    return _Interval(first.fixed, low, high)

@@ -1,0 +1,114 @@
+"""Unrolled loops become copies of their body, one for each value of the variable."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Allocate,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Module,
+    Prefetch,
+    Stmt,
+    Store,
+    Var,
+    While,
+)  # fmt: skip
+from gossamer_ir.simplify import simplify_body
+from gossamer_ir.walk import map_children, substitute_body
+from gossamer_lower.stages import map_functions, names_of
+
+
+def unroll_loops(module: Module) -> Module:
+    """Removes the unrolled loops of a loop-stage module without blocks.
+
+    Raises `UnsupportedError` (`lower.unroll`) where an extent is not constant.
+    """
+    return map_functions(module, "loop", "loop", _unroll_function)
+
+
+def _unroll_function(function: Function) -> Function:
+    namer = Namer(names_of(function))
+    body = simplify_body(_body(function.body, namer))
+    return msgspec.structs.replace(function, body=body)
+
+
+def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
+    result: list[Stmt] = []
+    for stmt in body:
+        result += _statement(stmt, namer)
+    return tuple(result)
+
+
+def _statement(stmt: Stmt, namer: Namer) -> tuple[Stmt, ...]:
+    match stmt:
+        case For(kind="unrolled"):
+            return _copies(stmt, namer)
+        case For() | While():
+            return (msgspec.structs.replace(stmt, body=_body(stmt.body, namer)),)
+        case If():
+            return (If(stmt.condition, _body(stmt.then_body, namer), _body(stmt.else_body, namer)),)
+    return (stmt,)
+
+
+def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:
+    extent = build.integer_value(loop.extent)
+    if extent is None:
+        raise UnsupportedError(
+            "lower.unroll", f"The loop {loop.var} is unrolled, and its extent is not constant.",
+            hint="Split it by a constant first.",
+        )  # fmt: skip
+    body = _body(loop.body, namer)
+    result: list[Stmt] = []
+    for at in range(extent):
+        value = build.add(loop.start, build.index(at))
+        copy = _renamed(body, namer) if at else body
+        result += substitute_body(copy, {loop.var: value})
+    return tuple(result)
+
+
+def _renamed(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
+    """The body with a fresh name for everything that it binds."""
+    names: dict[str, str] = {}
+    _collect(body, names, namer)
+    return tuple(_with_names(stmt, names) for stmt in body) if names else body
+
+
+def _collect(body: tuple[Any, ...], names: dict[str, str], namer: Namer) -> None:
+    for stmt in body:
+        match stmt:
+            case For():
+                names[stmt.var] = namer.fresh(stmt.var)
+                _collect(stmt.body, names, namer)
+            case While():
+                _collect(stmt.body, names, namer)
+            case If():
+                _collect((*stmt.then_body, *stmt.else_body), names, namer)
+            case Let():
+                names[stmt.var.name] = namer.fresh(stmt.var.name)
+            case Allocate():
+                names[stmt.buffer.name] = namer.fresh(stmt.buffer.name)
+
+
+def _with_names(node: Any, names: dict[str, str]) -> Any:
+    inner = map_children(node, lambda child: _with_names(child, names))
+    match inner:
+        case Var() if inner.name in names:
+            return Var(names[inner.name], inner.dtype)
+        case For() if inner.var in names:
+            return msgspec.structs.replace(inner, var=names[inner.var])
+        case Load() | Store() | Prefetch() if inner.buffer in names:
+            return msgspec.structs.replace(inner, buffer=names[inner.buffer])
+        case Allocate() if inner.buffer.name in names:
+            renamed = msgspec.structs.replace(inner.buffer, name=names[inner.buffer.name])
+            return Allocate(renamed)
+    return inner

@@ -1,0 +1,189 @@
+"""Vectorized loops become straight vector code: the variable becomes a ramp, conditions masks.
+
+Works for fixed lanes and for multiples of vscale. A reduction over the lanes keeps one partial
+result per lane, from the reducer's identity, across the serial loop around it, and combines them
+once behind that loop.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Broadcast,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    If,
+    LaneReduce,
+    Lanes,
+    Load,
+    Module,
+    Ramp,
+    Select,
+    Stmt,
+    Store,
+    VScale,
+    While,
+)  # fmt: skip
+from gossamer_ir.prove import Prover
+from gossamer_ir.reducers import Reduction, identity, match_reduction
+from gossamer_ir.simplify import simplify_body
+from gossamer_ir.walk import free_vars
+from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.vectors import Vectors
+
+
+def vectorize_loops(module: Module) -> Module:
+    """Removes the vectorized loops of a loop-stage module without blocks.
+
+    Raises `UnsupportedError` (`lower.vectorize.<what>`) for what has no vector form yet.
+    """
+    return map_functions(module, "loop", "loop", _vectorize_function)
+
+
+def _vectorize_function(function: Function) -> Function:
+    vectorizing = _Vectorizing(Namer(names_of(function)))
+    return msgspec.structs.replace(function, body=vectorizing.body(function.body))
+
+
+class _Vectorizing:
+    """Finds vectorized loops, knowing the bounds of the loops around and the local buffers."""
+
+    def __init__(self, namer: Namer) -> None:
+        self._namer = namer
+        self._prover = Prover()
+        self._locals: dict[str, tuple[Expr, ...]] = {}
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self._statement(stmt)
+        return tuple(result)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case Allocate(buffer=Buffer(scope="local")):
+                self._locals[stmt.buffer.name] = stmt.buffer.shape
+            case For(kind="vectorized"):
+                return self._vectorized(stmt)
+            case For():
+                return self._loop(stmt)
+            case While():
+                return (While(stmt.condition, self.body(stmt.body)),)
+            case If():
+                return (If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body)),)
+        return (stmt,)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        partial = self._partial_results(loop) if loop.kind == "serial" else None
+        if partial is not None:
+            return partial
+        mark = self._prover.mark()
+        self._prover.assume_range(loop.var, loop.start, loop.extent)
+        body = self.body(loop.body)
+        self._prover.release(mark)
+        return (msgspec.structs.replace(loop, body=body),)
+
+    def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
+        reduction = _lane_reduction(loop)
+        if reduction is not None:
+            return _reduced_at_once(loop, reduction)
+        vectors = Vectors(loop, is_whole=self.is_whole)
+        return simplify_body(vectors.body(self.body(loop.body), None))
+
+    def is_whole(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
+        """Whether all lanes of an access of a local buffer are in bounds, so that it needs no mask."""
+        shape, last = self._locals.get(buffer), indices[-1]
+        if (
+            shape is None
+            or not isinstance(last, Ramp)
+            or last.lanes.scalable
+            or last.stride != build.ONE
+        ):
+            return False
+        end = build.add(last.base, build.index(last.lanes.count - 1))
+        return self._prover.proves_nonnegative(last.base) and self._prover.proves_in_range(
+            end, shape[-1]
+        )
+
+    def _partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
+        """The loop with one partial result per lane; None where it is no such reduction."""
+        inner = outer.body[0] if len(outer.body) == 1 else None
+        found = _lane_reduction(inner) if isinstance(inner, For) else None
+        if not isinstance(inner, For) or found is None:
+            return None
+        store, op = found.reduction.store, found.reduction.op
+        if any(outer.var in free_vars(index) for index in store.indices):
+            return None
+        vectors = Vectors(inner)
+        dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
+        lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
+        where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
+        partial = Load(lanes.name, where, vectors.dtype(dtype))
+        update = Store(lanes.name, where, _accumulated(vectors, partial, found))
+        total = Binary(op, _load_of(store), LaneReduce(op, partial))
+        return simplify_body((
+            Allocate(lanes),
+            Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes)),
+            msgspec.structs.replace(outer, body=(update,)),
+            Store(store.buffer, store.indices, total),
+        ))  # fmt: skip
+
+
+# --- reductions over lanes
+
+
+class _LaneReduction(msgspec.Struct, frozen=True):
+    """The one store of a vectorized loop that accumulates all lanes in one element."""
+
+    reduction: Reduction
+    condition: Expr | None
+
+
+def _lane_reduction(loop: For) -> _LaneReduction | None:
+    condition: Expr | None = None
+    body = loop.body
+    while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:
+        condition = build.conjunction(condition, body[0].condition)
+        body = body[0].then_body
+    if len(body) != 1 or not isinstance(body[0], Store):
+        return None
+    if any(loop.var in free_vars(index) for index in body[0].indices):
+        return None
+    reduction = match_reduction(body[0])
+    return None if reduction is None else _LaneReduction(reduction, condition)
+
+
+def _reduced_at_once(loop: For, found: _LaneReduction) -> tuple[Stmt, ...]:
+    """Combines the lanes, then accumulates: what a loop without a serial one around it needs."""
+    vectors = Vectors(loop)
+    store, op = found.reduction.store, found.reduction.op
+    none = Broadcast(identity(op, build.dtype_of(store.value)), vectors.lanes)
+    mask = vectors.mask(found.condition)
+    value = vectors.vector(vectors.value(found.reduction.value, mask))
+    lanes = value if mask is None else Select(mask, value, none)
+    total = Binary(op, _load_of(store), LaneReduce(op, lanes))
+    return simplify_body((Store(store.buffer, store.indices, total),))
+
+
+def _accumulated(vectors: Vectors, partial: Expr, found: _LaneReduction) -> Expr:
+    """The partial results after one more vector; lanes that are masked off keep theirs."""
+    mask = vectors.mask(found.condition)
+    value = vectors.vector(vectors.value(found.reduction.value, mask))
+    total = Binary(found.reduction.op, partial, value)
+    return total if mask is None else Select(mask, total, partial)
+
+
+def _load_of(store: Store) -> Load:
+    return Load(store.buffer, store.indices, build.dtype_of(store.value))
+
+
+def _lane_count(lanes: Lanes) -> Expr:
+    count = build.index(lanes.count)
+    return build.mul(count, VScale()) if lanes.scalable else count
