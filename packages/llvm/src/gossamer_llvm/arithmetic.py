@@ -1,0 +1,175 @@
+"""Unary and binary operations, comparisons, casts and math calls, none of them ever undefined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer_ir.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Binary, Call, Cast, Compare, Unary
+from gossamer_llvm import division, folding
+from gossamer_llvm.frame import Frame, Value
+from gossamer_llvm.types import integer_text, suffix, value_type
+
+_FLOATS = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
+_BITS = {"and": "and", "or": "or", "bitand": "and", "bitor": "or", "bitxor": "xor"}
+_BOOLS = {**_BITS, "min": "and", "max": "or"}
+_SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
+_ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_CALLS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "fma": "fma"}
+
+
+def emit_unary(frame: Frame, node: Unary) -> Value:
+    """`neg`, `not`, `bitnot`."""
+    value = frame.expr(node.operand)
+    if node.op == "neg" and DType.parse(value.dtype).is_float:
+        text = f"fneg {value.typed}"
+    elif node.op == "neg":
+        text = f"sub {value.type} {integer_text(0, value.dtype)}, {value.text}"
+    else:
+        ones = integer_text(-1, value.dtype)
+        text = f"xor {value.typed}, {'true' if value.type == 'i1' else ones}"
+    return Value(frame.text.value(text), value.dtype)
+
+
+def emit_binary(frame: Frame, node: Binary) -> Value:
+    """Both operands are evaluated, also of `and` and `or`."""
+    lhs, rhs = frame.expr(node.lhs), frame.expr(node.rhs)
+    kind = DType.parse(lhs.dtype)
+    if kind.is_float:
+        return _float_binary(frame, node, lhs, rhs)
+    if kind.kind == "bool":
+        return _simple(frame, _BOOLS, node, lhs, rhs)
+    special = _INTEGERS.get(node.op)
+    if special is not None:
+        return special(frame, lhs, rhs)
+    if node.op in ("min", "max"):
+        return _minmax(frame, f"{'u' if kind.kind == 'uint' else 's'}{node.op}", lhs, rhs)
+    if node.op in ("shl", "shr"):
+        return _shift(frame, node, lhs, rhs)
+    return _simple(frame, _BITS, node, lhs, rhs)
+
+
+def emit_compare(frame: Frame, node: Compare) -> Value:
+    """Comparisons with NaN are false, `ne` is true."""
+    lhs, rhs = frame.expr(node.lhs), frame.expr(node.rhs)
+    kind = DType.parse(lhs.dtype)
+    if kind.is_float:
+        text = f"fcmp {_ORDERED[node.op]} {lhs.typed}, {rhs.text}"
+    else:
+        table = _SIGNED if kind.kind == "int" else _UNSIGNED
+        text = f"icmp {table[node.op]} {lhs.typed}, {rhs.text}"
+    return Value(frame.text.value(text), kind.with_scalar("bool").text)
+
+
+def emit_cast(frame: Frame, node: Cast) -> Value:
+    """Integers wrap; floats out of an integer's range saturate and NaN becomes 0."""
+    frame.unit.require_dtype(node.dtype)
+    value = frame.expr(node.value)
+    if value.dtype == node.dtype:
+        return value
+    source, target = DType.parse(value.dtype), DType.parse(node.dtype)
+    if target.kind == "bool":
+        return Value(_nonzero(frame, value), node.dtype)
+    operation = _cast_operation(source, target)
+    if operation == "":
+        return Value(value.text, node.dtype)
+    number = folding.literal(value)
+    if operation in ("sext", "zext", "trunc") and number is not None:
+        return Value(_cast_literal(number, source, node.dtype), node.dtype)
+    if operation.startswith("llvm."):
+        name = f"{operation}.{suffix(value_type(node.dtype))}.{suffix(value.type)}"
+        return Value(frame.call(value_type(node.dtype), name, value.typed), node.dtype)
+    text = f"{operation} {value.typed} to {value_type(node.dtype)}"
+    return Value(frame.text.value(text), node.dtype)
+
+
+def emit_call(frame: Frame, node: Call) -> Value:
+    """A math function that is an instruction on the target."""
+    kind = DType.parse(node.dtype)
+    if node.function == "abs" and kind.is_integer:
+        value = frame.expr(node.args[0])
+        return value if kind.kind == "uint" else _integer_abs(frame, value)
+    if node.function not in _CALLS or node.function not in frame.unit.abi.functions:
+        raise UnsupportedError(
+            f"llvm.call.{node.function}", f"The function {node.function} is not lowered yet."
+        )
+    values = [frame.expr(arg) for arg in node.args]
+    name = f"llvm.{_CALLS[node.function]}.{suffix(value_type(node.dtype))}"
+    arguments = ", ".join(value.typed for value in values)
+    return Value(frame.call(values[0].type, name, arguments), node.dtype)
+
+
+def _float_binary(frame: Frame, node: Binary, lhs: Value, rhs: Value) -> Value:
+    if node.op in ("min", "max"):
+        return _minmax(frame, f"{node.op}imum", lhs, rhs)
+    return _simple(frame, _FLOATS, node, lhs, rhs)
+
+
+def _simple(frame: Frame, table: dict[str, str], node: Binary, lhs: Value, rhs: Value) -> Value:
+    operation = table.get(node.op)
+    if operation is None:
+        raise UnsupportedError(f"llvm.{node.op}", f"{node.op} of {lhs.dtype} is not lowered yet.")
+    return Value(frame.text.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)
+
+
+def _minmax(frame: Frame, name: str, lhs: Value, rhs: Value) -> Value:
+    call = frame.call(lhs.type, f"llvm.{name}.{suffix(lhs.type)}", f"{lhs.typed}, {rhs.typed}")
+    return Value(call, lhs.dtype)
+
+
+def _shift(frame: Frame, node: Binary, lhs: Value, rhs: Value) -> Value:
+    """Shifting out every bit gives 0, or -1 from a negative number to the right."""
+    kind = DType.parse(lhs.dtype)
+    operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[node.op]
+    last = integer_text(kind.bits - 1, lhs.dtype)
+    name = f"llvm.umin.{suffix(lhs.type)}"
+    count = frame.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")
+    moved = Value(frame.text.value(f"{operation} {lhs.typed}, {count}"), lhs.dtype)
+    if operation == "ashr":
+        return moved
+    mask = value_type(kind.with_scalar("bool").text)
+    fits = frame.text.value(f"icmp ule {rhs.typed}, {last}")
+    zero = integer_text(0, lhs.dtype)
+    chosen = frame.text.value(f"select {mask} {fits}, {moved.typed}, {lhs.type} {zero}")
+    return Value(chosen, lhs.dtype)
+
+
+def _integer_abs(frame: Frame, value: Value) -> Value:
+    name = f"llvm.abs.{suffix(value.type)}"
+    return Value(frame.call(value.type, name, f"{value.typed}, i1 false"), value.dtype)
+
+
+def _nonzero(frame: Frame, value: Value) -> str:
+    if DType.parse(value.dtype).is_float:
+        return frame.text.value(f"fcmp une {value.typed}, zeroinitializer")
+    return frame.text.value(f"icmp ne {value.typed}, {integer_text(0, value.dtype)}")
+
+
+def _cast_operation(source: DType, target: DType) -> str:
+    if source.is_float and target.is_float:
+        return "fpext" if target.bits > source.bits else "fptrunc"
+    if source.is_float:
+        return "llvm.fptosi.sat" if target.kind == "int" else "llvm.fptoui.sat"
+    if target.is_float:
+        return "sitofp" if source.kind == "int" else "uitofp"
+    if target.bits == source.bits:
+        return ""
+    if target.bits < source.bits:
+        return "trunc"
+    return "sext" if source.kind == "int" else "zext"
+
+
+def _cast_literal(number: int, source: DType, dtype: str) -> str:
+    is_signed = source.kind == "int"
+    return integer_text(number if is_signed else number % (1 << source.bits), dtype)
+
+
+_INTEGERS: dict[str, Callable[[Frame, Value, Value], Value]] = {
+    "add": folding.add,
+    "sub": folding.sub,
+    "mul": folding.mul,
+    "floordiv": division.floordiv,
+    "floormod": division.floormod,
+}

@@ -1,0 +1,55 @@
+"""The structure through which a parallel region sees its caller's values.
+
+The counter and the status, which threads write, have a cache line of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gossamer_llvm.frame import Frame, Value
+
+COUNTER, STATUS, FIRST = 0, 1, 8
+"""Field numbers; fields 2 to 7 fill the line."""
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The types of the fields behind the first line."""
+
+    types: tuple[str, ...]
+
+    @property
+    def type(self) -> str:
+        """The LLVM type of the structure."""
+        return "{ " + ", ".join(["i64"] * FIRST + list(self.types)) + " }"
+
+    def field(self, frame: Frame, address: str, number: int) -> str:
+        """The address of a field."""
+        return frame.text.value(
+            f"getelementptr inbounds {self.type}, ptr {address}, i32 0, i32 {number}"
+        )
+
+
+def write_closure(frame: Frame, values: Sequence[Value]) -> tuple[Closure, str]:
+    """Fills a closure on the stack; the counter and the status start at 0."""
+    closure = Closure(tuple(value.type for value in values))
+    address = frame.text.alloca(closure.type, align=64)
+    zero = Value("0", "int64")
+    stored = [(COUNTER, zero), (STATUS, zero), *enumerate(values, FIRST)]
+    for number, value in stored:
+        frame.text.line(f"store {value.typed}, ptr {closure.field(frame, address, number)}")
+    return closure, address
+
+
+def read_closure(
+    frame: Frame, closure: Closure, address: str, dtypes: Sequence[str]
+) -> list[Value]:
+    """The values, in the order of `write_closure`."""
+    values = []
+    for number, dtype in enumerate(dtypes, FIRST):
+        field = closure.field(frame, address, number)
+        loaded = frame.text.value(f"load {closure.types[number - FIRST]}, ptr {field}")
+        values.append(Value(loaded, dtype))
+    return values

@@ -1,0 +1,113 @@
+"""Let, If, For, While and Guard."""
+
+from __future__ import annotations
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import For, Guard, If, Let, While
+from gossamer_llvm.abi import FAILED_BUFFER_FIELD, OUT_OF_BOUNDS, WORKSPACE
+from gossamer_llvm.folding import add, literal
+from gossamer_llvm.frame import Frame, Value
+
+UNROLL = "unroll"
+"""The annotation of a loop that asks LLVM for so many copies of its body."""
+
+
+def emit_let(frame: Frame, node: Let) -> None:
+    """Names are unique in a function, so a binding is never undone."""
+    frame.values[node.var.name] = frame.expr(node.value)
+
+
+def emit_if(frame: Frame, node: If) -> None:
+    """Either body, or none."""
+    condition = frame.expr(node.condition)
+    text = frame.text
+    on_true, join = text.new_block(), text.new_block()
+    on_false = text.new_block() if node.else_body else join
+    text.branch(condition.text, on_true, on_false)
+    text.begin(on_true)
+    frame.body(node.then_body)
+    text.jump(join)
+    if node.else_body:
+        text.begin(on_false)
+        frame.body(node.else_body)
+        text.jump(join)
+    text.begin(join)
+
+
+def emit_for(frame: Frame, node: For) -> None:
+    """Tests at the bottom, so that no pass has to rotate the loop; ends also where start + extent
+    wraps."""
+    if node.kind != "serial":
+        raise UnsupportedError(
+            f"llvm.for.{node.kind}", f"A {node.kind} loop is not lowered to LLVM."
+        )
+    start, extent = frame.expr(node.start), frame.expr(node.extent)
+    count = literal(extent)
+    if count is not None and count <= 0:
+        return
+    end = add(frame, start, extent)
+    text = frame.text
+    inside, outside, before = text.new_block(), text.new_block(), text.block
+    if count is None:
+        text.branch(text.value(f"icmp sgt {extent.typed}, 0"), inside, outside)
+    else:
+        text.jump(inside)
+    text.begin(inside)
+    _emit_iterations(frame, node, start, end, before=before, outside=outside)
+    text.begin(outside)
+
+
+def emit_while(frame: Frame, node: While) -> None:
+    """The condition is evaluated before each iteration."""
+    text = frame.text
+    test, inside, outside = text.new_block(), text.new_block(), text.new_block()
+    text.fall_into(test)
+    text.branch(frame.expr(node.condition).text, inside, outside)
+    text.begin(inside)
+    frame.body(node.body)
+    text.line(f"br label %{test}{_loop_metadata(frame, None)}")
+    text.begin(outside)
+
+
+def emit_guard(frame: Frame, node: Guard) -> None:
+    """Where the condition is false, leaves the buffer's number in the workspace and returns."""
+    condition = frame.expr(node.condition)
+    text = frame.text
+    bad, good = text.new_block(), text.new_block()
+    weights = frame.unit.new_metadata('!{!"branch_weights", i32 100000, i32 1}')
+    text.branch(condition.text, good, bad, suffix=f", !prof {weights}")
+    text.begin(bad)
+    number = frame.unit.guarded.index(node.buffer)
+    field = text.value(
+        f"getelementptr {WORKSPACE}, ptr {frame.workspace}, i32 0, i32 {FAILED_BUFFER_FIELD}"
+    )
+    text.line(f"store atomic i64 {number}, ptr {field} monotonic, align 8")
+    frame.fail(str(OUT_OF_BOUNDS))
+    text.begin(good)
+
+
+def _emit_iterations(
+    frame: Frame, node: For, start: Value, end: Value, *, before: str, outside: str
+) -> None:
+    text, inside = frame.text, frame.text.block
+    latch, following = text.new_block(), text.new_block()
+    var = text.value(f"phi i64 [ {start.text}, %{before} ], [ %n{following}, %{latch} ]")
+    frame.values[node.var] = Value(var, "int64")
+    frame.body(node.body)
+    text.fall_into(latch)
+    flags = " nuw nsw" if literal(start) == 0 else ""
+    text.line(f"%n{following} = add{flags} i64 {var}, 1")
+    done = text.value(f"icmp eq i64 %n{following}, {end.text}")
+    text.branch(done, outside, inside, suffix=_loop_metadata(frame, node))
+
+
+def _loop_metadata(frame: Frame, node: For | None) -> str:
+    unit = frame.unit
+    wanted = dict(node.annotations).get(UNROLL) if node is not None else None
+    if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 1:
+        unroll = unit.new_metadata(f'!{{!"llvm.loop.unroll.count", i32 {wanted}}}')
+    else:
+        unroll = unit.new_metadata('!{!"llvm.loop.unroll.disable"}')
+    own = f"!{len(unit.metadata)}"
+    unit.new_metadata(f"distinct !{{{own}, {unroll}}}")
+    return f", !llvm.loop {own}"

@@ -1,0 +1,77 @@
+"""Predicates of loads and stores: which are constant, and the short form of a lane mask."""
+
+from __future__ import annotations
+
+from gossamer_ir.build import integer_value
+from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Ramp
+from gossamer_llvm.folding import broadcast, index_constant, literal
+from gossamer_llvm.frame import Frame, Value
+from gossamer_llvm.leaves import lane_numbers
+from gossamer_llvm.types import value_type
+
+ON = Value("true", "bool")
+OFF = Value("false", "bool")
+"""All lanes, and none, of whatever is accessed."""
+
+
+def emit_predicate(frame: Frame, node: Expr | None) -> Value:
+    """The mask; `ON` or `OFF` where that is known."""
+    known = _known(node)
+    if known is not None:
+        return ON if known else OFF
+    assert node is not None
+    if isinstance(node, Compare) and node.op == "lt":
+        found = _lane_mask(frame, node)
+        if found is not None:
+            return found
+    return frame.expr(node)
+
+
+def _known(node: Expr | None) -> bool | None:
+    match node:
+        case None:
+            return True
+        case Const(text=text):
+            return text == "True"
+        case Broadcast(value=value):
+            return _known(value) if isinstance(value, Const) else None
+    return None
+
+
+def _lane_mask(frame: Frame, node: Compare) -> Value | None:
+    """`lt(Ramp(base, 1, L), Broadcast(limit, L))` compares lane numbers of 32 bits with the number
+    of lanes that are left, a quarter of the work of comparing indices of 64 bits."""
+    ramp, limit = node.lhs, node.rhs
+    if not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast) or ramp.lanes.scalable:
+        return None
+    base, bound = frame.expr(ramp.base), frame.expr(limit.value)
+    if integer_value(ramp.stride) != 1 or base.dtype != "int64":
+        return None
+    left, right, count = literal(base), literal(bound), ramp.lanes.count
+    if left is not None and right is not None and not left < right < left + count:
+        return ON if right > left else OFF
+    return _first_lanes(frame, _lanes_left(frame, base, bound, count), count)
+
+
+def _lanes_left(frame: Frame, base: Value, bound: Value, count: int) -> Value:
+    """The number of lanes below the bound, between 0 and count."""
+    left, right = literal(base), literal(bound)
+    if left is not None and right is not None:
+        return index_constant(right - left)
+    rest = frame.call("i64", "llvm.ssub.sat.i64", f"{bound.typed}, {base.typed}")
+    positive = frame.call("i64", "llvm.smax.i64", f"i64 {rest}, i64 0")
+    return Value(frame.call("i64", "llvm.smin.i64", f"i64 {positive}, i64 {count}"), "int64")
+
+
+def _first_lanes(frame: Frame, lanes: Value, count: int) -> Value:
+    dtype = f"int32x{count}"
+    frame.unit.require_dtype(dtype)
+    number = literal(lanes)
+    narrow = (
+        Value(str(number), "int32")
+        if number is not None
+        else Value(frame.text.value(f"trunc {lanes.typed} to i32"), "int32")
+    )
+    limits, steps = broadcast(frame, narrow, dtype), lane_numbers(frame, dtype)
+    mask = frame.text.value(f"icmp ult {value_type(dtype)} {steps.text}, {limits.text}")
+    return Value(mask, f"boolx{count}")

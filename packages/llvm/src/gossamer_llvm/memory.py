@@ -1,0 +1,177 @@
+"""Load, Store and Prefetch. Memory is only as aligned as its elements."""
+
+from __future__ import annotations
+
+from gossamer_ir.build import dtype_of
+from gossamer_ir.constants import constant
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import Load, Prefetch, Store
+from gossamer_llvm.addresses import Address, emit_address
+from gossamer_llvm.folding import literal
+from gossamer_llvm.frame import Frame, Value
+from gossamer_llvm.masks import OFF, ON, emit_predicate
+from gossamer_llvm.types import (
+    constant_text,
+    element_bytes,
+    integer_text,
+    memory_type,
+    splat,
+    suffix,
+    value_type,
+)  # fmt: skip
+
+
+def emit_load(frame: Frame, node: Load) -> Value:
+    """A plain load, a masked load, a gather, or a branch around a scalar load."""
+    frame.unit.require_dtype(node.dtype)
+    mask = emit_predicate(frame, node.predicate)
+    if mask is OFF:
+        return _passthrough(frame, node)
+    if _is_branch(mask):
+        return _branch_around_load(frame, node, mask)
+    address = emit_address(frame, node.buffer, node.indices, is_certain=mask is ON)
+    if address.is_scattered:
+        return _gather(frame, node, address, mask)
+    if mask is ON:
+        return _from_memory(frame, _plain_load(frame, address, node.dtype), node.dtype)
+    if _is_reserved(address, node.dtype):
+        whole = _from_memory(frame, _plain_load(frame, address, node.dtype), node.dtype)
+        return _merge(frame, mask, whole, _passthrough(frame, node))
+    return _masked_load(frame, node, address, mask)
+
+
+def emit_store(frame: Frame, node: Store) -> None:
+    """A plain store, a masked store, a scatter, or a branch around a scalar store."""
+    dtype = dtype_of(node.value)
+    frame.unit.require_dtype(dtype)
+    mask = emit_predicate(frame, node.predicate)
+    if mask is OFF:
+        return
+    if _is_branch(mask):
+        _branch_around_store(frame, node, mask)
+        return
+    value = frame.expr(node.value)
+    address = emit_address(frame, node.buffer, node.indices, is_certain=mask is ON)
+    if mask is not ON and not address.is_scattered and _is_reserved(address, dtype):
+        old = _from_memory(frame, _plain_load(frame, address, dtype), dtype)
+        value, mask = _merge(frame, mask, value, old), ON
+    data = _to_memory(frame, value)
+    if mask is ON and not address.is_scattered:
+        align = element_bytes(dtype)
+        frame.text.line(f"store {data}, ptr {address.pointer}, align {align}")
+        return
+    _masked_store(frame, address, data, dtype, mask)
+
+
+def emit_prefetch(frame: Frame, node: Prefetch) -> None:
+    """A hint to read into the nearest cache, which never faults."""
+    address = emit_address(frame, node.buffer, node.indices, is_certain=False)
+    frame.call("void", "llvm.prefetch.p0", f"ptr {address.pointer}, i32 0, i32 3, i32 1")
+
+
+def _plain_load(frame: Frame, address: Address, dtype: str) -> str:
+    align = element_bytes(dtype)
+    return frame.text.value(f"load {memory_type(dtype)}, ptr {address.pointer}, align {align}")
+
+
+def _masked_load(frame: Frame, node: Load, address: Address, mask: Value) -> Value:
+    type_ = memory_type(node.dtype)
+    rest = _to_memory(frame, _passthrough(frame, node))
+    arguments = f"ptr {address.pointer}, i32 {element_bytes(node.dtype)}, {mask.typed}, {rest}"
+    loaded = frame.call(type_, f"llvm.masked.load.{suffix(type_)}.p0", arguments)
+    return _from_memory(frame, loaded, node.dtype)
+
+
+def _gather(frame: Frame, node: Load, address: Address, mask: Value) -> Value:
+    type_ = memory_type(node.dtype)
+    rest = f"{type_} poison" if mask is ON else _to_memory(frame, _passthrough(frame, node))
+    arguments = (
+        f"{_pointers(node.dtype)} {address.pointer}, i32 {element_bytes(node.dtype)}, "
+        f"{_mask_text(node.dtype, mask)}, {rest}"
+    )
+    name = f"llvm.masked.gather.{suffix(type_)}.{suffix(_pointers(node.dtype))}"
+    return _from_memory(frame, frame.call(type_, name, arguments), node.dtype)
+
+
+def _masked_store(frame: Frame, address: Address, data: str, dtype: str, mask: Value) -> None:
+    pointer = f"{_pointers(dtype) if address.is_scattered else 'ptr'} {address.pointer}"
+    arguments = f"{data}, {pointer}, i32 {element_bytes(dtype)}, {_mask_text(dtype, mask)}"
+    shape = suffix(memory_type(dtype))
+    if address.is_scattered:
+        frame.call("void", f"llvm.masked.scatter.{shape}.{suffix(_pointers(dtype))}", arguments)
+    else:
+        frame.call("void", f"llvm.masked.store.{shape}.p0", arguments)
+
+
+def _branch_around_load(frame: Frame, node: Load, condition: Value) -> Value:
+    text = frame.text
+    rest, before = _passthrough(frame, node), text.block
+    read, join = text.new_block(), text.new_block()
+    text.branch(condition.text, read, join)
+    text.begin(read)
+    address = emit_address(frame, node.buffer, node.indices, is_certain=True)
+    value = _from_memory(frame, _plain_load(frame, address, node.dtype), node.dtype)
+    end = text.block
+    text.fall_into(join)
+    incoming = f"[ {rest.text}, %{before} ], [ {value.text}, %{end} ]"
+    return Value(text.value(f"phi {rest.type} {incoming}"), node.dtype)
+
+
+def _branch_around_store(frame: Frame, node: Store, condition: Value) -> None:
+    write, join = frame.text.new_block(), frame.text.new_block()
+    frame.text.branch(condition.text, write, join)
+    frame.text.begin(write)
+    emit_store(frame, Store(node.buffer, node.indices, node.value))
+    frame.text.fall_into(join)
+
+
+def _passthrough(frame: Frame, node: Load) -> Value:
+    if node.passthrough is not None:
+        return frame.expr(node.passthrough)
+    zero = constant_text(constant(0, DType.parse(node.dtype).scalar))
+    return Value(splat(zero, node.dtype), node.dtype)
+
+
+def _is_branch(mask: Value) -> bool:
+    """Whether the access is of a scalar that may not happen."""
+    return mask is not ON and not DType.parse(mask.dtype).is_vector
+
+
+def _is_reserved(address: Address, dtype: str) -> bool:
+    """Whether all lanes lie in stack memory that nothing else sees: then a whole vector is moved,
+    which stays in a register."""
+    first, lanes = literal(address.offset), DType.parse(dtype).lanes
+    return first is not None and 0 <= first <= address.place.private_elements - lanes
+
+
+def _merge(frame: Frame, mask: Value, if_true: Value, if_false: Value) -> Value:
+    text = f"select {mask.typed}, {if_true.typed}, {if_false.typed}"
+    return Value(frame.text.value(text), if_true.dtype)
+
+
+def _from_memory(frame: Frame, loaded: str, dtype: str) -> Value:
+    """A bool is any byte but 0."""
+    if DType.parse(dtype).kind != "bool":
+        return Value(loaded, dtype)
+    byte = DType.parse(dtype).with_scalar("uint8").text
+    return Value(
+        frame.text.value(f"icmp ne {memory_type(dtype)} {loaded}, {integer_text(0, byte)}"), dtype
+    )
+
+
+def _to_memory(frame: Frame, value: Value) -> str:
+    if DType.parse(value.dtype).kind != "bool":
+        return value.typed
+    type_ = memory_type(value.dtype)
+    return f"{type_} " + frame.text.value(f"zext {value.typed} to {type_}")
+
+
+def _mask_text(dtype: str, mask: Value) -> str:
+    if mask is not ON:
+        return mask.typed
+    type_ = value_type(DType.parse(dtype).with_scalar("bool").text)
+    return f"{type_} splat (i1 true)"
+
+
+def _pointers(dtype: str) -> str:
+    return value_type(DType.parse(dtype).with_scalar("handle").text)
