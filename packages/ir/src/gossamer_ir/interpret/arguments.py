@@ -1,0 +1,65 @@
+"""The arguments of `run`: checked against the parameters of the function."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.dtypes import DType
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interpret.values import round_bfloat16, value_type
+from gossamer_ir.nodes import Function, Param
+
+Argument = Any
+
+
+def bind_arguments(function: Function, arguments: Mapping[str, Argument]) -> list[Any]:
+    """One value or array for each parameter, in order; `ArgumentError` where they do not fit."""
+    names = [param.name for param in function.params]
+    _require_same(names, arguments, function=function.name)
+    return [_bind(param, arguments[param.name]) for param in function.params]
+
+
+def _require_same(names: list[str], arguments: Iterable[str], *, function: str) -> None:
+    missing = [name for name in names if name not in arguments]
+    unknown = [name for name in arguments if name not in names]
+    if not missing and not unknown:
+        return
+    found = "is missing" if missing else "is unknown"
+    raise ArgumentError(
+        f"interpret.{'missing' if missing else 'unknown'}_argument",
+        f"The argument '{(missing or unknown)[0]}' of '{function}' {found}.",
+        hint=f"Its parameters are {', '.join(names) or 'none'}.",
+    )
+
+
+def _bind(param: Param, argument: Argument) -> Any:
+    if param.dtype == "handle":
+        if not isinstance(argument, np.ndarray):
+            raise _wrong(param, argument, "an array")
+        return argument
+    return _scalar(param, argument)
+
+
+def _scalar(param: Param, argument: Argument) -> Any:
+    kind = DType.parse(param.dtype)
+    allowed: tuple[type[Any], ...] = (int, np.integer, np.bool_)
+    allowed = (int, float, np.number) if kind.is_float else allowed
+    if not isinstance(argument, allowed):
+        raise _wrong(param, argument, f"a scalar of {param.dtype}")
+    try:
+        value = value_type(param.dtype)(argument)
+    except OverflowError:
+        raise _wrong(param, argument, f"a scalar of {param.dtype}") from None
+    if kind.is_integer and value != argument:
+        raise _wrong(param, argument, f"a scalar of {param.dtype}")
+    return round_bfloat16(value) if kind.kind == "bfloat" else value
+
+
+def _wrong(param: Param, argument: Argument, expected: str) -> ArgumentError:
+    what = type(argument).__name__ if isinstance(argument, np.ndarray) else repr(argument)
+    return ArgumentError(
+        "interpret.argument", f"The argument '{param.name}' is {what}, expected {expected}."
+    )

@@ -1,0 +1,84 @@
+"""The views of a function's buffers: bound to arrays of the caller, or fresh and full of garbage."""
+
+from __future__ import annotations
+
+import math
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interpret.frame import Eval, Frame, Views
+from gossamer_ir.interpret.layout import Layout
+from gossamer_ir.interpret.levels import Levels
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.values import Array, garbage, storage_type
+from gossamer_ir.interpret.views import View
+from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, SparseBuffer
+
+
+class Layouts(dict[str, Layout]):
+    """The layouts of a function's sparse buffers by name, made when first used."""
+
+    def __init__(self, buffers: dict[str, AnyBuffer], levels: Levels) -> None:
+        super().__init__()
+        self._buffers = buffers
+        self._levels = levels
+
+    def __missing__(self, name: str) -> Layout:
+        buffer = self._buffers[name]
+        assert isinstance(buffer, SparseBuffer)
+        layout = self[name] = Layout(buffer, self._levels)
+        return layout
+
+
+def open_buffers(frame: Frame, scope: Scope) -> None:
+    """Gives a frame its levels, layouts and views."""
+    evaluated: dict[Expr, Eval] = {}
+
+    def evaluate(expr: Expr) -> int:
+        if expr not in evaluated:
+            evaluated[expr] = scope.expr(expr)
+        return int(evaluated[expr](frame))
+
+    def make(name: str) -> View:
+        buffer = scope.buffers[name]
+        if isinstance(buffer, Buffer):
+            return _ordinary(buffer, frame, tuple(evaluate(size) for size in buffer.shape))
+        return _sparse(buffer, frame, frame.layouts[name])
+
+    frame.levels = Levels(scope.function.axes, arrays=frame.arrays, evaluate=evaluate)
+    frame.layouts = Layouts(scope.buffers, frame.levels)
+    frame.views = Views(make)
+    for buffer in scope.function.buffers:
+        frame.views[buffer.name]
+
+
+def _ordinary(buffer: Buffer, frame: Frame, shape: tuple[int, ...]) -> View:
+    sizes = tuple(max(0, size) for size in shape)
+    return View(buffer.name, _array(buffer, sizes, frame), dtype=buffer.dtype)
+
+
+def _sparse(buffer: SparseBuffer, frame: Frame, layout: Layout) -> View:
+    shape = layout.fixed_shape
+    if shape is not None:
+        return View(buffer.name, _array(buffer, shape, frame), dtype=buffer.dtype)
+    array = _array(buffer, (layout.size + buffer.extra_storage,), frame)
+    return View(buffer.name, array, dtype=buffer.dtype, locate=layout.locate)
+
+
+def _array(buffer: AnyBuffer, shape: tuple[int, ...], frame: Frame) -> Array:
+    if buffer.handle is None:
+        return garbage(shape, buffer.dtype)
+    array = frame.arrays[buffer.handle]
+    if array.dtype != storage_type(buffer.dtype) or array.size != math.prod(shape):
+        raise ArgumentError(
+            "interpret.argument",
+            f"'{buffer.handle}' is an array of {array.dtype} of shape {array.shape}, "
+            f"expected {storage_type(buffer.dtype)} of shape {shape}.",
+        )
+    if array.shape == shape:
+        return array
+    if not array.flags.c_contiguous:
+        raise ArgumentError(
+            "interpret.argument",
+            f"'{buffer.handle}' is neither of shape {shape} nor contiguous, but {array.shape}.",
+        )
+    return array.reshape(shape)

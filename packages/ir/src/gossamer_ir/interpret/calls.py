@@ -1,0 +1,60 @@
+"""Functions that call others: `ParallelFor` and `Launch`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.weights import chunks, weigh
+from gossamer_ir.nodes import Expr, Launch, ParallelFor, Var
+
+Arguments = Callable[[Frame], list[Any]]
+
+
+def parallel_for(node: ParallelFor, scope: Scope) -> Exec:
+    """Calls the function for each chunk, the last one first."""
+    program, function = scope.program, node.function
+    start, extent = scope.expr(node.start), scope.expr(node.extent)
+    args, check = _arguments(node.args, scope), weigh(node, scope)
+
+    def run(frame: Frame) -> None:
+        first, count = int(start(frame)), int(extent(frame))
+        check(frame)
+        for part in chunks(first, count, number=program.chunks):
+            ends = [np.int64(part.start), np.int64(part.stop)]
+            program.call(function, ends + args(frame))
+
+    return run
+
+
+def launch(node: Launch, scope: Scope) -> Exec:
+    """Calls the function once: its loops bound to threads run over the grid."""
+    program, function = scope.program, node.function
+    args = _arguments(node.args, scope)
+    extents = scope.exprs(tuple(thread.extent for thread in node.threads))
+
+    def run(frame: Frame) -> None:
+        if all(extent > 0 for extent in extents(frame)):
+            program.call(function, args(frame))
+
+    return run
+
+
+def _arguments(nodes: tuple[Expr, ...], scope: Scope) -> Arguments:
+    parts = tuple(_argument(node, scope) for node in nodes)
+    return lambda frame: [part(frame) for part in parts]
+
+
+def _argument(node: Expr, scope: Scope) -> Callable[[Frame], Any]:
+    if isinstance(node, Var) and node.dtype == "handle":
+        return lambda frame: _pointer(frame, node.name)
+    return scope.expr(node)
+
+
+def _pointer(frame: Frame, name: str) -> Any:
+    found = frame.arrays.get(name)
+    return found if found is not None else frame.views[name].array

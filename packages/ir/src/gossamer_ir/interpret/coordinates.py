@@ -1,0 +1,87 @@
+"""Loads and stores at the coordinate stage: from coordinates to the element, by exact lookup."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.build import zero_of
+from gossamer_ir.interpret.errors import GuardFailed
+from gossamer_ir.interpret.frame import Eval, Exec, Frame
+from gossamer_ir.interpret.layout import Layout
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.values import constant_value
+from gossamer_ir.nodes import Expr, Load, SparseBuffer, Store, Var
+
+Locate = Callable[[Frame], tuple[Any, ...] | None]
+
+
+def coordinate_load(node: Load, scope: Scope) -> Eval:
+    """A load that reads the buffer's fill value where the coordinates are absent."""
+    buffer = scope.buffers[node.buffer]
+    assert isinstance(buffer, SparseBuffer)
+    fill = constant_value(buffer.fill if buffer.fill is not None else zero_of(buffer.dtype))
+    name, locate = node.buffer, _locate(node.buffer, node.indices, scope)
+
+    def run(frame: Frame) -> Any:
+        positions = locate(frame)
+        return fill if positions is None else frame.views[name].read(positions)
+
+    return run
+
+
+def coordinate_store(node: Store, scope: Scope) -> Exec:
+    """A store that is guarded against absent coordinates; an init writes each element once."""
+    name, locate = node.buffer, _locate(node.buffer, node.indices, scope)
+    value = scope.expr(node.value)
+
+    def run(frame: Frame) -> None:
+        positions = locate(frame)
+        if positions is None:
+            raise GuardFailed(name, ": a store to an absent coordinate")
+        if frame.initialised is not None:
+            element = (name, tuple(int(position) for position in positions))
+            if element in frame.initialised:
+                return
+            frame.initialised.add(element)
+        frame.views[name].write(positions, value(frame))
+
+    return run
+
+
+def positions_of(
+    frame: Frame, layout: Layout, *, coordinates: tuple[Any, ...], variables: tuple[str | None, ...]
+) -> tuple[Any, ...] | None:
+    """The positions of an element given by coordinates, None where it is absent.
+
+    A coordinate that is the variable of an iterator over the very fibre stands for the iterator's
+    position, so that an axis that is unsorted or has duplicates can be iterated.
+    """
+    elements: list[int] = []
+    positions: list[int] = []
+    for axis, level in enumerate(layout.levels):
+        parent = layout.parent_element(axis, elements)
+        here = frame.iterators.get(variables[axis] or "")
+        if here is not None and here.level is level and here.parent == parent:
+            position: int | None = here.position
+        else:
+            position = level.find(parent, int(coordinates[axis]))
+        if position is None:
+            return None
+        positions.append(position)
+        elements.append(level.first(parent) + position)
+    return tuple(np.int64(position) for position in positions)
+
+
+def _locate(buffer: str, indices: tuple[Expr, ...], scope: Scope) -> Locate:
+    coordinates = scope.exprs(indices)
+    variables = tuple(index.name if isinstance(index, Var) else None for index in indices)
+
+    def run(frame: Frame) -> tuple[Any, ...] | None:
+        return positions_of(
+            frame, frame.layouts[buffer], coordinates=coordinates(frame), variables=variables
+        )
+
+    return run

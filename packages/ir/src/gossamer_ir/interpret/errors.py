@@ -1,0 +1,30 @@
+"""What a program may do wrong while it is interpreted."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_ir.errors import GossamerError
+
+
+class InterpreterError(GossamerError):
+    """The program did something that has no meaning; `buffer` names the buffer concerned, if any."""
+
+    def __init__(self, message: str, *, buffer: str = "") -> None:
+        self.buffer = buffer
+        super().__init__(message)
+
+
+class GuardFailed(InterpreterError):  # noqa: N818  (what happened, not what kind of thing it is)
+    """A guard's condition was false: a kernel would return the status OUT_OF_BOUNDS."""
+
+    def __init__(self, buffer: str, why: str = "") -> None:
+        super().__init__(f"The guard of buffer '{buffer}' failed{why}.", buffer=buffer)
+
+
+def out_of_bounds(buffer: str, indices: Sequence[object], shape: Sequence[int]) -> InterpreterError:
+    """The error of an access outside a buffer."""
+    place = ", ".join(str(index) for index in indices)
+    return InterpreterError(
+        f"{buffer}[{place}] is out of bounds: the shape there is {tuple(shape)}.", buffer=buffer
+    )

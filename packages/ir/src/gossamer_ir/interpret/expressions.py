@@ -1,0 +1,155 @@
+"""Expressions as Python functions of the frame: one small function for each kind of node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.build import dtype_of
+from gossamer_ir.dtypes import scalar_of
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.frame import Eval, Frame
+from gossamer_ir.interpret.math_functions import math_function
+from gossamer_ir.interpret.memory import load, search
+from gossamer_ir.interpret.operators import COMPARE, binary, reduce_lanes, unary
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.values import constant_value, convert, is_vector
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    IfThenElse,
+    LaneReduce,
+    Load,
+    Ramp,
+    Search,
+    Select,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+
+
+def _const(node: Const, scope: Scope) -> Eval:
+    value = constant_value(node)
+    return lambda frame: value
+
+
+def _var(node: Var, scope: Scope) -> Eval:
+    name = node.name
+
+    def run(frame: Frame) -> Any:
+        try:
+            return frame.values[name]
+        except KeyError:
+            raise InterpreterError(f"The variable '{name}' has no value here.") from None
+
+    return run
+
+
+def _unary(node: Unary, scope: Scope) -> Eval:
+    function, operand = unary(node.op, dtype_of(node)), scope.expr(node.operand)
+    return lambda frame: function(operand(frame))
+
+
+def _binary(node: Binary, scope: Scope) -> Eval:
+    function = binary(node.op, dtype_of(node))
+    lhs, rhs = scope.expr(node.lhs), scope.expr(node.rhs)
+    return lambda frame: function(lhs(frame), rhs(frame))
+
+
+def _compare(node: Compare, scope: Scope) -> Eval:
+    function = COMPARE[node.op]
+    lhs, rhs = scope.expr(node.lhs), scope.expr(node.rhs)
+    return lambda frame: function(lhs(frame), rhs(frame))
+
+
+def _cast(node: Cast, scope: Scope) -> Eval:
+    dtype, value = node.dtype, scope.expr(node.value)
+    return lambda frame: convert(value(frame), dtype)
+
+
+def _select(node: Select, scope: Scope) -> Eval:
+    condition = scope.expr(node.condition)
+    if_true, if_false = scope.expr(node.if_true), scope.expr(node.if_false)
+    if is_vector(dtype_of(node.condition)):
+        return lambda frame: np.where(condition(frame), if_true(frame), if_false(frame))
+
+    def run(frame: Frame) -> Any:
+        sides = if_false(frame), if_true(frame)
+        return sides[bool(condition(frame))]
+
+    return run
+
+
+def _if_then_else(node: IfThenElse, scope: Scope) -> Eval:
+    if is_vector(dtype_of(node.condition)):
+        raise UnsupportedError(
+            "interpret.vector_condition",
+            "A vector chooses between the sides of if_then_else.",
+            hint="Use select, or a predicate on the loads.",
+        )
+    condition = scope.expr(node.condition)
+    if_true, if_false = scope.expr(node.if_true), scope.expr(node.if_false)
+    return lambda frame: if_true(frame) if condition(frame) else if_false(frame)
+
+
+def _call(node: Call, scope: Scope) -> Eval:
+    function, args = math_function(node.function, node.dtype), scope.exprs(node.args)
+    return lambda frame: function(*args(frame))
+
+
+def _vscale(node: VScale, scope: Scope) -> Eval:
+    value = np.int64(scope.program.vscale)
+    return lambda frame: value
+
+
+def _ramp(node: Ramp, scope: Scope) -> Eval:
+    base, stride, count = scope.expr(node.base), scope.expr(node.stride), scope.lanes(node.lanes)
+
+    def run(frame: Frame) -> Any:
+        first = base(frame)
+        return first + stride(frame) * np.arange(count, dtype=first.dtype)
+
+    return run
+
+
+def _broadcast(node: Broadcast, scope: Scope) -> Eval:
+    value, count = scope.expr(node.value), scope.lanes(node.lanes)
+
+    def run(frame: Frame) -> Any:
+        lane = value(frame)
+        return np.full(count, lane, lane.dtype)
+
+    return run
+
+
+def _lane_reduce(node: LaneReduce, scope: Scope) -> Eval:
+    function = reduce_lanes(node.op, scalar_of(dtype_of(node.value)))
+    value = scope.expr(node.value)
+    return lambda frame: function(value(frame))
+
+
+EXPRESSIONS: dict[type, Callable[[Any, Scope], Eval]] = {
+    Const: _const,
+    Var: _var,
+    Unary: _unary,
+    Binary: _binary,
+    Compare: _compare,
+    Cast: _cast,
+    Select: _select,
+    IfThenElse: _if_then_else,
+    Call: _call,
+    Load: load,
+    Search: search,
+    VScale: _vscale,
+    Ramp: _ramp,
+    Broadcast: _broadcast,
+    LaneReduce: _lane_reduce,
+}

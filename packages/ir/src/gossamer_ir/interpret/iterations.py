@@ -1,0 +1,151 @@
+"""Sparse iterations at the coordinate stage: over the elements of axes, padding left out."""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret.errors import out_of_bounds
+from gossamer_ir.interpret.frame import Exec, Frame, Iterator
+from gossamer_ir.interpret.levels import Level
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
+
+
+class Loop(NamedTuple):
+    """One loop of an iteration: an axis, the variable of its coordinates, the axis whose iterator
+    selects the fibre, and whether it does so by its coordinate."""
+
+    axis: str
+    var: str
+    kind: str
+    parent: str | None
+    is_attached: bool
+    is_free: bool
+    """A dense fixed axis needs no iterator over its parent."""
+
+
+def iteration(node: Iteration, scope: Scope) -> Exec:
+    """An iteration as a function of the frame: all inits, then all updates."""
+    loops = _loops(node, scope.function)
+    around, scope.around = scope.around, []
+    body, init = scope.body(node.body), scope.body(node.init)
+    scope.around = around
+    nest, init_nest = _nest(loops, body), _nest(_needed_for_init(loops), init)
+
+    def run(frame: Frame) -> None:
+        elements, coordinates = dict(frame.elements), dict(frame.coordinates)
+        if node.init:
+            outer, frame.initialised = frame.initialised, set()
+            init_nest(frame)
+            frame.initialised = outer
+        nest(frame)
+        frame.elements, frame.coordinates = elements, coordinates
+
+    return run
+
+
+def _loops(node: Iteration, function: Function) -> list[Loop]:
+    axes = {axis.name: axis for axis in function.axes}
+    members: list[tuple[str, str | None]] = []
+    for item in node.axes:
+        if isinstance(item, FuseAxes):
+            members.extend((axis, None) for axis in item.axes)
+        elif isinstance(item, AttachAxis):
+            members.append((item.axis, item.parent))
+        else:
+            members.append((item.axis, None))
+    return [
+        Loop(
+            name,
+            var,
+            kind,
+            parent=axes[name].parent if attached is None else attached,
+            is_attached=attached is not None,
+            is_free=isinstance(axes[name], DenseFixed) and attached is None,
+        )
+        for (name, attached), var, kind in zip(members, node.vars, node.kinds, strict=True)
+    ]
+
+
+def _needed_for_init(loops: list[Loop]) -> list[Loop]:
+    """The spatial loops, and those that select their fibres: their images are what is visited."""
+    needed: list[Loop] = []
+    parents: set[str | None] = set()
+    for loop in reversed(loops):
+        if loop.kind == "S" or loop.axis in parents:
+            needed.append(loop)
+            parents.add(loop.parent)
+    return needed[::-1]
+
+
+def _nest(loops: list[Loop], body: Exec) -> Exec:
+    run = body
+    for loop in reversed(loops):
+        run = _run_loop(loop, run)
+    return run
+
+
+def _run_loop(loop: Loop, body: Exec) -> Exec:
+    def run(frame: Frame) -> None:
+        level = frame.levels[loop.axis]
+        is_rootless, parent = _parent_element(loop, level, frame)
+        if parent is None and not is_rootless:
+            return
+        first = level.first(parent or 0)
+        for position in range(level.count(parent or 0)):
+            coordinate = level.coordinate(parent or 0, position)
+            if level.is_element(coordinate):
+                frame.values[loop.var] = np.int64(coordinate)
+                frame.iterators[loop.var] = Iterator(level, parent, position)
+                frame.elements[loop.axis] = None if is_rootless else first + position
+                frame.coordinates[loop.axis] = coordinate
+                body(frame)
+
+    return run
+
+
+def _parent_element(loop: Loop, level: Level, frame: Frame) -> tuple[bool, int | None]:
+    """Whether a dense axis runs without its parent; the parent's element, None where absent."""
+    if loop.is_attached:
+        return False, _attached_element(loop, level, frame)
+    if loop.parent is None:
+        return False, 0
+    element = frame.elements.get(loop.parent)
+    if element is not None:
+        return False, element
+    if loop.is_free:
+        return True, None
+    raise _no_parent(loop.axis, loop.parent)
+
+
+def _attached_element(loop: Loop, level: Level, frame: Frame) -> int | None:
+    """The element of the axis' own parent that has the coordinate of the iterator attached to."""
+    if loop.parent not in frame.coordinates or level.parent is None:
+        raise _no_parent(loop.axis, loop.parent)
+    coordinate, parent = frame.coordinates[loop.parent], frame.levels[level.parent]
+    above = _element_above(parent, frame)
+    position = parent.find(above, coordinate)
+    if position is None:
+        return None
+    if not 0 <= position < parent.count(above):
+        raise out_of_bounds(parent.name, (coordinate,), (parent.count(above),))
+    return parent.first(above) + position
+
+
+def _element_above(level: Level, frame: Frame) -> int:
+    if level.parent is None or frame.levels[level.parent].size == 1:
+        return 0
+    element = frame.elements.get(level.parent)
+    if element is None:
+        raise _no_parent(level.name, level.parent)
+    return element
+
+
+def _no_parent(axis: str, parent: str | None) -> UnsupportedError:
+    return UnsupportedError(
+        "interpret.missing_parent",
+        f"Axis '{axis}' is iterated without an iterator over '{parent}' before it.",
+    )

@@ -1,0 +1,120 @@
+"""Where a sparse buffer's elements lie: the nested enumeration of its axes in order.
+
+This follows the definition (an element's offset is the number of elements enumerated before it),
+not the formulas of a lowering, so that it can check them.
+"""
+
+from __future__ import annotations
+
+from itertools import accumulate
+from typing import Any
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret.errors import out_of_bounds
+from gossamer_ir.interpret.levels import Level, Levels
+from gossamer_ir.nodes import SparseBuffer
+
+Elements = tuple[int, ...]
+
+
+class Layout:
+    """The layout of one buffer; `size` counts its elements, without extra storage."""
+
+    def __init__(self, buffer: SparseBuffer, levels: Levels) -> None:
+        self.name = buffer.name
+        self.levels: tuple[Level, ...] = tuple(levels[axis] for axis in buffer.axes)
+        self.parents = tuple(_parent_index(buffer, levels[axis]) for axis in buffer.axes)
+        self._extra = buffer.extra_storage
+        self._is_rigid = tuple(not self._has_varied_below(d) for d in range(len(self.levels)))
+        self._sums: dict[tuple[int, Elements], list[int]] = {}
+        self._tails = self._fixed_tails()
+        self.size = self._size(0, ())
+
+    @property
+    def fixed_shape(self) -> tuple[int, ...] | None:
+        """The buffer's shape where no axis is varied."""
+        if self._tails[0] is None or (self._extra and len(self.levels) > 1):
+            return None
+        shape = tuple(level.count(0) for level in self.levels)
+        return (shape[0] + self._extra,) if self._extra else shape
+
+    def parent_element(self, axis: int, elements: Any) -> int:
+        """The element that selects the fibre of an axis, given those of the axes before it."""
+        parent = self.parents[axis]
+        return 0 if parent is None else int(elements[parent])
+
+    def locate(self, positions: tuple[Any, ...]) -> tuple[int]:
+        """The offset of an element given by positions; raises where there is none."""
+        elements: list[int] = []
+        offset, last = 0, len(self.levels) - 1
+        for axis, (level, position) in enumerate(zip(self.levels, positions, strict=True)):
+            parent = self.parent_element(axis, elements)
+            count = level.count(parent) + (self._extra if axis == last else 0)
+            if not 0 <= position < count:
+                raise out_of_bounds(self.name, positions, (*self._counts(elements), count))
+            offset += self._before(axis, tuple(elements), int(position))
+            elements.append(level.first(parent) + int(position))
+        return (offset,)
+
+    def _counts(self, elements: list[int]) -> list[int]:
+        return [
+            self.levels[d].count(self.parent_element(d, elements)) for d in range(len(elements))
+        ]
+
+    def _has_varied_below(self, axis: int) -> bool:
+        below = {axis}
+        for later in range(axis + 1, len(self.levels)):
+            if self.parents[later] in below:
+                if self.levels[later].width is None:
+                    return True
+                below.add(later)
+        return False
+
+    def _fixed_tails(self) -> list[int | None]:
+        tails: list[int | None] = [1]
+        for level in reversed(self.levels):
+            tail = tails[-1]
+            tails.append(None if tail is None or level.width is None else tail * level.width)
+        return tails[::-1]
+
+    def _before(self, axis: int, elements: Elements, position: int) -> int:
+        if position == 0:
+            return 0
+        if not self._is_rigid[axis]:
+            sums = self._sums_of(axis, elements)
+            return sums[min(position, len(sums) - 1)]
+        return position * self._size_under(axis, elements, 0)
+
+    def _size(self, axis: int, elements: Elements) -> int:
+        tail = self._tails[axis]
+        if tail is not None:
+            return tail
+        if not self._is_rigid[axis]:
+            return self._sums_of(axis, elements)[-1]
+        count = self.levels[axis].count(self.parent_element(axis, elements))
+        return count * self._size_under(axis, elements, 0) if count else 0
+
+    def _size_under(self, axis: int, elements: Elements, position: int) -> int:
+        first = self.levels[axis].first(self.parent_element(axis, elements))
+        return self._size(axis + 1, (*elements, first + position))
+
+    def _sums_of(self, axis: int, elements: Elements) -> list[int]:
+        found = self._sums.get((axis, elements))
+        if found is None:
+            count = self.levels[axis].count(self.parent_element(axis, elements))
+            sizes = (self._size_under(axis, elements, position) for position in range(count))
+            found = self._sums[axis, elements] = list(accumulate(sizes, initial=0))
+        return found
+
+
+def _parent_index(buffer: SparseBuffer, level: Level) -> int | None:
+    place = buffer.axes.index(level.name)
+    if level.parent in buffer.axes[:place]:
+        return buffer.axes.index(level.parent)
+    if level.parent is None or (level.width is not None and level.indices is None):
+        return None
+    raise UnsupportedError(
+        "interpret.missing_parent",
+        f"Buffer '{buffer.name}' has axis '{level.name}' without its parent '{level.parent}' "
+        "before it.",
+    )

@@ -1,0 +1,199 @@
+"""The axes of a function while it runs: how many elements each fibre has, and their coordinates.
+
+An *element* of an axis is numbered over the whole axis, in storage order; a *position* is relative
+to its fibre. The elements of a root axis are one fibre, that of parent element 0.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import msgspec
+import numpy as np
+
+from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.interpret.values import Array, storage_type
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+)  # fmt: skip
+
+Evaluate = Callable[[Expr], int]
+
+
+class Level(msgspec.Struct, frozen=True, eq=False):
+    """An axis with its arrays. `width` is None for varied axes, `indices` None for dense ones;
+    `size` counts all elements."""
+
+    name: str
+    parent: str | None
+    length: int
+    size: int
+    width: int | None = None
+    indptr: list[int] | None = None
+    indices: list[int] | None = None
+    is_padded: bool = False
+    is_searchable: bool = True
+
+    def count(self, parent: int) -> int:
+        """How many positions the fibre of a parent's element has."""
+        if self.width is not None:
+            return self.width
+        assert self.indptr is not None
+        return self.indptr[parent + 1] - self.indptr[parent]
+
+    def first(self, parent: int) -> int:
+        """The first element of the fibre of a parent's element."""
+        if self.width is not None:
+            return parent * self.width
+        assert self.indptr is not None
+        return self.indptr[parent]
+
+    def coordinate(self, parent: int, position: int) -> int:
+        """The coordinate at a position."""
+        if self.indices is None:
+            return position
+        return self.indices[self.first(parent) + position]
+
+    def is_element(self, coordinate: int) -> bool:
+        """Whether a slot with that coordinate is an element: an unused one holds the length."""
+        return not (self.is_padded and coordinate == self.length)
+
+    def find(self, parent: int, coordinate: int) -> int | None:
+        """The position of a coordinate in a fibre, None where it is absent.
+
+        A dense fixed axis has every coordinate: one outside it is left to the check of bounds.
+        """
+        if self.indices is None:
+            is_absent = self.width is None and not 0 <= coordinate < self.count(parent)
+            return None if is_absent else coordinate
+        return self._search(parent, coordinate)
+
+    def _search(self, parent: int, coordinate: int) -> int | None:
+        assert self.indices is not None
+        if not self.is_searchable:
+            raise UnsupportedError(
+                "interpret.unsorted_lookup",
+                f"The coordinate {coordinate} is looked up in axis '{self.name}', "
+                "which is not sorted and unique.",
+                hint="Iterate the axis, or declare it sorted and unique.",
+            )
+        if not self.is_element(coordinate):
+            return None
+        first = self.first(parent)
+        slots = self.indices[first : first + self.count(parent)]
+        return slots.index(coordinate) if coordinate in slots else None
+
+
+class Levels(dict[str, Level]):
+    """The levels of a function's axes by name, made when first asked for."""
+
+    def __init__(
+        self, axes: tuple[Axis, ...], *, arrays: Mapping[str, Array], evaluate: Evaluate
+    ) -> None:
+        super().__init__()
+        self._axes = {axis.name: axis for axis in axes}
+        self._arrays = arrays
+        self._evaluate = evaluate
+
+    def __missing__(self, name: str) -> Level:
+        axis = self._axes[name]
+        level = LEVELS[type(axis)](axis, self)
+        self[name] = level
+        return level
+
+    def number(self, expr: Expr) -> int:
+        """The value of a size."""
+        value = self._evaluate(expr)
+        if value < 0:
+            raise ArgumentError("interpret.size", f"A size is {value}, which is negative.")
+        return value
+
+    def parent_size(self, axis: Axis) -> int:
+        """How many fibres an axis has."""
+        return self[axis.parent].size if axis.parent is not None else 1
+
+    def indptr(self, axis: DenseVaried | CompressedVaried) -> list[int]:
+        """The checked indptr of a varied axis."""
+        array = self._index_array(axis.indptr, axis.indptr_dtype, self.parent_size(axis) + 1)
+        found: list[int] = array.tolist()
+        if found[0] != 0 or np.any(array[1:] < array[:-1]):
+            raise ArgumentError(
+                "interpret.indptr", f"'{axis.indptr}' does not start at 0, or decreases."
+            )
+        if axis.nnz is not None and self.number(axis.nnz) != found[-1]:
+            raise ArgumentError(
+                "interpret.indptr",
+                f"'{axis.indptr}' ends with {found[-1]}, but axis '{axis.name}' has "
+                f"{self.number(axis.nnz)} elements.",
+            )
+        return found
+
+    def indices(self, axis: CompressedFixed | CompressedVaried, size: int) -> list[int]:
+        """The coordinates in all slots of a compressed axis."""
+        array = self._index_array(axis.indices, axis.indices_dtype, size)
+        found: list[int] = array.tolist()
+        return found
+
+    def _index_array(self, handle: str, dtype: str, size: int) -> Any:
+        array = self._arrays[handle]
+        if array.dtype != storage_type(dtype) or array.size != size:
+            raise ArgumentError(
+                "interpret.argument",
+                f"'{handle}' has {array.size} elements of {array.dtype}, expected {size} of {dtype}.",
+            )
+        return array.reshape(-1)
+
+
+def _dense_fixed(axis: DenseFixed, levels: Levels) -> Level:
+    length = levels.number(axis.length)
+    size = length * levels.parent_size(axis)
+    return Level(axis.name, axis.parent, length, size, width=length)
+
+
+def _dense_varied(axis: DenseVaried, levels: Levels) -> Level:
+    indptr = levels.indptr(axis)
+    length = levels.number(axis.length)
+    return Level(axis.name, axis.parent, length, indptr[-1], indptr=indptr)
+
+
+def _compressed_fixed(axis: CompressedFixed, levels: Levels) -> Level:
+    width = levels.number(axis.width)
+    size = width * levels.parent_size(axis)
+    return Level(
+        axis.name,
+        axis.parent,
+        levels.number(axis.length),
+        size,
+        width=width,
+        indices=levels.indices(axis, size),
+        is_padded=axis.padded,
+        is_searchable=axis.sorted and axis.unique,
+    )
+
+
+def _compressed_varied(axis: CompressedVaried, levels: Levels) -> Level:
+    indptr = levels.indptr(axis)
+    return Level(
+        axis.name,
+        axis.parent,
+        levels.number(axis.length),
+        indptr[-1],
+        indptr=indptr,
+        indices=levels.indices(axis, indptr[-1]),
+        is_padded=axis.padded,
+        is_searchable=axis.sorted and axis.unique,
+    )
+
+
+LEVELS: dict[type, Callable[[Any, Levels], Level]] = {
+    DenseFixed: _dense_fixed,
+    DenseVaried: _dense_varied,
+    CompressedFixed: _compressed_fixed,
+    CompressedVaried: _compressed_varied,
+}

@@ -1,0 +1,94 @@
+"""A module being interpreted: its functions, translated when they are first called."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interpret.arguments import bind_arguments
+from gossamer_ir.interpret.buffers import open_buffers
+from gossamer_ir.interpret.expressions import EXPRESSIONS
+from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.statements import STATEMENTS
+from gossamer_ir.nodes import Function, Module
+
+
+class Program:
+    """A module with the machine's `vscale` and the number of `chunks` parallel loops are cut into."""
+
+    expressions = EXPRESSIONS
+    statements = STATEMENTS
+
+    def __init__(self, module: Module, *, vscale: int, chunks: int) -> None:
+        self.module = module
+        self.vscale = vscale
+        self.chunks = chunks
+        self._functions = {function.name: function for function in module.functions}
+        self._translated: dict[str, tuple[Scope, Exec]] = {}
+
+    def function(self, name: str) -> Function:
+        """A function by name; `ArgumentError` where there is none."""
+        if name not in self._functions:
+            raise ArgumentError(
+                "interpret.function",
+                f"The module has no function '{name}'.",
+                hint=f"It has {', '.join(self._functions)}.",
+            )
+        return self._functions[name]
+
+    def call(self, name: str, arguments: list[Any]) -> None:
+        """Runs a function on one value or array for each parameter."""
+        scope, body = self._translate(name)
+        values: dict[str, Any] = {}
+        arrays: dict[str, Any] = {}
+        for param, argument in zip(scope.function.params, arguments, strict=True):
+            (arrays if param.dtype == "handle" else values)[param.name] = argument
+        frame = Frame(values, arrays)
+        open_buffers(frame, scope)
+        body(frame)
+
+    def _translate(self, name: str) -> tuple[Scope, Exec]:
+        if name not in self._translated:
+            scope = Scope(self, self.function(name))
+            self._translated[name] = scope, scope.body(scope.function.body)
+        return self._translated[name]
+
+
+def run(
+    module: Module,
+    arguments: Mapping[str, Any],
+    function: str | None = None,
+    *,
+    vscale: int = 1,
+    chunks: int = 1,
+) -> None:
+    """Runs a function of a module of any stage (the entry by default) and modifies arrays in place.
+
+    `arguments` has an array for every handle parameter (flat, or shaped by the fixed dimensions;
+    bfloat16 as uint16) and an int or float for every scalar one. `vscale` is the machine's, for
+    scalable vectors; parallel loops are cut into `chunks` parts that run last to first, so that a
+    dependence between them shows. Buffers that the function allocates are full of garbage (NaN).
+
+    Raises `ArgumentError` where the arguments do not fit the parameters, `InterpreterError` where
+    the program accesses memory out of bounds or divides by zero, and `GuardFailed` where a guard
+    fails.
+
+    >>> import numpy as np
+    >>> from gossamer_ir.nodes import Buffer, Const, Function, Module, Param, Store
+    >>> zero = Const("int64", "0")
+    >>> x = Buffer("X", (Const("int64", "1"),), "float32", handle="x")
+    >>> body = (Store("X", (zero,), Const("float32", "2.5")),)
+    >>> main = Function("main", (Param("x", "handle"),), body, buffers=(x,))
+    >>> array = np.zeros(1, np.float32)
+    >>> run(Module("flat", (main,), "main"), {"x": array})
+    >>> float(array[0])
+    2.5
+    """
+    program = Program(module, vscale=vscale, chunks=chunks)
+    chosen = program.function(function if function is not None else module.entry)
+    with np.errstate(all="ignore"):
+        program.call(chosen.name, bind_arguments(chosen, arguments))

@@ -1,0 +1,86 @@
+"""What translating a function's nodes to Python functions needs to know."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Any
+
+from gossamer_ir.interpret.frame import Eval, Exec
+from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Stmt
+from gossamer_ir.walk import walk
+
+if TYPE_CHECKING:
+    from gossamer_ir.interpret.program import Program
+
+Around = For | If | Let
+"""A statement that a statement stands under (or, for a let, after)."""
+
+
+class Entry:
+    """One of the statements around; the inits in `hoisted` run just before it (see `blocks`)."""
+
+    def __init__(self, node: Around, *, is_else: bool = False) -> None:
+        self.node = node
+        self.is_else = is_else
+        self.hoisted: list[Exec] = []
+
+
+class Scope:
+    """A function being translated; `around` are the statements around the current one, outermost
+    first, up to the innermost block."""
+
+    def __init__(self, program: Program, function: Function) -> None:
+        self.program = program
+        self.function = function
+        self.around: list[Entry] = []
+        allocated = (node.buffer for node in walk(function) if isinstance(node, Allocate))
+        self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
+
+    @property
+    def stage(self) -> str:
+        return self.program.module.stage
+
+    def expr(self, node: Expr) -> Eval:
+        """An expression as a function of the frame."""
+        return self.program.expressions[type(node)](node, self)
+
+    def exprs(self, nodes: tuple[Expr, ...]) -> Callable[[Any], tuple[Any, ...]]:
+        """Several expressions as one function that gives a tuple."""
+        parts = tuple(self.expr(node) for node in nodes)
+        if len(parts) == 1:
+            (only,) = parts
+            return lambda frame: (only(frame),)
+        if len(parts) == 2:
+            first, second = parts
+            return lambda frame: (first(frame), second(frame))
+        return lambda frame: tuple([part(frame) for part in parts])
+
+    def optional(self, node: Expr | None) -> Eval | None:
+        """`expr` of what may be absent."""
+        return self.expr(node) if node is not None else None
+
+    def body(self, statements: tuple[Stmt, ...], under: Entry | None = None) -> Exec:
+        """Statements as one function of the frame, under a further statement."""
+        depth = len(self.around)
+        if under is not None:
+            self.around.append(under)
+        steps = tuple(self._statement(node) for node in statements)
+        del self.around[depth:]
+        if len(steps) == 1:
+            return steps[0]
+
+        def run(frame: Any) -> None:
+            for step in steps:
+                step(frame)
+
+        return run
+
+    def lanes(self, lanes: Lanes) -> int:
+        """How many lanes there are on this machine."""
+        return lanes.count * (self.program.vscale if lanes.scalable else 1)
+
+    def _statement(self, node: Stmt) -> Exec:
+        run = self.program.statements[type(node)](node, self)
+        if isinstance(node, Let):
+            self.around.append(Entry(node))
+        return run

@@ -1,0 +1,135 @@
+"""Statements as Python functions of the frame: one small function for each kind of node."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.build import dtype_of
+from gossamer_ir.interpret.blocks import block
+from gossamer_ir.interpret.calls import launch, parallel_for
+from gossamer_ir.interpret.errors import GuardFailed
+from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.iterations import iteration
+from gossamer_ir.interpret.memory import store
+from gossamer_ir.interpret.scope import Entry, Scope
+from gossamer_ir.interpret.values import garbage, is_vector
+from gossamer_ir.interpret.views import View
+from gossamer_ir.interpret.weights import chunks, weigh
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    For,
+    Guard,
+    If,
+    Iteration,
+    Launch,
+    Let,
+    ParallelFor,
+    Prefetch,
+    Store,
+    While,
+)  # fmt: skip
+
+
+def _let(node: Let, scope: Scope) -> Exec:
+    name, value = node.var.name, scope.expr(node.value)
+
+    def run(frame: Frame) -> None:
+        frame.values[name] = value(frame)
+
+    return run
+
+
+def _allocate(node: Allocate, scope: Scope) -> Exec:
+    buffer, shape = node.buffer, scope.exprs(node.buffer.shape)
+
+    def run(frame: Frame) -> None:
+        sizes = tuple(max(0, int(size)) for size in shape(frame))
+        array = garbage(sizes, buffer.dtype)
+        frame.views[buffer.name] = View(buffer.name, array, dtype=buffer.dtype)
+
+    return run
+
+
+def _if(node: If, scope: Scope) -> Exec:
+    condition = scope.expr(node.condition)
+    then_body = scope.body(node.then_body, Entry(node))
+    else_body = scope.body(node.else_body, Entry(node, is_else=True))
+
+    def run(frame: Frame) -> None:
+        if condition(frame):
+            then_body(frame)
+        else:
+            else_body(frame)
+
+    return run
+
+
+def _while(node: While, scope: Scope) -> Exec:
+    condition, body = scope.expr(node.condition), scope.body(node.body)
+
+    def run(frame: Frame) -> None:
+        while condition(frame):
+            body(frame)
+
+    return run
+
+
+def _for(node: For, scope: Scope) -> Exec:
+    name, start, extent = node.var, scope.expr(node.start), scope.expr(node.extent)
+    entry = Entry(node)
+    body, check = scope.body(node.body, entry), weigh(node, scope)
+    hoisted = tuple(entry.hoisted)
+    number = scope.program.chunks if node.kind == "parallel" else 1
+
+    def run(frame: Frame) -> None:
+        for init in hoisted:
+            init(frame)
+        first, count = int(start(frame)), int(extent(frame))
+        check(frame)
+        values = frame.values
+        for value in _ordered(chunks(first, count, number=number)):
+            values[name] = np.int64(value)
+            body(frame)
+
+    return run
+
+
+def _ordered(parts: Iterable[range]) -> Iterator[int]:
+    for part in parts:
+        yield from part
+
+
+def _prefetch(node: Prefetch, scope: Scope) -> Exec:
+    return lambda frame: None
+
+
+def _guard(node: Guard, scope: Scope) -> Exec:
+    condition, buffer = scope.expr(node.condition), node.buffer
+    is_wide = is_vector(dtype_of(node.condition))
+
+    def run(frame: Frame) -> None:
+        value = condition(frame)
+        if not (value.all() if is_wide else value):
+            raise GuardFailed(buffer)
+
+    return run
+
+
+STATEMENTS: dict[type, Callable[[Any, Scope], Exec]] = {
+    Store: store,
+    Let: _let,
+    Allocate: _allocate,
+    If: _if,
+    While: _while,
+    For: _for,
+    Block: block,
+    Iteration: iteration,
+    Prefetch: _prefetch,
+    Guard: _guard,
+    ParallelFor: parallel_for,
+    Launch: launch,
+}

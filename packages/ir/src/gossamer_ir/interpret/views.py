@@ -1,0 +1,85 @@
+"""A buffer while the program runs: an array, and where each index tuple lies in it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from gossamer_ir.interpret.errors import out_of_bounds
+from gossamer_ir.interpret.values import Array, decode_bfloat16, encode_bfloat16
+
+Indices = tuple[Any, ...]
+
+
+def _same(value: Any) -> Any:
+    return value
+
+
+class View:
+    """An array under a buffer's name; `locate` gives the array's index of a buffer's index, or raises.
+
+    Ordinary buffers use the array's own shape; sparse ones a layout (see `layout`).
+    """
+
+    __slots__ = ("array", "decode", "encode", "locate", "name")
+
+    def __init__(
+        self,
+        name: str,
+        array: Array,
+        *,
+        dtype: str,
+        locate: Callable[[Indices], Indices] | None = None,
+    ) -> None:
+        self.name = name
+        self.array = array
+        self.locate = locate if locate is not None else self._in_shape
+        is_bfloat = dtype == "bfloat16"
+        self.decode = decode_bfloat16 if is_bfloat else _same
+        self.encode = encode_bfloat16 if is_bfloat else _same
+
+    def read(self, indices: Indices) -> Any:
+        """The element at indices."""
+        return self.decode(self.array[self.locate(indices)])
+
+    def write(self, indices: Indices, value: Any) -> None:
+        """Sets the element at indices."""
+        self.array[self.locate(indices)] = self.encode(value)
+
+    def gather(self, indices: Indices, mask: Array | None, passthrough: Any) -> Any:
+        """The elements at a vector of last indices; lanes where mask is false pass through."""
+        lanes = self._lanes(indices, mask)
+        if mask is None:
+            return self.decode(self.array[(*indices[:-1], lanes)])
+        result = passthrough.copy()
+        result[mask] = self.decode(self.array[(*indices[:-1], lanes)])
+        return result
+
+    def scatter(self, indices: Indices, value: Any, mask: Array | None) -> None:
+        """Sets the elements at a vector of last indices, lane after lane, where mask is true."""
+        lanes = self._lanes(indices, mask)
+        values = self.encode(value if mask is None else value[mask])
+        self.array[(*indices[:-1], lanes)] = values
+
+    def window(self, prefix: Indices, begin: int, end: int) -> Array:
+        """The elements at last indices begin, ..., end - 1, as int64."""
+        if begin >= end:
+            return np.empty(0, np.int64)
+        self.locate((*prefix, end - 1))
+        first = self.locate((*prefix, begin))
+        row = self.array[first[:-1]]
+        return row[first[-1] : first[-1] + (end - begin)].astype(np.int64)
+
+    def _in_shape(self, indices: Indices) -> Indices:
+        for index, size in zip(indices, self.array.shape, strict=True):
+            if not 0 <= index < size:
+                raise out_of_bounds(self.name, indices, self.array.shape)
+        return indices
+
+    def _lanes(self, indices: Indices, mask: Array | None) -> Array:
+        lanes: Array = indices[-1] if mask is None else indices[-1][mask]
+        for lane in (lanes.min(), lanes.max()) if lanes.size else ():
+            self._in_shape((*indices[:-1], lane))
+        return lanes

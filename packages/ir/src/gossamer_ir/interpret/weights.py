@@ -1,0 +1,45 @@
+"""Chunks of parallel loops, and their weights."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+
+from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.nodes import For, ParallelFor
+
+
+def chunks(start: int, extent: int, *, number: int) -> list[range]:
+    """About equal consecutive parts of start, ..., start + extent - 1, the last one first."""
+    extent = max(0, extent)
+    cuts = [start + extent * part // number for part in range(number + 1)]
+    parts = [range(low, high) for low, high in pairwise(cuts) if low < high]
+    return parts[::-1]
+
+
+def weigh(node: For | ParallelFor, scope: Scope) -> Exec:
+    """Evaluates the weight at both ends of a loop, and the grain, to see that it can be done."""
+    if node.weight is None and node.grain is None:
+        return lambda frame: None
+    weight, grain = scope.optional(node.weight), scope.optional(node.grain)
+    name, start, extent = node.var, scope.expr(node.start), scope.expr(node.extent)
+
+    def run(frame: Frame) -> None:
+        if grain is not None:
+            grain(frame)
+        if weight is None:
+            return
+        first, count = start(frame), max(np.int64(0), extent(frame))
+        ends = []
+        for value in (first, first + count):
+            frame.values[name] = value
+            ends.append(weight(frame))
+        if ends[1] < ends[0]:
+            raise InterpreterError(
+                f"The weight of loop '{name}' decreases, {ends[0]} to {ends[1]}."
+            )
+
+    return run
