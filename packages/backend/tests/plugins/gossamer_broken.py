@@ -1,0 +1,73 @@
+"""Deliberately broken plugins: each name below is the object of one entry point."""
+
+import types
+
+from gossamer_backend import Probe
+from gossamer_backend.hookspecs import hookimpl
+
+
+class Plain:
+    """A backend that would do, but for what a subclass breaks."""
+
+    api_version = 1
+    version = "1.0"
+    capabilities = frozenset()
+
+    def __init__(self, name):
+        self.name = name
+
+    def targets(self):
+        return (self.name,)
+
+    def probe(self, target):
+        return Probe(usable=False, reason="there is no such machine")
+
+    def compile(self, module, target):
+        return "not an artifact"
+
+    def load(self, artifact):
+        raise NotImplementedError
+
+
+class OldApi(Plain):
+    api_version = 0
+
+
+class ListOfCapabilities(Plain):
+    capabilities = ("guard",)
+
+
+class RaisingProbe(Plain):
+    def probe(self, target):
+        raise ZeroDivisionError("no such device")
+
+
+class Incomplete:
+    name = "incomplete"
+    api_version = 1
+    version = "1.0"
+    capabilities = frozenset()
+
+
+def registering(*backends):
+    plugin = types.SimpleNamespace()
+    plugin.gossamer_backends = hookimpl(lambda: list(backends))
+    return plugin
+
+
+old_api = registering(OldApi("old-api"))
+list_of_capabilities = registering(ListOfCapabilities("list-of-capabilities"))
+raising_probe = registering(RaisingProbe("raising-probe"))
+incomplete = registering(Incomplete())
+other_name = registering(Plain("another"))
+unusable = registering(Plain("unusable"))
+clash = registering(Plain("clash"))
+no_hook = types.SimpleNamespace()
+misspelt_hook = types.SimpleNamespace(gossamer_backend=hookimpl(lambda: [None]))
+
+
+def raising():
+    raise RuntimeError("out of order")
+
+
+raising_hook = types.SimpleNamespace(gossamer_backends=hookimpl(raising))

@@ -1,0 +1,3 @@
+"""A plugin that cannot be imported."""
+
+raise OSError("libmissing.so: cannot open shared object file")

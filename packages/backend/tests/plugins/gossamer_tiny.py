@@ -1,0 +1,97 @@
+"""A whole plugin: `tiny-interpreter` "compiles" a flat module to its wire text and interprets it."""
+
+import ctypes
+
+import numpy as np
+
+from gossamer_backend import Artifact, Kernel, Probe
+from gossamer_backend.hookspecs import Pass, hookimpl
+from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
+from gossamer_backend.sizes import evaluate
+from gossamer_ir.contracts import Intrinsic, Schedule
+from gossamer_ir.errors import GossamerError
+from gossamer_ir.interpret import run
+from gossamer_ir.signature import signature_of
+from gossamer_ir.wire import dumps, loads
+
+
+class TinyInterpreter:
+    name = "tiny-interpreter"
+    api_version = 1
+    version = "0.1"
+    capabilities = frozenset({"dtype.float32", "dtype.float64", "dtype.int32", "guard"})
+
+    def targets(self):
+        return (self.name,)
+
+    def probe(self, target):
+        return Probe(usable=True, resolved=target.text)
+
+    def compile(self, module, target):
+        guarded = ("one of its buffers",)
+        return Artifact(
+            self.name, self.version, target.text, signature_of(module), dumps(module), guarded
+        )
+
+    def load(self, artifact):
+        entry = prototype(artifact.signature)(interpreter(artifact))
+        address = ctypes.cast(entry, ctypes.c_void_p).value
+        return Kernel(artifact, address, keep_alive=(entry,))
+
+
+def interpreter(artifact):
+    module = loads(artifact.code)
+    signature = artifact.signature
+
+    def entry(*values):
+        given = dict(zip(signature.order, values[:-1], strict=True))
+        scalars = {param.name: given[param.name] for param in signature.scalars}
+        arrays = {}
+        for param in signature.buffers:
+            shape = [evaluate(size, scalars, arrays=arrays) for size in param.shape]
+            arrays[param.buffer] = view(given[param.name], shape, np.dtype(param.dtype))
+            given[param.name] = arrays[param.buffer]
+        try:
+            run(module, given)
+        except GossamerError:
+            values[-1].contents.failed_buffer = 0
+            return OUT_OF_BOUNDS
+        return OK
+
+    return entry
+
+
+def view(address, shape, dtype):
+    size = int(np.prod(shape)) * dtype.itemsize
+    if not size:
+        return np.empty(shape, dtype)
+    memory = (ctypes.c_char * size).from_address(address)
+    return np.frombuffer(memory, dtype).reshape(shape)
+
+
+def no_schedule(module, target, stats):
+    return Schedule()
+
+
+def unchanged(module):
+    return module
+
+
+@hookimpl
+def gossamer_backends():
+    return [TinyInterpreter()]
+
+
+@hookimpl
+def gossamer_intrinsics():
+    return [Intrinsic("nothing", "{}", "")]
+
+
+@hookimpl
+def gossamer_passes():
+    return [Pass("unchanged", "flat", unchanged)]
+
+
+@hookimpl
+def gossamer_schedules():
+    return [no_schedule]

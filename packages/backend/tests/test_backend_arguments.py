@@ -1,0 +1,308 @@
+"""What a kernel refuses, and that it refuses before anything runs."""
+
+import re
+
+import numpy as np
+import pytest
+
+from gossamer_backend.arguments import Arguments
+from gossamer_ir.build import add, index, index_var, mul
+from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.nodes import InRange, Load, Monotone, SortedSegments
+
+M, N, K = index_var("m"), index_var("n"), index_var("k")
+NNZ = Load("J_indptr", (M,), "int32")
+
+
+def buffer(name, shape, dtype="float32", *, written=False, facts=(), of=None):
+    return BufferParam(
+        name, of or name.upper(), dtype, shape, is_read=True, is_written=written, facts=facts
+    )
+
+
+INDPTR_FACTS = (
+    InRange("J_indptr", index(0), add(index_var("nnz"), index(1))),
+    Monotone("J_indptr"),
+)
+INDICES_FACTS = (InRange("J_indices", index(0), N), SortedSegments("J_indices", "J_indptr", True))
+SPMM = Signature(
+    "csrmm",
+    (
+        buffer("a", (index_var("nnz"),)),
+        buffer("b", (N, K)),
+        buffer("c", (M, K), written=True),
+        buffer("indptr", (add(M, index(1)),), "int32", facts=INDPTR_FACTS, of="J_indptr"),
+        buffer("indices", (index_var("nnz"),), "int32", facts=INDICES_FACTS, of="J_indices"),
+    ),
+    tuple(ScalarParam(name, "int64") for name in ("m", "n", "k", "nnz")),
+    ("a", "b", "c", "indptr", "indices", "m", "n", "k", "nnz"),
+)
+
+
+def operands(**changes):
+    """A 3 x 4 matrix with 5 nonzeros, times a 4 x 2 matrix."""
+    given = {
+        "a": np.ones(5, np.float32),
+        "b": np.ones((4, 2), np.float32),
+        "c": np.zeros((3, 2), np.float32),
+        "indptr": np.array([0, 2, 2, 5], np.int32),
+        "indices": np.array([0, 3, 0, 1, 2], np.int32),
+    }
+    return given | changes
+
+
+def misaligned(shape, dtype):
+    size = int(np.prod(shape)) * np.dtype(dtype).itemsize
+    return np.zeros(size + 1, np.uint8)[1:].view(dtype).reshape(shape)
+
+
+def read_only(array):
+    array.setflags(write=False)
+    return array
+
+
+SHARED = np.zeros(14, np.float32)
+
+
+class OnDevice:
+    __cuda_array_interface__ = None
+
+
+REFUSED = {
+    "a list": ({"a": [1.0] * 5}, "kernel.array", "'a' is a list, expected a NumPy array"),
+    "None": ({"a": None}, "kernel.array", "'a' is a NoneType"),
+    "a GPU array": ({"b": OnDevice()}, "kernel.array", "Copy it to the CPU"),
+    "a masked array": ({"b": np.ma.ones((4, 2), np.float32)}, "kernel.array", "filled"),
+    "another dtype": (
+        {"a": np.ones(5)},
+        "kernel.dtype",
+        "'a' has dtype float64, expected float32. Convert it with a.astype('float32').",
+    ),
+    "another byte order": ({"a": np.ones(5, ">f4")}, "kernel.dtype", "'a' has dtype >f4"),
+    "wider indices": ({"indices": np.zeros(5, np.int64)}, "kernel.dtype", "has dtype int64"),
+    "a Fortran array": (
+        {"b": np.asfortranarray(np.ones((4, 2), np.float32))},
+        "kernel.contiguity",
+        "shape (4, 2) and strides (4, 16)",
+    ),
+    "every second element": ({"a": np.ones(10, np.float32)[::2]}, "kernel.contiguity", "'a'"),
+    "odd addresses": ({"a": misaligned(5, np.float32)}, "kernel.alignment", "multiple of 4 bytes"),
+    "a read-only output": (
+        {"c": read_only(np.zeros((3, 2), np.float32))},
+        "kernel.read_only",
+        "'c' is read-only, and the kernel writes to it",
+    ),
+    "a transposed operand": (
+        {"b": np.ones((2, 4), np.float32), "n": 4, "k": 2},
+        "kernel.shape",
+        "'b' has shape (2, 4), expected (4, 2), that is (n, k)",
+    ),
+    "an output with a row too many": (
+        {"c": np.zeros((4, 2), np.float32), "m": 3},
+        "kernel.shape",
+        "'c' has shape (4, 2), expected (3, 2), that is (m, k)",
+    ),
+    "a flat array of another size": (
+        {"b": np.ones(9, np.float32), "n": 4, "k": 2},
+        "kernel.shape",
+        "'b' has shape (9,), expected (4, 2)",
+    ),
+    "values and indices of two lengths": ({"a": np.ones(6, np.float32)}, "kernel.shape", "(5,)"),
+    "an output inside an input": (
+        {"b": SHARED[:8].reshape(4, 2), "c": SHARED[7:13].reshape(3, 2)},
+        "kernel.overlap",
+        "'c', which is written, shares memory with 'b'",
+    ),
+    "a negative size": ({"n": -4}, "kernel.negative_size", "'n' is -4, expected at least 0"),
+    "a size of no integer": ({"n": 4.0}, "kernel.scalar", "'n' is 4.0 of type float"),
+    "a size beyond int64": ({"n": 2**63}, "kernel.scalar_range", "9223372036854775808"),
+    "an unknown name": ({"x": 1}, "kernel.arguments", "'x' is no parameter of the kernel"),
+    "an index of a column too far": (
+        {"indices": np.array([0, 3, 0, 1, 4], np.int32)},
+        "kernel.range",
+        "Element 4 of 'indices' is 4, expected a value from 0 to 3",
+    ),
+    "a negative index": (
+        {"indices": np.array([-1, 3, 0, 1, 2], np.int32)},
+        "kernel.range",
+        "Element 0 of 'indices' is -1",
+    ),
+    "a decreasing indptr": (
+        {"indptr": np.array([0, 3, 2, 5], np.int32)},
+        "kernel.monotone",
+        "Element 2 of 'indptr' is 2, which is less than the one before it, 3",
+    ),
+    "an indptr beyond the nonzeros": (
+        {"indptr": np.array([0, 2, 2, 6], np.int32)},
+        "kernel.range",
+        "Element 3 of 'indptr' is 6, expected a value from 0 to 5",
+    ),
+    "an unsorted row": (
+        {"indices": np.array([3, 0, 0, 1, 2], np.int32)},
+        "kernel.sorted",
+        "Element 1 of 'indices' is 0, which is less than the one before it in its segment, 3",
+    ),
+    "a duplicate": (
+        {"indices": np.array([0, 3, 0, 0, 2], np.int32)},
+        "kernel.sorted",
+        "Element 3 of 'indices' is 0, which is equal to",
+    ),
+}
+
+
+@pytest.mark.parametrize(("changes", "code", "text"), REFUSED.values(), ids=REFUSED.keys())
+def test_bad_operands_are_refused_in_one_sentence(changes, code, text):
+    with pytest.raises(ArgumentError, match=re.escape(text)) as caught:
+        Arguments(SPMM).check((), operands(**changes))
+    assert caught.value.code == code
+
+
+def test_good_operands_give_every_parameter():
+    given = operands()
+    values = Arguments(SPMM).check((), given)
+    assert {name: values[name] for name in ("m", "n", "k", "nnz")} == {
+        "m": 3, "n": 4, "k": 2, "nnz": 5,
+    }  # fmt: skip
+    assert all(values[name] is given[name] for name in given)
+
+
+def test_operands_may_be_given_in_order():
+    given = operands()
+    values = Arguments(SPMM).check((*given.values(), 3), {"k": 2})
+    assert (values["m"], values["c"] is given["c"]) == (3, True)
+
+
+def test_arguments_are_counted():
+    check = Arguments(SPMM).check
+    with pytest.raises(ArgumentError, match="10 arguments were given, expected at most 9"):
+        check((0,) * 10, {})
+    with pytest.raises(ArgumentError, match="'a' is given by position and by name"):
+        check((operands()["a"],), operands())
+    with pytest.raises(ArgumentError, match="'c' is missing"):
+        check((), {name: value for name, value in operands().items() if name != "c"})
+    with pytest.raises(ArgumentError, match="'nothing' is no parameter"):
+        check((), operands(), verified=("nothing",))
+
+
+def test_verified_arrays_are_not_read():
+    wrong = np.full(5, 99, np.int32)
+    values = Arguments(SPMM).check((), operands(indices=wrong), verified=("indices",))
+    assert values["indices"] is wrong
+
+
+def test_sizes_of_a_flat_array_must_be_given():
+    flat = operands(b=np.ones(8, np.float32), c=np.zeros(6, np.float32))
+    with pytest.raises(ArgumentError, match="'n' is missing"):
+        Arguments(SPMM).check((), flat)
+    values = Arguments(SPMM).check((), flat | {"n": 4, "k": 2})
+    assert values["b"].shape == (8,)
+
+
+@pytest.mark.parametrize("rows", [0, 3])
+def test_nothing_at_all_is_accepted(rows):
+    empty = {
+        "a": np.zeros(0, np.float32),
+        "b": np.zeros((0, 0), np.float32),
+        "c": np.zeros((rows, 0), np.float32),
+        "indptr": np.zeros(rows + 1, np.int32),
+        "indices": np.zeros(0, np.int32),
+    }
+    values = Arguments(SPMM).check((), empty)
+    assert [values[name] for name in ("m", "n", "k", "nnz")] == [rows, 0, 0, 0]
+
+
+def test_arrays_that_touch_do_not_overlap():
+    memory = np.zeros(14, np.float32)
+    given = operands(b=memory[:8].reshape(4, 2), c=memory[8:].reshape(3, 2))
+    assert Arguments(SPMM).check((), given)["c"] is given["c"]
+
+
+def test_inputs_may_share_memory_and_be_read_only():
+    given = operands(b=read_only(np.ones((4, 2), np.float32)))
+    given["a"] = read_only(given["b"].reshape(-1)[:5])
+    assert Arguments(SPMM).check((), given)["a"] is given["a"]
+
+
+def test_subclasses_that_are_plain_memory_are_accepted(tmp_path):
+    mapped = np.memmap(tmp_path / "b", np.float32, mode="w+", shape=(4, 2))
+    assert Arguments(SPMM).check((), operands(b=mapped))["b"] is mapped
+
+
+BLOCKS = Signature(
+    "blocks",
+    (buffer("x", (mul(index_var("blocks"), index(4)),)),),
+    (ScalarParam("blocks", "int64"),),
+    ("x", "blocks"),
+)
+
+
+def test_a_flat_buffer_takes_an_array_shaped_by_fixed_dimensions():
+    blocks = np.zeros((3, 2, 2), np.float32)
+    assert Arguments(BLOCKS).check((blocks,), {})["blocks"] == 3
+    with pytest.raises(ArgumentError, match="'blocks' is missing"):
+        Arguments(BLOCKS).check((np.zeros(5, np.float32),), {})
+
+
+BY_LAST_OFFSET = Signature(
+    "last",
+    (
+        buffer("x", (NNZ,)),
+        buffer("indptr", (add(M, index(1)),), "int32", of="J_indptr"),
+    ),
+    (ScalarParam("m", "int64"),),
+    ("x", "indptr", "m"),
+)
+
+
+def test_a_size_may_be_the_last_offset():
+    indptr = np.array([0, 1, 4], np.int32)
+    assert Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {})["m"] == 2
+    with pytest.raises(ArgumentError, match=re.escape("'x' has shape (5,), expected (4,)")):
+        Arguments(BY_LAST_OFFSET).check((np.zeros(5, np.float32), indptr), {})
+    with pytest.raises(ArgumentError, match="element 7 of J_indptr, which has 3 elements"):
+        Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {"m": 7})
+
+
+SCALARS = {
+    "int8": (-128, 127, 128),
+    "int32": (-(2**31), np.int64(2**31 - 1), 2**31),
+    "int64": (-(2**63), 2**63 - 1, -(2**63) - 1),
+    "uint8": (0, 255, -1),
+    "uint64": (0, 2**63 - 1, 2**63),
+    "float32": (float("inf"), 3.4e38, 1e39),
+    "float64": (float("nan"), 1, 10**400),
+}
+
+
+@pytest.mark.parametrize(("dtype", "values"), SCALARS.items())
+def test_scalars_are_checked_against_their_dtype(dtype, values):
+    arguments = Arguments(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
+    *fitting, too_much = values
+    for value in fitting:
+        np.testing.assert_equal(arguments.check((value,), {})["s"], value)
+    with pytest.raises(ArgumentError, match=f"'s' is .*which {dtype} cannot hold") as caught:
+        arguments.check((too_much,), {})
+    assert caught.value.code == "kernel.scalar_range"
+
+
+@pytest.mark.parametrize(
+    ("dtype", "value"),
+    [("int64", "3"), ("float32", "x"), ("float32", 1j), ("bool", 1), ("int64", np.array([3]))],
+)
+def test_scalars_of_other_types_are_refused(dtype, value):
+    arguments = Arguments(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
+    with pytest.raises(ArgumentError) as caught:
+        arguments.check((value,), {})
+    assert caught.value.code == "kernel.scalar"
+
+
+def test_bools_are_accepted():
+    arguments = Arguments(Signature("f", (), (ScalarParam("s", "bool"),), ("s",)))
+    assert arguments.check((np.True_,), {}) == {"s": True}
+
+
+def test_arrays_that_numpy_has_not_are_refused_by_name():
+    with pytest.raises(UnsupportedError, match="bfloat16") as caught:
+        Arguments(Signature("f", (buffer("x", (N,), "bfloat16"),), (), ("x",)))
+    assert caught.value.code == "backend.array_dtype"

@@ -1,0 +1,110 @@
+"""Facts about index arrays, checked against a slow reading of what they say."""
+
+import random
+from itertools import pairwise
+
+import numpy as np
+import pytest
+
+from gossamer_backend import facts
+from gossamer_backend.facts import check_facts, check_monotone, check_range, check_segments
+from gossamer_ir.build import index
+from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.nodes import PaddedSlots, Relation, SortedSegments
+
+
+def holds(check, *args, **options):
+    try:
+        check("x", *args, **options)
+    except ArgumentError:
+        return False
+    return True
+
+
+def segments_hold(values, indptr, *, unique, pad=None):
+    for begin, end in pairwise(indptr):
+        for before, value in pairwise(values[begin:end]):
+            is_good = before < value if unique else before <= value
+            if not is_good and not (before == value == pad):
+                return False
+    return True
+
+
+@pytest.fixture
+def small_pieces(monkeypatch):
+    """Arrays of a test are cut into several pieces."""
+    monkeypatch.setattr(facts, "PIECE", 3)
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("unique", [True, False])
+def test_segments_agree_with_a_slow_reading(unique):
+    random.seed(7)
+    verdicts = set()
+    for _ in range(400):
+        size = random.randint(0, 9)
+        values = [random.randint(0, 3) for _ in range(size)]
+        indptr = sorted(random.randint(0, size) for _ in range(random.randint(1, 6)))
+        pad = random.choice([None, 3])
+        expected = segments_hold(values, indptr, unique=unique, pad=pad)
+        arrays = np.array(values, np.int32), np.array(indptr, np.int64)
+        found = holds(check_segments, arrays[0], indptr=arrays[1], unique=unique, pad=pad)
+        assert found == expected, (values, indptr, pad)
+        verdicts.add(found)
+    assert verdicts == {True, False}
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8", "uint16"])
+def test_ranges_and_monotone_agree_with_a_slow_reading(dtype):
+    random.seed(11)
+    low_end = 0 if dtype.startswith("u") else -2
+    for _ in range(300):
+        values = [random.randint(low_end, 6) for _ in range(random.randint(0, 8))]
+        array = np.array(values, dtype)
+        low, high = random.randint(-2, 2), random.randint(2, 7)
+        in_range = all(low <= value < high for value in values)
+        assert holds(check_range, array, low=low, high=high) == in_range
+        assert holds(check_monotone, array) == (values == sorted(values))
+
+
+def test_the_rows_of_a_buffer_are_its_segments():
+    rows = np.array([[0, 2], [1, 3]], np.int32)
+    assert holds(check_segments, rows, indptr=None, unique=True)
+    assert holds(check_monotone, rows)
+    assert not holds(check_segments, rows[:, ::-1].copy(), indptr=None, unique=True)
+    assert not holds(check_monotone, rows[:, ::-1].copy())
+    assert holds(check_segments, np.zeros((2, 0), np.int32), indptr=None, unique=True)
+    assert holds(check_monotone, np.zeros((0, 3), np.int32))
+
+
+def test_unused_slots_of_a_padded_axis_may_repeat():
+    slots = np.array([[0, 2, 2], [1, 1, 2]], np.int32)
+    arrays, names = {"X": slots[:1]}, {"X": "x"}
+    needed = (SortedSegments("X", None, True), PaddedSlots("X", index(2)))
+    check_facts(needed, {}, arrays=arrays, names=names)
+    with pytest.raises(ArgumentError, match="Element 4 of 'x' is 1, which is equal to"):
+        check_facts(needed, {}, arrays={"X": slots}, names=names)
+
+
+def test_segments_with_wild_offsets_are_refused_not_followed():
+    arrays = {"X": np.array([1, 0], np.int32), "P": np.array([0, -5, 9], np.int32)}
+    needed = (SortedSegments("X", "P", True),)
+    with pytest.raises(ArgumentError, match="Element 1 of 'p' is -5") as caught:
+        check_facts(needed, {}, arrays=arrays, names={"X": "x", "P": "p"})
+    assert caught.value.code == "kernel.range"
+
+
+def test_relations_are_refused_by_name():
+    with pytest.raises(UnsupportedError, match=r"subset\(I, J\)"):
+        check_facts((Relation("subset", "I", "J"),), {}, arrays={}, names={})
+
+
+def test_a_sound_large_array_is_read_in_pieces():
+    count = 3 * facts.PIECE + 5
+    indices = np.arange(count, dtype=np.int32) % 1000
+    starts = np.append(np.arange(0, count, 1000), count)
+    check_segments("x", indices, indptr=starts, unique=True)
+    indices[2 * facts.PIECE] = indices[2 * facts.PIECE - 1]
+    with pytest.raises(ArgumentError, match=f"Element {2 * facts.PIECE} of 'x'"):
+        check_segments("x", indices, indptr=starts, unique=True)

@@ -1,0 +1,108 @@
+import sys
+
+import pytest
+
+from gossamer_backend import Backend, Registry
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError, PluginError
+from gossamer_ir.nodes import Function, Module, Param
+
+REASONS = {
+    "old-api": "written for version 0 of the backend protocol, expected 1",
+    "list-of-capabilities": "must declare its capabilities as a frozenset",
+    "incomplete": "lacks targets, probe, compile, load",
+    "other-name": "must register one backend of its own name, it registers 'another'",
+    "no-hook": "registers no backend",
+    "misspelt-hook": "unknown hook 'gossamer_backend'",
+    "raising-hook": "RuntimeError: out of order",
+    "raising": "OSError: libmissing.so: cannot open shared object file",
+    "exiting": "SystemExit: no licence",
+    "not-there": "ModuleNotFoundError: No module named 'gossamer_no_such_module'",
+    "clash": "Several distributions install a backend 'clash': another-clash, broken-ones",
+}
+
+
+def test_names_are_known_without_importing_anything(broken_plugins):
+    assert {"tiny-interpreter", *REASONS} <= set(broken_plugins.names())
+    assert not {"gossamer_tiny", "gossamer_broken", "gossamer_raising"} & set(sys.modules)
+
+
+def test_only_the_chosen_plugin_is_imported(broken_plugins):
+    backend = broken_plugins.backend("tiny-interpreter")
+    assert backend.name == "tiny-interpreter"
+    assert isinstance(backend, Backend)
+    assert "gossamer_tiny" in sys.modules
+    assert not {"gossamer_broken", "gossamer_raising", "gossamer_exiting"} & set(sys.modules)
+
+
+@pytest.mark.parametrize(("name", "reason"), REASONS.items())
+def test_a_broken_plugin_is_named_with_what_is_wrong(broken_plugins, name, reason):
+    with pytest.raises(PluginError) as caught:
+        broken_plugins.backend(name)
+    assert name in str(caught.value)
+    assert reason in str(caught.value)
+
+
+def test_list_reports_every_backend_usable_or_why_not(broken_plugins):
+    found = {info.name: info for info in broken_plugins.list()}
+    tiny = found["tiny-interpreter"]
+    assert (tiny.usable, tiny.version, tiny.targets) == (True, "0.1", ("tiny-interpreter",))
+    assert tiny.distribution == "gossamer-tiny"
+    for name, reason in REASONS.items():
+        assert not found[name].usable
+        assert reason in found[name].reason
+    assert found["unusable"].reason == "there is no such machine"
+    assert "ZeroDivisionError: no such device" in found["raising-probe"].reason
+
+
+def test_an_unknown_backend_is_refused_with_those_installed(install):
+    install("gossamer-tiny", [("tiny-interpreter", "gossamer_tiny")])
+    with pytest.raises(ArgumentError, match=r"no backend 'cuda'.*tiny-interpreter") as caught:
+        Registry().backend("cuda")
+    assert caught.value.code == "backend.unknown"
+    with pytest.raises(ArgumentError, match="No backend is installed"):
+        Registry(group="no.such.group").backend("cuda")
+
+
+def test_a_plugin_registers_more_than_its_backend(install):
+    install("gossamer-tiny", [("tiny-interpreter", "gossamer_tiny")])
+    registry = Registry()
+    plugin = registry.plugin("tiny-interpreter")
+    assert plugin is registry.plugin("tiny-interpreter")
+    assert [item.name for item in plugin.intrinsics] == ["nothing"]
+    assert [item.name for item in plugin.passes] == ["unchanged"]
+    assert [rules.__name__ for rules in plugin.schedules] == ["no_schedule"]
+
+
+def needing_float16():
+    return Module("flat", (Function("f", (Param("a", "float16"),), ()),), "f")
+
+
+def test_what_was_not_declared_is_refused(tiny):
+    with pytest.raises(PluginError, match=r"'tiny-interpreter' did not declare .*dtype\.float16"):
+        tiny.compile(needing_float16(), Target("tiny-interpreter"))
+
+
+def test_only_flat_modules_and_own_targets_are_compiled(tiny):
+    flat = Module("flat", (Function("f", (), ()),), "f")
+    with pytest.raises(ArgumentError) as caught:
+        tiny.compile(Module("loop", (), "f"), Target("tiny-interpreter"))
+    assert caught.value.code == "backend.stage"
+    for ask in (lambda target: tiny.compile(flat, target), tiny.probe):
+        with pytest.raises(ArgumentError) as caught:
+            ask(Target("generic-cpu"))
+        assert caught.value.code == "backend.target"
+
+
+def test_a_backend_that_compiles_to_nonsense_is_blamed(broken_plugins):
+    flat = Module("flat", (Function("f", (), ()),), "f")
+    with pytest.raises(PluginError, match="'unusable' compiled a module to something"):
+        broken_plugins.backend("unusable").compile(flat, Target("unusable"))
+
+
+def test_an_artifact_of_another_backend_is_not_loaded(tiny, make_kernel):
+    from gossamer_ir.contracts import Signature
+
+    artifact = make_kernel(Signature("f", (), (), ()), lambda _: 0).artifact
+    with pytest.raises(PluginError, match=r"cannot load an artifact of 'toy' 1\.0"):
+        tiny.load(artifact)
