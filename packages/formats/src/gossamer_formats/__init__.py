@@ -6,11 +6,11 @@ from gossamer_formats.descriptions import DESCRIPTIONS, csr
 from gossamer_formats.reading import read
 from gossamer_formats.scipy_matrices import borrow_scipy, from_scipy, to_scipy
 from gossamer_formats.stats import storage_stats
-from gossamer_formats.storage import Storage
+from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor, stats_of
 
 __all__ = [
-    "DESCRIPTIONS", "SparseTensor", "Storage", "borrow_scipy", "check_indices", "check_indptr",
+    "Array", "DESCRIPTIONS", "SparseTensor", "Storage", "borrow_scipy", "check_indices", "check_indptr",
     "check_storage", "csr", "from_arrays", "from_scipy", "read", "stats_of", "storage_stats",
     "to_scipy",
 ]  # fmt: skip

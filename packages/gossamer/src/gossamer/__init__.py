@@ -1,1 +1,46 @@
-"""A compiler for sparse tensor programs: operators, build pipeline and command line."""
+"""A compiler for sparse tensor programs: operators, build pipeline and command line.
+
+Importing this is cheap: what a name needs is imported when it is first used.
+"""
+
+from __future__ import annotations
+
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from gossamer.compiling import compile
+    from gossamer.operators.spmm import spmm
+    from gossamer.operators.spmv import spmv
+    from gossamer_backend.threads import get_num_threads, set_num_threads
+    from gossamer_formats.reading import read
+    from gossamer_formats.tensor import SparseTensor
+
+__version__ = "0.1.0"
+
+__all__ = [
+    "SparseTensor", "__version__", "compile", "get_num_threads", "read", "set_num_threads", "spmm",
+    "spmv",
+]  # fmt: skip
+
+_HOMES = {
+    "SparseTensor": "gossamer_formats.tensor",
+    "compile": "gossamer.compiling",
+    "get_num_threads": "gossamer_backend.threads",
+    "read": "gossamer_formats.reading",
+    "set_num_threads": "gossamer_backend.threads",
+    "spmm": "gossamer.operators.spmm",
+    "spmv": "gossamer.operators.spmv",
+}
+
+
+def __getattr__(name: str) -> Any:
+    if name not in _HOMES:
+        raise AttributeError(f"module 'gossamer' has no attribute '{name}'")
+    value = getattr(import_module(_HOMES[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

@@ -1,0 +1,171 @@
+"""The build pipeline: from a coordinate module to a kernel, through two caches.
+
+Replays the schedule's traces between the lowering passes. It composes the packages and contains no
+algorithm of its own.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Iterator
+from functools import cache
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gossamer_backend import (
+    ArtifactCache,
+    Kernel,
+    Registry,
+    object_key,
+    package_versions,
+    request_key,
+)
+from gossamer_ir.contracts import Schedule, Stats, Target
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Module, StageName
+
+if TYPE_CHECKING:
+    from gossamer_backend import Artifact
+    from gossamer_backend.checked import CheckedBackend
+
+STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
+DISTRIBUTIONS = (
+    "gossamer",
+    "gossamer-ir",
+    "gossamer-schedule",
+    "gossamer-lower",
+    "gossamer-backend",
+    "gossamer-llvm",
+)
+"""Whose versions every kernel depends on, besides its backend's."""
+
+
+class Built(msgspec.Struct, frozen=True):
+    """A kernel, how long `build` took in milliseconds, and whether its code came from a cache."""
+
+    kernel: Kernel
+    compile_ms: float
+    cached: bool
+    schedule: Schedule
+
+
+registry = Registry()
+_lock = threading.Lock()
+_loaded: dict[str, Kernel] = {}
+
+
+def build(
+    module: Module,
+    *,
+    target: str | Target = "generic-cpu",
+    schedule: Schedule | None = None,
+    stats: Stats | None = None,
+) -> Built:
+    """Compiles a module of any stage for a target.
+
+    Without `schedule` the default rules choose one by the pattern of the computation and by `stats`.
+    Raises `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`, and `ArgumentError` for
+    a target that is unknown or does not work on this machine.
+    """
+    start = time.perf_counter()
+    backend, resolved = resolve(target)
+    if schedule is None:
+        schedule = default_schedule(module, resolved, stats)
+    key = request_key(module, schedule, target=resolved, versions=_versions(backend))
+    with _lock:
+        kernel = _loaded.get(key)
+        is_cached = kernel is not None
+        if kernel is None:
+            artifact, is_cached = _artifact(module, schedule, backend, resolved, key=key)
+            kernel = _loaded[key] = backend.load(artifact)
+    return Built(kernel, (time.perf_counter() - start) * 1e3, is_cached, schedule)
+
+
+def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
+    """What the rules choose for a coordinate module; nothing for a module of a later stage."""
+    from gossamer_schedule.rules import choose
+
+    return choose(module, target, stats)
+
+
+def lowered(module: Module, schedule: Schedule) -> Iterator[Module]:
+    """The module at each stage from its own to flat, after the schedule's trace of that stage."""
+    from gossamer_ir.verify import verify
+    from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
+    from gossamer_schedule import replay
+
+    traces = {
+        "coordinate": schedule.coordinate,
+        "position": schedule.position,
+        "loop": schedule.loop,
+    }
+    lower = {"coordinate": lower_iterations, "position": lower_buffers, "loop": lower_to_flat}
+    current = verify(module)
+    while current.stage != "flat":
+        trace = traces[current.stage]
+        current = replay(current, trace) if trace else current
+        yield current
+        current = lower[current.stage](current)
+    yield current
+
+
+def stages(
+    module: Module,
+    *,
+    target: str | Target = "generic-cpu",
+    schedule: Schedule | None = None,
+    stats: Stats | None = None,
+) -> dict[str, str]:
+    """The text of a module at every stage, and what the backend makes of it (`llvm`, `asm`)."""
+    from gossamer_ir.script import print_module
+
+    backend, resolved = resolve(target)
+    if schedule is None:
+        schedule = default_schedule(module, resolved, stats)
+    found = list(lowered(module, schedule))
+    texts: dict[str, str] = {stage.stage: print_module(stage) for stage in found}
+    return {**texts, **backend.texts(found[-1], resolved)}
+
+
+def resolve(target: str | Target) -> tuple[CheckedBackend, Target]:
+    """The backend of a target, and the target with everything that this machine decides."""
+    wanted = Target.parse(target) if isinstance(target, str) else target
+    backend = registry.backend(wanted.backend)
+    probe = backend.probe(wanted)
+    if not probe.usable:
+        raise ArgumentError(
+            "target.unusable",
+            f"The target {wanted.text} does not work on this machine: {probe.reason}",
+            hint="`gossamer backends` lists those that do.",
+        )
+    return backend, Target.parse(probe.resolved) if probe.resolved else wanted
+
+
+def _artifact(
+    module: Module, schedule: Schedule, backend: CheckedBackend, target: Target, *, key: str
+) -> tuple[Artifact, bool]:
+    """The artifact from the request cache, from the object cache, or compiled and stored."""
+    store = ArtifactCache()
+    found = store.get(key)
+    if found is not None:
+        return found, True
+    *_, flat = lowered(module, schedule)
+    code_key = object_key(flat, target=target, versions={backend.name: backend.version})
+    found = store.get(code_key)
+    is_cached = found is not None
+    if found is None:
+        found = backend.compile(flat, target)
+        store.put(code_key, found)
+    store.put_link(key, code_key)
+    return found, is_cached
+
+
+def _versions(backend: CheckedBackend) -> dict[str, str]:
+    return {**_package_versions(), backend.name: backend.version}
+
+
+@cache
+def _package_versions() -> dict[str, str]:
+    return package_versions(DISTRIBUTIONS)

@@ -1,0 +1,53 @@
+"""The command line: `gossamer demo | run | show | backends | cache`."""
+
+from __future__ import annotations
+
+import sys
+import warnings
+from collections.abc import Sequence
+from typing import Any
+
+from gossamer_ir.errors import PluginError, UserError
+
+BAD_INPUT, INTERRUPTED = 2, 130
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Runs a command and returns its exit code: 0, 1 where a check failed, 2 for bad input.
+
+    Bad input is one sentence on standard error.
+    """
+    from typer import BadParameter
+
+    # The root of what typer raises for bad usage; its home differs between versions of typer.
+    bad_usage: Any = BadParameter.__mro__[2]
+    try:
+        with warnings.catch_warnings():
+            warnings.showwarning = _show_warning
+            return _run(sys.argv[1:] if arguments is None else arguments)
+    except bad_usage as error:
+        return _fail(f"{error.format_message().rstrip('.')}; see gossamer --help.")
+    except (UserError, PluginError) as error:
+        return _fail(str(error))
+    except MemoryError as error:
+        return _fail(f"There is not enough memory: {error or 'an array cannot be allocated'}.")
+    except KeyboardInterrupt:
+        return INTERRUPTED
+
+
+def _run(arguments: Sequence[str]) -> int:
+    from typer.main import get_command
+
+    from gossamer.cli.app import app
+
+    status = get_command(app).main(list(arguments), prog_name="gossamer", standalone_mode=False)
+    return status if isinstance(status, int) else 0
+
+
+def _fail(message: str) -> int:
+    print(f"error: {message}", file=sys.stderr)
+    return BAD_INPUT
+
+
+def _show_warning(message: Warning | str, *_: object, **__: object) -> None:
+    print(f"warning: {message}", file=sys.stderr)

@@ -1,0 +1,23 @@
+"""The commands by name."""
+
+from __future__ import annotations
+
+import typer
+
+from gossamer.cli.backends import backends
+from gossamer.cli.cache import cache
+from gossamer.cli.demo import demo
+from gossamer.cli.run import run
+from gossamer.cli.show import show
+
+app = typer.Typer(
+    name="gossamer",
+    help="A compiler for sparse tensor programs.",
+    add_completion=False,
+    rich_markup_mode=None,
+)
+app.command("demo")(demo)
+app.command("run")(run)
+app.command("show")(show)
+app.command("backends")(backends)
+app.add_typer(cache, name="cache")

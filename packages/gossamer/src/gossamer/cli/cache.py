@@ -1,0 +1,28 @@
+"""`gossamer cache`: the compiled kernels on disk."""
+
+from __future__ import annotations
+
+import typer
+
+from gossamer_backend.cache import ArtifactCache
+
+cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)
+
+
+@cache.command()
+def info() -> None:
+    """Show where the cache is and how much it holds."""
+    found = ArtifactCache().info()
+    print(f"path     {found.path}\nentries  {found.entries}\nbytes    {found.bytes}")
+
+
+@cache.command()
+def path() -> None:
+    """Print the directory of the cache."""
+    print(ArtifactCache().path)
+
+
+@cache.command()
+def clear() -> None:
+    """Remove every entry; kernels are compiled again when they are next needed."""
+    print(f"removed {ArtifactCache().clear()} entries")

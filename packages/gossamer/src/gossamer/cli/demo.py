@@ -1,0 +1,139 @@
+"""`gossamer demo`: the main job, from a script to a kernel on a graph, checked and timed."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Annotated
+
+import typer
+from rich.console import Console
+from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
+from rich.table import Table
+
+from gossamer.cli.options import FEATURES, require_memory, require_range
+from gossamer.graphs import power_law
+from gossamer.measure import Call, interleaved
+from gossamer.oracle import compare
+from gossamer.peers import mkl
+from gossamer.workload import Workload, prepare
+from gossamer_backend.threads import get_num_threads, set_num_threads
+from gossamer_formats import SparseTensor, read
+
+NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
+
+
+def demo(
+    file: Annotated[str | None, typer.Argument(help="a matrix file; a graph if not given")] = None,
+    features: Annotated[int, typer.Option(help="columns of the dense matrix")] = FEATURES,
+    threads: Annotated[int | None, typer.Option(help="threads; all CPUs if not given")] = None,
+) -> None:
+    """Compile sparse matrix times dense matrix and vector for a graph, check and time them.
+
+    The graph has 170,000 nodes, 1.2 million edges and a power-law degree distribution. Takes less
+    than a minute.
+    """
+    require_range("--features", features, low=1)
+    if threads is not None:
+        set_num_threads(threads)
+    console = Console(highlight=False, soft_wrap=True)
+    with _progress(console) as progress:
+        job = progress.add_task("making the graph" if file is None else "reading", total=None)
+        graph = _graph(file)
+        require_memory(graph, features=features, dtype="float32")
+        console.print(_describe(graph, file), markup=False)
+        works = []
+        for op in ("spmm", "spmv"):
+            progress.update(job, description=f"compiling {op}")
+            works.append(prepare(op, graph, features=features))
+            _show_stages(console, works[-1])
+        for work in works:
+            progress.update(job, description=f"checking {work.op}")
+            _check(console, work)
+        progress.update(job, total=ROUNDS * len(works), completed=0)
+        times = {}
+        for work in works:
+            progress.update(job, description=f"timing {work.op}")
+            times[work.op] = _time(work, after_round=lambda: progress.advance(job))
+    console.print(_table(times, features=features))
+    if not any("MKL" in found for found in times.values()):
+        console.print("MKL is not installed beside this Python (pip install mkl): not measured.")
+
+
+def _progress(console: Console) -> Progress:
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
+    return Progress(*columns, console=console, transient=True)
+
+
+def _graph(file: str | None) -> SparseTensor:
+    if file is None:
+        return power_law(NODES, EDGES)
+    return read(file, dtype="float32")
+
+
+def _describe(graph: SparseTensor, file: str | None) -> str:
+    found = graph.stats
+    name = "a generated power-law graph" if file is None else file
+    return (
+        f"{name}: {found.rows:,} by {found.columns:,}, {found.nnz:,} nonzeros; rows have "
+        f"{found.mean_row:.1f} on average, {found.longest_row:,} at most, {found.empty_rows:,} none"
+    )
+
+
+def _show_stages(console: Console, work: Workload) -> None:
+    texts = work.stages()
+    if work.op == "spmm":
+        for stage in ("coordinate", "position"):
+            console.rule(f"{work.op}, {stage} stage", align="left")
+            console.print(texts[stage].rstrip(), markup=False)
+        console.rule()
+    sizes = ", ".join(f"{stage} {text.count(chr(10)) + 1}" for stage, text in texts.items())
+    console.print(f"{work.op}: lines of each stage: {sizes}", markup=False)
+    source = "loaded from the cache" if work.is_cached else "compiled"
+    console.print(f"{work.op}: {source} in {work.compile_ms:.1f} ms", markup=False)
+
+
+def _check(console: Console, work: Workload) -> None:
+    found = compare(work.tensor, work.dense, work.run())
+    console.print(
+        f"{work.op}: largest error {found.max_relative_error:.2g} of |A| |B| in float64, "
+        f"{'right' if found.is_within else 'WRONG'}"
+    )
+    if not found.is_within:
+        raise typer.Exit(1)
+
+
+def _time(work: Workload, *, after_round: Call) -> dict[str, float]:
+    calls: dict[str, Call] = {"gossamer": work.run, "SciPy": work.scipy}
+    if mkl.library() is not None:
+        mkl.set_num_threads(get_num_threads())
+        calls["MKL"] = _mkl_call(work)
+    return interleaved(calls, rounds=ROUNDS, after_round=after_round)
+
+
+def _mkl_call(work: Workload) -> Call:
+    matrix = mkl.MklMatrix(work.tensor, hint=work.features or 0)
+    out = work.out.copy()
+    call = matrix.spmm if work.features is not None else matrix.spmv
+    return lambda: call(work.dense, out)
+
+
+def _table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
+    threads = get_num_threads()
+    table = Table(
+        title=f"median ms, float32, {features} features, {threads} threads (SciPy has one)",
+        title_justify="left",
+    )
+    table.add_column("operator")
+    for heading in ("gossamer", "SciPy", "MKL", "SciPy / gossamer", "MKL / gossamer"):
+        table.add_column(heading, justify="right")
+    for op, found in times.items():
+        ours, scipy, peer = found["gossamer"], found["SciPy"], found.get("MKL")
+        table.add_row(
+            op,
+            f"{ours:.3g}",
+            f"{scipy:.3g}",
+            "-" if peer is None else f"{peer:.3g}",
+            f"{scipy / ours:.2f}",
+            "-" if peer is None else f"{peer / ours:.2f}",
+        )
+    return table

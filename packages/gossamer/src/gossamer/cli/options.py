@@ -1,0 +1,43 @@
+"""Checks of what several commands take."""
+
+from __future__ import annotations
+
+import os
+
+import numpy as np
+
+from gossamer_formats import SparseTensor
+from gossamer_ir.errors import ArgumentError
+
+DTYPES = ("float32", "float64")
+FEATURES = 64
+"""The number of columns of the dense matrix, where none is given."""
+
+
+def require_dtype(dtype: str) -> None:
+    """Refuses anything but float32 and float64."""
+    if dtype not in DTYPES:
+        raise ArgumentError(
+            "option.dtype", f"--dtype is '{dtype}'; expected {' or '.join(DTYPES)}."
+        )
+
+
+def require_range(option: str, value: int, *, low: int, high: int | None = None) -> None:
+    """Refuses a number outside low to high."""
+    if value >= low and (high is None or value <= high):
+        return
+    expected = f"{low} or more" if high is None else f"{low} to {high}"
+    raise ArgumentError("option.range", f"{option} is {value}; expected {expected}.")
+
+
+def require_memory(matrix: SparseTensor, *, features: int, dtype: str) -> None:
+    """Refuses operands that this machine's memory cannot hold."""
+    rows, columns = matrix.shape
+    needed = (2 * rows + columns) * features * np.dtype(dtype).itemsize
+    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
+    if needed > memory:
+        raise ArgumentError(
+            "option.memory",
+            f"{features} features of a {rows} by {columns} matrix take {needed / 1e9:.3g} GB; "
+            f"expected at most the {memory / 1e9:.3g} GB of this machine.",
+        )

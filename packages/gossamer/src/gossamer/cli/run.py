@@ -1,0 +1,122 @@
+"""`gossamer run`: one operator on one matrix, timed beside SciPy."""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from collections.abc import Mapping
+from typing import Annotated, Any
+
+import typer
+
+from gossamer.cli.options import (
+    DTYPES,
+    FEATURES,
+    require_dtype,
+    require_memory,
+    require_range,
+)
+from gossamer.measure import interleaved
+from gossamer.operators import operator_named
+from gossamer.oracle import Comparison, compare
+from gossamer.workload import Workload, prepare
+from gossamer_backend.registry import Registry
+from gossamer_backend.threads import get_num_threads, set_num_threads
+from gossamer_formats import SparseTensor, read
+
+
+def run(
+    op: Annotated[str, typer.Argument(help="spmv or spmm")],
+    *,
+    matrix: Annotated[str, typer.Option(help="a file .mtx, .mtx.gz or SciPy's .npz")],
+    features: Annotated[int, typer.Option(help="columns of the dense matrix (spmm)")] = FEATURES,
+    dtype: Annotated[str, typer.Option(help=" or ".join(DTYPES))] = "float32",
+    threads: Annotated[int | None, typer.Option(help="threads; all CPUs if not given")] = None,
+    backend: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
+    repeat: Annotated[int, typer.Option(help="rounds of the timing")] = 10,
+    check: Annotated[
+        bool, typer.Option("--check", help="exit 1 where the result is wrong")
+    ] = False,
+    as_json: Annotated[bool, typer.Option("--json", help="end with one JSON object")] = False,
+) -> None:
+    """Run an operator on a matrix with random operands; time it and SciPy in turns.
+
+    Times are medians of an operator that writes to a given array and of SciPy's A @ B, which makes
+    its own. The result is compared with float64.
+    """
+    operator_named(op)
+    require_dtype(dtype)
+    require_range("--features", features, low=0)
+    require_range("--repeat", repeat, low=1, high=1_000_000)
+    Registry().backend(backend)
+    if threads is not None:
+        set_num_threads(threads)
+    tensor = _matrix(matrix, op=op, features=features, dtype=dtype)
+    work = prepare(op, tensor, features=features, target=backend)
+    found = compare(tensor, work.dense, work.run())
+    times = interleaved({"gossamer": work.run, "scipy": work.scipy}, rounds=repeat)
+    record = _record(work, times, error=found.max_relative_error)
+    record |= {"matrix": matrix, "threads": get_num_threads(), "backend": backend}
+    if as_json:
+        print(json.dumps({field: record[field] for field in FIELDS}))
+    else:
+        print(_summary(record, found))
+    if check and not found.is_within:
+        print(_mismatch(found), file=sys.stderr)
+        raise typer.Exit(1)
+
+
+FIELDS = (
+    "op", "matrix", "shape", "nnz", "features", "dtype", "threads", "backend", "compile_ms",
+    "cached", "median_ms", "max_rel_error", "scipy_ms", "ratio_vs_scipy",
+)  # fmt: skip
+
+
+def _matrix(path: str, *, op: str, features: int, dtype: str) -> SparseTensor:
+    tensor = read(path).astype(dtype)
+    require_memory(tensor, features=features if op == "spmm" else 1, dtype=dtype)
+    return tensor
+
+
+def _record(work: Workload, times: Mapping[str, float], *, error: float) -> dict[str, Any]:
+    """The figures; `features` is null for vectors, `max_rel_error` where it is not finite."""
+    ours, scipy = times["gossamer"], times["scipy"]
+    return {
+        "op": work.op,
+        "shape": list(work.tensor.shape),
+        "nnz": work.tensor.nnz,
+        "features": work.features,
+        "dtype": work.tensor.dtype,
+        "compile_ms": work.compile_ms,
+        "cached": work.is_cached,
+        "median_ms": ours,
+        "max_rel_error": error if math.isfinite(error) else None,
+        "scipy_ms": scipy,
+        "ratio_vs_scipy": scipy / ours,
+    }
+
+
+def _summary(record: Mapping[str, Any], found: Comparison) -> str:
+    rows, columns = record["shape"]
+    features = f", {record['features']} features" if record["features"] is not None else ""
+    source = "loaded from the cache" if record["cached"] else "compiled"
+    verdict = "within" if found.is_within else "NOT within"
+    return "\n".join(
+        (
+            f"{record['op']} of {record['matrix']}: {rows} by {columns}, {record['nnz']} nonzeros"
+            f"{features}, {record['dtype']}, {record['threads']} threads, {record['backend']}",
+            f"kernel    {source} in {record['compile_ms']:.1f} ms",
+            f"gossamer  {record['median_ms']:.4g} ms",
+            f"scipy     {record['scipy_ms']:.4g} ms, {record['ratio_vs_scipy']:.2f} times as long",
+            f"error     {found.max_relative_error:.2g} of |A| |B|, {verdict} the rounding of the "
+            f"sums (at most {found.tolerance:.2g})",
+        )
+    )
+
+
+def _mismatch(found: Comparison) -> str:
+    return (
+        f"check failed: the largest error is {found.max_relative_error:.3g} of |A| |B|; expected "
+        f"at most the rounding of each sum, {found.tolerance:.3g} for the longest."
+    )

@@ -1,0 +1,57 @@
+"""From any form of a program to a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from gossamer_ir.specialize import specialize as specialize_module
+
+from gossamer.build import build
+from gossamer_backend import Kernel
+from gossamer_ir.contracts import Schedule, Target
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_function, parse_module
+
+Program: TypeAlias = Module | str | Callable[..., Any]
+"""A module, a script's text, or a decorated function."""
+
+
+def compile(
+    program: Program,
+    *,
+    target: str | Target = "generic-cpu",
+    schedule: Schedule | None = None,
+    specialize: Mapping[str, int] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+) -> Kernel:
+    """Compiles a script, a decorated function or a module for a target.
+
+    `specialize` gives scalar parameters their values, by name; `dtypes` retypes buffers (values) and
+    axes (storage of their indices). Without `schedule` the rules of the target choose one. The
+    kernel's arguments are those of the program that are left, in its order.
+    Raises `ParseError`, `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`.
+    """
+    module = to_module(program)
+    if specialize or dtypes:
+        module = specialize_module(module, specialize or {}, dtypes=dtypes or {})
+    return build(module, target=target, schedule=schedule).kernel
+
+
+def to_module(program: Program) -> Module:
+    """The module of a program in any of its forms."""
+    if isinstance(program, Module):
+        return program
+    if isinstance(program, str):
+        return parse_module(program)
+    module = getattr(program, "module", None)
+    if isinstance(module, Module):
+        return module
+    if not callable(program):
+        raise ArgumentError(
+            "compile.program",
+            f"The program is a {type(program).__name__}; expected a script's text, a decorated "
+            "function or a module.",
+        )
+    return parse_function(program)

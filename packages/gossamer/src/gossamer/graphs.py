@@ -1,0 +1,68 @@
+"""Generated graphs whose degrees follow a power law."""
+
+from __future__ import annotations
+
+import numpy as np
+import numpy.typing as npt
+
+from gossamer_formats import SparseTensor, from_arrays
+from gossamer_ir.errors import ArgumentError
+
+EXPONENT = 2.3
+"""Of the degree distribution; citation and web graphs have 2.1 to 2.7."""
+
+
+def power_law(
+    nodes: int, edges: int, *, seed: int = 0, exponent: float = EXPONENT, dtype: str = "float32"
+) -> SparseTensor:
+    """The adjacency matrix of a directed graph of exactly so many distinct edges, values in (0, 1).
+
+    Endpoints are drawn independently, a node with a probability proportional to its expected degree
+    (F. Chung and L. Lu, 2002), and nodes stand in random order. The same seed gives the same graph.
+
+    >>> power_law(1000, 5000)
+    SparseTensor(csr, 1000 by 1000, 5000 nonzeros, float32)
+    """
+    if nodes < 1 or not 0 <= edges <= nodes * nodes // 4:
+        raise ArgumentError(
+            "graph.size",
+            f"{nodes} nodes and {edges} edges make no sparse graph; expected at least one node and "
+            "edges up to a quarter of all pairs.",
+        )
+    random = np.random.default_rng(seed)
+    pairs = _distinct_pairs(random, _shares(nodes, exponent), edges=edges)
+    sources, targets = np.divmod(pairs, nodes)
+    indptr = np.zeros(nodes + 1, dtype=np.int32)
+    np.cumsum(np.bincount(sources, minlength=nodes), out=indptr[1:])
+    return from_arrays(
+        "csr",
+        (nodes, nodes),
+        indptr=indptr,
+        indices=targets.astype(np.int32),
+        data=random.uniform(0.1, 1.0, size=edges).astype(dtype),
+    )
+
+
+def _shares(nodes: int, exponent: float) -> npt.NDArray[np.float64]:
+    """The cumulative probability of each node; the offset bounds the largest degree."""
+    rank = np.arange(nodes) + nodes**0.2
+    expected = rank ** (-1.0 / (exponent - 1.0))
+    return np.cumsum(expected / expected.sum())
+
+
+def _distinct_pairs(
+    random: np.random.Generator, shares: npt.NDArray[np.float64], *, edges: int
+) -> npt.NDArray[np.int64]:
+    """Distinct pairs in order, as source * nodes + target, drawn until there are enough."""
+    nodes = shares.size
+    order = random.permutation(nodes)
+    found = np.empty(0, dtype=np.int64)
+    while found.size < edges:
+        missing = edges - found.size
+        chances = random.random((2, missing + missing // 16 + 16))
+        chances[0].sort()
+        sources, targets = order[np.minimum(np.searchsorted(shares, chances), nodes - 1)]
+        found = np.sort(np.concatenate((found, sources * nodes + targets)))
+        found = found[np.diff(found, prepend=-1) > 0]
+    surplus = random.choice(found.size, size=found.size - edges, replace=False)
+    return np.delete(found, surplus)

@@ -1,0 +1,36 @@
+"""Kernels of the operators, built once in a process."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING
+
+from gossamer.operators.operator import Operator, Variant, module_of
+from gossamer_ir.contracts import Stats, Target
+
+if TYPE_CHECKING:
+    from gossamer.build import Built
+
+DEFAULT_TARGET = "generic-cpu"
+
+_Key = tuple[str, Variant, Stats, str]
+_built: dict[_Key, Built] = {}
+_lock = threading.Lock()
+
+
+def kernel_for(
+    operator: Operator, variant: Variant, *, stats: Stats, target: str | Target | None = None
+) -> Built:
+    """The operator's kernel for a variant, with the schedule the rules choose for such data."""
+    wanted = target or DEFAULT_TARGET
+    name = wanted if isinstance(wanted, str) else wanted.text
+    key = (operator.name, variant, stats, name)
+    found = _built.get(key)
+    if found is not None:
+        return found
+    from gossamer.build import build
+
+    with _lock:
+        if key not in _built:
+            _built[key] = build(module_of(operator, variant), target=wanted, stats=stats)
+        return _built[key]

@@ -1,0 +1,50 @@
+"""Timings of competitors in one run: warmed up, interleaved, medians."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping
+from statistics import median
+from typing import TypeAlias
+
+Call: TypeAlias = Callable[[], object]
+
+SETTLE_SECONDS = 0.002
+"""Between two competitors, so that threads of the one that still spin do not disturb the other."""
+
+SAMPLE_SECONDS = 0.01
+"""A sample is the mean of as many calls as fill this time."""
+
+
+def interleaved(
+    calls: Mapping[str, Call], *, rounds: int, after_round: Call = lambda: None
+) -> dict[str, float]:
+    """The median time of each call in milliseconds, over rounds in which each had its turn.
+
+    >>> times = interleaved({"nothing": lambda: None}, rounds=3)
+    >>> times["nothing"] < 1.0
+    True
+    """
+    counts = {name: _calls_per_sample(call) for name, call in calls.items()}
+    samples: dict[str, list[float]] = {name: [] for name in calls}
+    for _ in range(rounds):
+        for name, call in calls.items():
+            time.sleep(SETTLE_SECONDS)
+            samples[name].append(_sample(call, count=counts[name]))
+        after_round()
+    return {name: 1e3 * median(times) for name, times in samples.items()}
+
+
+def _calls_per_sample(call: Call) -> int:
+    call()
+    once = max(_sample(call, count=1), 1e-7)
+    return max(1, min(10_000, int(SAMPLE_SECONDS / once)))
+
+
+def _sample(call: Call, *, count: int) -> float:
+    if count > 1:
+        call()
+    begin = time.perf_counter()
+    for _ in range(count):
+        call()
+    return (time.perf_counter() - begin) / count

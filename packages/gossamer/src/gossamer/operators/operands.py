@@ -1,0 +1,125 @@
+"""Operands of the front door: what users pass, made into arrays that a kernel takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+
+from gossamer.operators.operator import Variant
+from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, storage_stats
+from gossamer_ir.contracts import Stats
+from gossamer_ir.errors import ArgumentError
+
+
+class Sparse(NamedTuple):
+    """A checked CSR matrix: a tensor's own arrays, or those of a SciPy matrix for one call."""
+
+    storage: Storage
+    tensor: SparseTensor | None
+
+    @property
+    def rows(self) -> int:
+        return self.storage.sizes["m"]
+
+    @property
+    def columns(self) -> int:
+        return self.storage.sizes["n"]
+
+    @property
+    def nnz(self) -> int:
+        return self.storage.sizes["nnz"]
+
+    @property
+    def dtype(self) -> str:
+        return self.storage.format.buffer.dtype
+
+    @property
+    def arrays(self) -> tuple[Array, Array, Array]:
+        """Its indptr, indices and data."""
+        arrays = self.storage.arrays
+        return arrays["indptr"], arrays["indices"], arrays["data"]
+
+    def stats(self) -> Stats:
+        """The features of the matrix."""
+        return self.tensor.stats if self.tensor is not None else storage_stats(self.storage)
+
+    def variant(self, features: int | None = None) -> Variant:
+        """The variant of an operator that fits the matrix."""
+        indptr, indices, _ = self.arrays
+        return Variant(self.dtype, indptr.dtype.name, indices.dtype.name, features)
+
+
+def sparse_operand(matrix: Any) -> Sparse:
+    """A `SparseTensor` as it is; a SciPy matrix converted to CSR and checked (`FormatError`)."""
+    if isinstance(matrix, SparseTensor):
+        return Sparse(matrix.storage, matrix)
+    return Sparse(borrow_scipy(matrix), None)
+
+
+def dense_operand(name: str, value: Any, *, dtype: str, shape: tuple[int | None, ...]) -> Array:
+    """A C-contiguous array of the dtype and shape (None: any length); copied where it must be."""
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        raise ArgumentError(
+            "operand.kind",
+            f"{name} is a {type(value).__name__}; expected a NumPy array.",
+            hint=f"Convert it with numpy.asarray({name}, dtype='{dtype}').",
+        )
+    if value.dtype.name != dtype:
+        raise ArgumentError(
+            "operand.dtype",
+            f"{name} has the dtype {value.dtype}, the matrix {dtype}; expected one dtype.",
+            hint=f"Convert {name} with {name}.astype('{dtype}').",
+        )
+    _require_shape(name, value, shape=shape)
+    return np.require(value, dtype=dtype, requirements=["C", "A"]).view(np.ndarray)
+
+
+def output(
+    value: Any, *, dtype: str, shape: tuple[int, ...], inputs: Sequence[Array]
+) -> tuple[Array, Array]:
+    """What to return and the array to write to: `out` as it was passed, or a new array."""
+    if value is None:
+        fresh = np.empty(shape, dtype=dtype)
+        return fresh, fresh
+    if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
+        kind = type(value).__name__
+        raise ArgumentError("operand.kind", f"out is a {kind}; expected a NumPy array or None.")
+    if value.dtype.name != dtype or not value.dtype.isnative:
+        raise ArgumentError("operand.dtype", f"out has the dtype {value.dtype}; expected {dtype}.")
+    _require_shape("out", value, shape=shape)
+    _require_writable(value)
+    for array in inputs:
+        if np.may_share_memory(value, array):
+            raise ArgumentError(
+                "operand.overlap",
+                "out overlaps an input.",
+                hint="Pass an array of its own, or no out at all.",
+            )
+    return value, value.view(np.ndarray)
+
+
+def _require_writable(out: Array) -> None:
+    if not out.flags.writeable:
+        raise ArgumentError(
+            "operand.readonly", "out is read-only.", hint="Pass an array that can be written to."
+        )
+    if not (out.flags.c_contiguous and out.flags.aligned):
+        raise ArgumentError(
+            "operand.contiguous",
+            f"out has the strides {out.strides}; expected a C-contiguous array.",
+            hint=f"Pass numpy.empty({out.shape}, dtype='{out.dtype.name}').",
+        )
+
+
+def _require_shape(name: str, array: Array, *, shape: tuple[int | None, ...]) -> None:
+    fits = array.ndim == len(shape) and all(
+        wanted is None or found == wanted for found, wanted in zip(array.shape, shape, strict=True)
+    )
+    if not fits:
+        expected = ", ".join("any" if wanted is None else str(wanted) for wanted in shape)
+        comma = "," if len(shape) == 1 else ""
+        raise ArgumentError(
+            "operand.shape", f"{name} has the shape {array.shape}; expected ({expected}{comma})."
+        )

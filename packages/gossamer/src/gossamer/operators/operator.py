@@ -1,0 +1,59 @@
+"""What an operator is: a script over a CSR matrix, specialised before it is compiled."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+import msgspec
+from gossamer_ir.specialize import specialize
+
+from gossamer_ir.nodes import CompressedVaried, Function, Module
+from gossamer_ir.script import parse_module
+
+
+class Operator(msgspec.Struct, frozen=True):
+    """`script` is its program, `buffers` those that hold values, `features` the parameter that is
+    the number of columns of its dense operands ("" where they are vectors)."""
+
+    name: str
+    script: str
+    buffers: tuple[str, ...]
+    features: str = ""
+
+
+class Variant(msgspec.Struct, frozen=True):
+    """The choices that make a program of a script; without `features` their number is symbolic."""
+
+    dtype: str = "float32"
+    indptr_dtype: str = "int32"
+    indices_dtype: str = "int32"
+    features: int | None = None
+
+
+@lru_cache(maxsize=64)
+def module_of(operator: Operator, variant: Variant) -> Module:
+    """The operator's program at coordinate stage for a variant."""
+    sizes: dict[str, int] = {}
+    if operator.features and variant.features is not None:
+        sizes[operator.features] = variant.features
+    dtypes = dict.fromkeys(operator.buffers, variant.dtype)
+    module = specialize(_parsed(operator.script), sizes, dtypes=dtypes)
+    functions = tuple(_with_index_dtypes(function, variant) for function in module.functions)
+    return msgspec.structs.replace(module, functions=functions)
+
+
+@lru_cache(maxsize=16)
+def _parsed(script: str) -> Module:
+    return parse_module(script)
+
+
+def _with_index_dtypes(function: Function, variant: Variant) -> Function:
+    axes = tuple(
+        msgspec.structs.replace(
+            axis, indptr_dtype=variant.indptr_dtype, indices_dtype=variant.indices_dtype
+        )
+        if isinstance(axis, CompressedVaried)
+        else axis
+        for axis in function.axes
+    )
+    return msgspec.structs.replace(function, axes=axes)

@@ -1,0 +1,79 @@
+"""Sparse matrix times dense matrix: C[i, k] = sum over j of A[i, j] * B[j, k]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.kernels import kernel_for
+from gossamer.operators.operands import dense_operand, output, sparse_operand
+from gossamer.operators.operator import Operator
+from gossamer_formats import Array
+from gossamer_ir.contracts import Target
+
+SCRIPT = """\
+@T.prim_func
+def csrmm(
+    a: T.handle,
+    b: T.handle,
+    c: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int64,
+    n: T.int64,
+    feat_size: T.int64,
+    nnz: T.int64,
+) -> None:
+    T.func_attr({"global_symbol": "csrmm", "tir.noalias": True, "sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(
+        I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False
+    )
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(feat_size)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+"""
+
+OPERATOR = Operator("spmm", SCRIPT, buffers=("A", "B", "C"), features="feat_size")
+
+
+def spmm(
+    A: Any,  # noqa: N803
+    B: Array,  # noqa: N803
+    *,
+    out: Array | None = None,
+    target: str | Target | None = None,
+) -> Array:
+    """A @ B for a sparse matrix A (m by n) and a dense matrix B (n by K); gives m by K.
+
+    A is a `SparseTensor` or any SciPy sparse matrix or array (converted to CSR and checked at each
+    call), B a NumPy array; both float32 or both float64. Columns of A may be unsorted; duplicates
+    add up. `out` is C-contiguous, writable, of the result's dtype and shape, and overlaps no input.
+    Raises `ArgumentError`, `FormatError`; nothing was written then.
+
+    >>> import numpy as np, scipy.sparse, gossamer as gs
+    >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
+    >>> gs.spmm(A, np.array([[1.0, 1.0, 1.0], [1.0, 2.0, 3.0]]))
+    array([[2., 4., 6.],
+           [0., 0., 0.]])
+    """
+    matrix = sparse_operand(A)
+    dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
+    features = dense.shape[1]
+    inputs = (dense, *matrix.arrays)
+    shape = (matrix.rows, features)
+    result, c = output(out, dtype=matrix.dtype, shape=shape, inputs=inputs)
+    if c.size == 0 or matrix.nnz == 0:
+        c[...] = 0
+        return result
+    variant = matrix.variant(features)
+    kernel = kernel_for(OPERATOR, variant, stats=matrix.stats(), target=target).kernel
+    indptr, indices, data = matrix.arrays
+    checked = ("indptr", "indices")
+    kernel.bind(a=data, b=dense, c=c, indptr=indptr, indices=indices, verified=checked)()
+    return result

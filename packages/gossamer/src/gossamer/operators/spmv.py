@@ -1,0 +1,70 @@
+"""Sparse matrix times vector: y[i] = sum over j of A[i, j] * x[j]."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer.kernels import kernel_for
+from gossamer.operators.operands import dense_operand, output, sparse_operand
+from gossamer.operators.operator import Operator
+from gossamer_formats import Array
+from gossamer_ir.contracts import Target
+
+SCRIPT = """\
+@T.prim_func
+def csrmv(
+    a: T.handle,
+    x: T.handle,
+    y: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int64,
+    n: T.int64,
+    nnz: T.int64,
+) -> None:
+    T.func_attr({"global_symbol": "csrmv", "tir.noalias": True, "sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(
+        I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False
+    )
+    J_detach = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (J_detach,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "csrmv") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j] * X[j]
+"""
+
+OPERATOR = Operator("spmv", SCRIPT, buffers=("A", "X", "Y"))
+
+
+def spmv(
+    A: Any,  # noqa: N803
+    x: Array,
+    *,
+    out: Array | None = None,
+    target: str | Target | None = None,
+) -> Array:
+    """A @ x for a sparse matrix A (m by n) and a vector x (n); gives a vector (m).
+
+    Operands, `out` and errors as for `spmm`.
+
+    >>> import numpy as np, scipy.sparse, gossamer as gs
+    >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
+    >>> gs.spmv(A, np.array([1.0, 3.0]))
+    array([6., 0.])
+    """
+    matrix = sparse_operand(A)
+    vector = dense_operand("x", x, dtype=matrix.dtype, shape=(matrix.columns,))
+    inputs = (vector, *matrix.arrays)
+    result, y = output(out, dtype=matrix.dtype, shape=(matrix.rows,), inputs=inputs)
+    if y.size == 0 or matrix.nnz == 0:
+        y[...] = 0
+        return result
+    kernel = kernel_for(OPERATOR, matrix.variant(), stats=matrix.stats(), target=target).kernel
+    indptr, indices, data = matrix.arrays
+    checked = ("indptr", "indices")
+    kernel.bind(a=data, x=vector, y=y, indptr=indptr, indices=indices, verified=checked)()
+    return result

@@ -1,0 +1,1 @@
+"""Other libraries to be measured against; none of them is needed."""
