@@ -148,7 +148,7 @@ def tests(session: nox.Session, part: str) -> None:
         return
     distribution = next(item for item in DISTRIBUTIONS if item.short == part)
     install(session, [distribution], extra="test")
-    session.run("pytest", "-q", os.fspath(distribution.folder), *session.posargs, env=env)
+    session.run("pytest", "-q", os.fspath(distribution.folder / "tests"), *session.posargs, env=env)
 
 
 @nox.session

@@ -1,0 +1,5 @@
+from __future__ import annotations
+
+
+def measure_compile_times(ops, console):
+    return ()

@@ -1,0 +1,99 @@
+"""Who takes part: each makes a problem ready once and gives back what is timed."""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+from benchmarks import mkl, numba_loops
+from benchmarks.problem import Array, Problem
+from benchmarks.rounds import Timed
+
+OURS = "gossamer"
+
+
+class UnavailableError(Exception):
+    """A contender that cannot take part; the text says why."""
+
+
+@dataclass(frozen=True)
+class Prepared:
+    """What is timed and where its result lies afterwards. Results of a contender that allocates
+    its own output are what `result` returns."""
+
+    timed: Timed
+    result: Callable[[], Array]
+
+
+Prepare: TypeAlias = Callable[[Problem, int], Prepared]
+
+
+def prepare_scipy(problem: Problem, threads: int) -> Prepared:
+    """SciPy's product; it uses one thread and allocates its result."""
+    del threads
+    matrix, operand = problem.matrix, problem.operand
+    return Prepared(Timed(lambda: matrix @ operand), lambda: matrix @ operand)
+
+
+def prepare_mkl(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
+    """MKL's inspector-executor product."""
+    try:
+        mkl.set_threads(threads)
+        features = 0 if problem.op == "spmv" else problem.features
+        matrix = mkl.MklMatrix(problem.matrix, features=features, optimize=optimize)
+    except mkl.MklError as error:
+        raise UnavailableError(str(error)) from None
+    result = problem.empty_result()
+    call = matrix.product(problem.operand, result)
+    return Prepared(Timed(call, partial(mkl.set_threads, threads)), lambda: result)
+
+
+def prepare_numba(problem: Problem, threads: int) -> Prepared:
+    """The hand-written parallel loop."""
+    try:
+        loop = numba_loops.spmv_loop() if problem.op == "spmv" else numba_loops.spmm_loop()
+    except ImportError as error:
+        raise UnavailableError(f"Numba is not installed ({error})") from None
+    matrix, result = problem.matrix, problem.empty_result()
+    call = partial(loop, matrix.indptr, matrix.indices, matrix.data, problem.operand, result)
+    return Prepared(Timed(call, partial(numba_loops.set_threads, threads)), lambda: result)
+
+
+def prepare_gossamer(problem: Problem, threads: int) -> Prepared:
+    """The public operators with a prepared tensor and an output, as a user calls them."""
+    try:
+        import gossamer
+    except ImportError as error:
+        raise UnavailableError(f"gossamer is not installed ({error})") from None
+    if not hasattr(gossamer, problem.op):
+        raise UnavailableError(f"gossamer has no {problem.op} yet")
+    operator = gossamer.spmv if problem.op == "spmv" else gossamer.spmm
+    gossamer.set_num_threads(threads)
+    tensor, result = gossamer.SparseTensor.from_scipy(problem.matrix), problem.empty_result()
+    call = partial(operator, tensor, problem.operand, out=result)
+    return Prepared(Timed(call, partial(gossamer.set_num_threads, threads)), lambda: result)
+
+
+CONTENDERS: dict[str, Prepare] = {
+    OURS: prepare_gossamer,
+    "scipy": prepare_scipy,
+    "mkl": partial(prepare_mkl, optimize=True),
+    "mkl_plain": partial(prepare_mkl, optimize=False),
+    "numba": prepare_numba,
+}
+"""`mkl` is with hint and optimize; `mkl_plain` only creates the handle."""
+
+
+def load_variants(path: Path) -> Mapping[str, Prepare]:
+    """Further contenders of ours: the `VARIANTS` of a Python file, names to `Prepare` functions."""
+    spec = importlib.util.spec_from_file_location("benchmark_variants", path)
+    if spec is None or spec.loader is None:
+        raise UnavailableError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    variants: Mapping[str, Prepare] = module.VARIANTS
+    return variants

@@ -1,0 +1,78 @@
+"""How much of the processors others used while something of ours ran.
+
+A benchmark beside a busy process silently measures that process. The kernel counts busy time of
+all processors in `/proc/stat`; what is not ours is foreign. Time stolen by the host counts too.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+TICKS_PER_SECOND = os.sysconf("SC_CLK_TCK")
+FOREIGN_LIMIT = 0.08
+RESOLUTION_SECONDS = 0.03
+"""Ticks are coarse: less foreign time than this cannot be told from rounding."""
+
+
+@dataclass(frozen=True)
+class Reading:
+    """Seconds since some start: on the clock, all processors busy, stolen, and ours."""
+
+    wall: float
+    busy: float
+    stolen: float
+    own: float
+
+
+def parse_stat(line: str) -> tuple[float, float]:
+    """Busy and stolen seconds from the first line of `/proc/stat`.
+
+    >>> ticks = [10, 0, 5, 90, 1, 2, 3, 4]
+    >>> busy, stolen = parse_stat("cpu " + " ".join(str(t * TICKS_PER_SECOND) for t in ticks))
+    >>> (busy, stolen)
+    (20.0, 4.0)
+    """
+    user, nice, system, _idle, _waiting, irq, softirq, stolen = map(int, line.split()[1:9])
+    return (user + nice + system + irq + softirq) / TICKS_PER_SECOND, stolen / TICKS_PER_SECOND
+
+
+def read_meter() -> Reading:
+    """The counters now; without `/proc/stat` nothing foreign is ever seen."""
+    own = time.process_time()
+    path = Path("/proc/stat")
+    busy, stolen = parse_stat(path.read_text().partition("\n")[0]) if path.exists() else (own, 0.0)
+    return Reading(time.perf_counter(), busy, stolen, own)
+
+
+def foreign_share(before: Reading, after: Reading) -> float:
+    """Processors that others used between two readings (1.0: one whole processor).
+
+    >>> foreign_share(Reading(0, 0, 0, 0), Reading(2.0, 4.0, 0.0, 3.0))
+    0.5
+    >>> foreign_share(Reading(0, 0, 0, 0), Reading(2.0, 3.02, 0.0, 3.0))  # below the resolution
+    0.0
+    """
+    foreign = (after.busy - before.busy) - (after.own - before.own)
+    foreign += after.stolen - before.stolen
+    if foreign < RESOLUTION_SECONDS:
+        return 0.0
+    return foreign / max(after.wall - before.wall, 1e-9)
+
+
+def is_disturbed(before: Reading, after: Reading) -> bool:
+    """Whether others used more than `FOREIGN_LIMIT` of a processor between two readings."""
+    return foreign_share(before, after) > FOREIGN_LIMIT
+
+
+def wait_for_quiet(limit_seconds: float, window_seconds: float = 0.4) -> bool:
+    """Waits until others leave the processors alone for a window; False when they never do."""
+    end = time.perf_counter() + limit_seconds
+    while time.perf_counter() < end:
+        before = read_meter()
+        time.sleep(window_seconds)
+        if not is_disturbed(before, read_meter()):
+            return True
+    return False

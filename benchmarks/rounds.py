@@ -1,0 +1,140 @@
+"""Interleaved rounds: every contender is timed once per round, so that all see the same machine.
+
+A round in which other processes used the processors is thrown away and repeated. When quiet does
+not come within the bounds, disturbed rounds are kept and counted as such.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from benchmarks.meter import is_disturbed, read_meter, wait_for_quiet
+
+
+@dataclass(frozen=True)
+class Timed:
+    """What is timed, and what makes it ready (its number of threads) before each sample."""
+
+    call: Callable[[], object]
+    activate: Callable[[], None] = lambda: None
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How long and how often to measure."""
+
+    rounds: int = 9
+    sample_seconds: float = 0.02
+    settle_seconds: float = 0.005
+    budget_seconds: float = 60.0
+    quiet_seconds: float = 20.0
+    most_calls: int = 5000
+
+
+@dataclass
+class Samples:
+    """Seconds per call of each contender, round by round; how many rounds were thrown away, and
+    whether the rest had to be taken from disturbed rounds."""
+
+    seconds: dict[str, list[float]]
+    thrown_away: int = 0
+    is_disturbed: bool = False
+    disturbed: list[dict[str, float]] = field(default_factory=list)
+
+
+def calls_per_sample(seconds_per_call: float, plan: Plan) -> int:
+    """How many calls fill a sample.
+
+    >>> calls_per_sample(0.004, Plan(sample_seconds=0.02))
+    5
+    >>> calls_per_sample(3.0, Plan(sample_seconds=0.02))
+    1
+    """
+    wanted = round(plan.sample_seconds / max(seconds_per_call, 1e-9))
+    return max(1, min(plan.most_calls, wanted))
+
+
+def rotated(names: Sequence[str], by: int) -> list[str]:
+    """The names from another start, so that nobody always follows the same neighbour.
+
+    >>> rotated(["a", "b", "c"], 1)
+    ['b', 'c', 'a']
+    """
+    start = by % len(names)
+    return [*names[start:], *names[:start]]
+
+
+def seconds_of(timed: Timed, calls: int) -> float:
+    """Seconds per call over `calls` calls in a row."""
+    call = timed.call
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / calls
+
+
+def warm_up(timed: Timed, plan: Plan) -> int:
+    """Runs until code, threads and caches are warm; returns the calls per sample."""
+    timed.activate()
+    timed.call()
+    first = seconds_of(timed, 1)
+    return calls_per_sample(seconds_of(timed, min(5, calls_per_sample(first, plan))), plan)
+
+
+def run_round(
+    contenders: Mapping[str, Timed], calls: Mapping[str, int], order: Sequence[str], plan: Plan
+) -> dict[str, float]:
+    """One sample of each; between two of them the other's threads get time to go to sleep."""
+    sample = {}
+    for name in order:
+        timed = contenders[name]
+        timed.activate()
+        time.sleep(plan.settle_seconds)
+        if calls[name] > 1:
+            timed.call()
+        sample[name] = seconds_of(timed, calls[name])
+    return sample
+
+
+def measure(
+    contenders: Mapping[str, Timed], plan: Plan, tick: Callable[[], None] = lambda: None
+) -> Samples:
+    """Samples of every contender over `plan.rounds` undisturbed rounds; `tick` after each."""
+    samples = Samples({name: [] for name in contenders})
+    if not contenders:
+        return samples
+    calls = {name: warm_up(timed, plan) for name, timed in contenders.items()}
+    end = time.perf_counter() + plan.budget_seconds
+    names, done = list(contenders), 0
+    while done < plan.rounds and (done < 3 or time.perf_counter() < end):
+        before = read_meter()
+        sample = run_round(contenders, calls, rotated(names, done), plan)
+        if is_disturbed(before, read_meter()):
+            samples.thrown_away += 1
+            samples.disturbed.append(sample)
+            if len(samples.disturbed) >= 2 * plan.rounds or time.perf_counter() > end:
+                break
+            wait_for_quiet(plan.quiet_seconds)
+            continue
+        keep(samples, sample)
+        done += 1
+        tick()
+    fall_back(samples, at_least=min(3, plan.rounds))
+    return samples
+
+
+def keep(samples: Samples, sample: Mapping[str, float]) -> None:
+    """Adds a round's sample."""
+    for name, seconds in sample.items():
+        samples.seconds[name].append(seconds)
+
+
+def fall_back(samples: Samples, at_least: int) -> None:
+    """Too few quiet rounds: the disturbed ones are better than nothing, and marked."""
+    have = min(len(seconds) for seconds in samples.seconds.values())
+    if have < at_least:
+        samples.is_disturbed = True
+        for sample in samples.disturbed:
+            keep(samples, sample)

@@ -1,0 +1,87 @@
+"""Writes `language.md`, the reference of node kinds, from the source of the nodes.
+
+`python docs/generate_language.py` rewrites the file; a test says when that is due.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+from gossamer_ir import nodes
+from gossamer_ir.functions import FUNCTIONS
+
+TARGET = Path(__file__).parent / "language.md"
+SECTION = re.compile(r"# --- (.+?) -+")
+NOTE = "<!-- Generated from gossamer_ir/nodes.py by docs/generate_language.py. -->"
+
+
+def fields(node: ast.ClassDef) -> Iterator[tuple[str, str]]:
+    """The node's fields as they are declared, each with its default."""
+    for item in node.body:
+        if isinstance(item, ast.AnnAssign) and isinstance(item.target, ast.Name):
+            default = "" if item.value is None else f" = {ast.unparse(item.value)}"
+            yield item.target.id, f"{ast.unparse(item.annotation)}{default}"
+
+
+def describe_node(node: ast.ClassDef) -> Iterator[str]:
+    """A heading, what it means, what it holds."""
+    yield f"### {node.name}"
+    meaning = ast.get_docstring(node)
+    if meaning:
+        yield meaning
+    held = list(fields(node))
+    if held:
+        rows = "\n".join(
+            f"| `{name}` | `{text.replace('|', chr(92) + '|')}` |" for name, text in held
+        )
+        yield f"| field | holds |\n|---|---|\n{rows}"
+
+
+def describe_alias(node: ast.AnnAssign) -> str:
+    """One of the unions and closed sets of words."""
+    text = " ".join(ast.unparse(node.value).split()) if node.value else ""
+    return f"`{ast.unparse(node.target)}` is `{text}`."
+
+
+def describe_module(source: str) -> Iterator[str]:
+    """The whole page, section by section, in the order of the source."""
+    tree = ast.parse(source)
+    starts = {
+        number: found[1]
+        for number, line in enumerate(source.splitlines(), 1)
+        if (found := SECTION.match(line))
+    }
+    yield "# The language: every node"
+    yield NOTE
+    yield ast.get_docstring(tree) or ""
+    for node in tree.body:
+        for number in [number for number in starts if number < node.lineno]:
+            yield f"## {starts.pop(number).capitalize()}"
+        if isinstance(node, ast.ClassDef):
+            yield from describe_node(node)
+        elif isinstance(node, ast.AnnAssign):
+            yield describe_alias(node)
+
+
+def describe_functions() -> Iterator[str]:
+    """What a `Call` may name."""
+    yield "## Functions"
+    rows = [
+        f"| `{found.name}` | {found.arity} | {'floats' if found.floats_only else 'numbers'} |"
+        for found in FUNCTIONS.values()
+    ]
+    yield "| function | arguments | of |\n|---|---|---|\n" + "\n".join(rows)
+
+
+def page() -> str:
+    """The text of `language.md`."""
+    parts = [*describe_module(inspect.getsource(nodes)), *describe_functions()]
+    return "\n\n".join(part.strip() for part in parts) + "\n"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page())
