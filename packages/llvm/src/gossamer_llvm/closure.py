@@ -16,14 +16,10 @@ COUNTER, STATUS, FIRST = 0, 1, 8
 
 @dataclass(frozen=True)
 class Closure:
-    """The types of the fields behind the first line."""
+    """The name of the structure, and the types of the fields behind the first line."""
 
+    type: str
     types: tuple[str, ...]
-
-    @property
-    def type(self) -> str:
-        """The LLVM type of the structure."""
-        return "{ " + ", ".join(["i64"] * FIRST + list(self.types)) + " }"
 
     def field(self, frame: Frame, address: str, number: int) -> str:
         """The address of a field."""
@@ -34,7 +30,9 @@ class Closure:
 
 def write_closure(frame: Frame, values: Sequence[Value]) -> tuple[Closure, str]:
     """Fills a closure on the stack; the counter and the status start at 0."""
-    closure = Closure(tuple(value.type for value in values))
+    types = tuple(value.type for value in values)
+    body = ", ".join([*["i64"] * FIRST, *types])
+    closure = Closure(frame.unit.new_type(f"{{ {body} }}"), types)
     address = frame.text.alloca(closure.type, align=64)
     zero = Value("0", "int64")
     stored = [(COUNTER, zero), (STATUS, zero), *enumerate(values, FIRST)]

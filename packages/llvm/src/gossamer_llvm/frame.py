@@ -57,6 +57,7 @@ class Unit:
     functions: Mapping[str, Function]
     symbols: Mapping[str, str]
     guarded: tuple[str, ...]
+    types: list[str] = field(default_factory=list)
     declarations: dict[str, None] = field(default_factory=dict)
     definitions: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
@@ -89,6 +90,11 @@ class Unit:
         """A fresh name for a helper function."""
         self.helpers += 1
         return f"h{self.helpers}"
+
+    def new_type(self, text: str) -> str:
+        """Names a structure and returns the name."""
+        self.types.append(text)
+        return f"%t{len(self.types)}"
 
     def new_metadata(self, text: str) -> str:
         """Adds a metadata node and returns its name."""

@@ -132,5 +132,6 @@ def _render(unit: Unit) -> str:
     head = [f'target triple = "{unit.abi.triple}"']
     if unit.abi.data_layout:
         head.insert(0, f'target datalayout = "{unit.abi.data_layout}"')
+    head += [f"%t{number} = type {text}" for number, text in enumerate(unit.types, 1)]
     parts = [*head, "", *unit.definitions, *unit.declarations, ""]
     return "\n".join([*parts, f"attributes #0 = {{ {attributes} }}", *metadata, ""])

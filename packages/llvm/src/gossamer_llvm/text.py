@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+_EFFECTS = ("load", "call", "phi", "atomicrmw")
+"""Instructions whose results may differ from one time to the next."""
+
 
 class FunctionText:
     """Collects the lines of a function; values are `%v1`, ..., blocks `b1`, ..."""
@@ -12,17 +15,24 @@ class FunctionText:
         self._lines: list[str] = []
         self._values = 0
         self._blocks = 0
-        self.block = "entry"
+        self._known: dict[str, str] = {}
+        self.block = "start"
 
     def line(self, text: str) -> None:
         """Appends an instruction without a result."""
         self._lines.append(f"  {text}")
 
     def value(self, text: str) -> str:
-        """Appends an instruction and returns its result's name."""
+        """Appends an instruction and returns its result's name; one that only computes is not
+        repeated within a block."""
+        known = self._known.get(text)
+        if known is not None:
+            return known
         self._values += 1
         name = f"%v{self._values}"
         self._lines.append(f"  {name} = {text}")
+        if not text.startswith(_EFFECTS):
+            self._known[text] = name
         return name
 
     def alloca(self, type_: str, *, align: int) -> str:
@@ -44,6 +54,7 @@ class FunctionText:
     def begin(self, block: str) -> None:
         """Starts a block; the one before it must have ended."""
         self._lines.append(f"{block}:")
+        self._known.clear()
         self.block = block
 
     def jump(self, block: str) -> None:

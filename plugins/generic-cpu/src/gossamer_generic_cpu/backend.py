@@ -1,0 +1,107 @@
+"""The backend: any CPU that LLVM knows, of this process' architecture."""
+
+from __future__ import annotations
+
+from functools import cached_property
+from importlib import metadata
+
+from gossamer_backend import API_VERSION, Artifact, Kernel, Probe
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Module
+from gossamer_ir.signature import signature_of
+
+NAME = "generic-cpu"
+_DTYPES = "int8 int16 int32 uint8 uint16 uint32 uint64 float32 float64"
+_CALLS = "sqrt abs floor ceil fma"
+_NODES = "while guard parallel launch prefetch vectors.fixed scope.local"
+
+
+class GenericCpu:
+    """Compiles flat modules with LLVM for this machine's CPU or a named one (`cpu=`), and runs them
+    on `threads=` threads."""
+
+    name = NAME
+    api_version = API_VERSION
+    capabilities = frozenset(
+        [
+            *(f"dtype.{name}" for name in _DTYPES.split()),
+            *(f"call.{name}" for name in _CALLS.split()),
+            *_NODES.split(),
+        ]
+    )
+
+    @cached_property
+    def version(self) -> str:
+        """The versions of the plugin, of the emitter and of llvmlite, which brings LLVM."""
+        names = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
+        return "/".join(metadata.version(name) for name in names)
+
+    def targets(self) -> tuple[str, ...]:
+        """The CPU of this machine, and a common one."""
+        return (NAME, f"{NAME}:cpu=x86-64-v3")
+
+    def probe(self, target: Target) -> Probe:
+        """Whether this machine has the features of the target's CPU."""
+        from gossamer_generic_cpu import cpus, threads
+
+        try:
+            cpu = cpus.resolve_cpu(target)
+            threads.parallelism_of(target)
+        except ArgumentError as error:
+            return Probe(usable=False, reason=error.diagnostics[0].message)
+        missing = cpus.missing_features(cpu.required)
+        if missing:
+            return Probe(usable=False, reason=f"This CPU lacks {', '.join(missing)}.")
+        return Probe(usable=True, resolved=cpus.explicit(target))
+
+    def compile(self, module: Module, target: Target) -> Artifact:
+        """Object code for a flat module, whatever this machine's CPU is.
+
+        `UnsupportedError` (`llvm.<construct>`) names what is not lowered, `ArgumentError` an option
+        that does not exist.
+        """
+        from gossamer_generic_cpu import compiler, cpus, machine, threads
+        from gossamer_llvm import guarded_buffers
+
+        cpu = cpus.resolve_cpu(target)
+        threads.parallelism_of(target)
+        compiled = compiler.object_code(module, cpu)
+        facts = {
+            "triple": machine.triple(),
+            "cpu": cpu.name,
+            "features": " ".join(sorted(cpu.required)),
+        }
+        return Artifact(
+            backend=self.name,
+            backend_version=self.version,
+            target=cpus.explicit(target),
+            signature=signature_of(module),
+            code=compiled.code,
+            guarded=guarded_buffers(module),
+            metadata=(*facts.items(), *compiled.times),
+        )
+
+    def load(self, artifact: Artifact) -> Kernel:
+        """Links object code into this process.
+
+        `ArgumentError` (`generic_cpu.load`) where this machine has another architecture or lacks a
+        feature that the code may use.
+        """
+        from gossamer_generic_cpu import cpus, loader, machine, threads
+        from gossamer_llvm import ENTRY_SYMBOL
+
+        required = frozenset(artifact.metadatum("features").split())
+        lacking = cpus.missing_features(required)
+        if artifact.metadatum("triple") != machine.triple():
+            lacking = (artifact.metadatum("triple"),)
+        if lacking:
+            raise ArgumentError(
+                "generic_cpu.load",
+                f"This machine cannot run code for '{artifact.target}': "
+                f"it lacks {', '.join(lacking)}.",
+                hint="Compile for cpu=host.",
+            )
+        address, library = loader.load_object(artifact.code, ENTRY_SYMBOL)
+        parallelism = threads.parallelism_of(artifact.parsed_target())
+        return Kernel(artifact, address, workspace=parallelism, keep_alive=(library,))

@@ -1,0 +1,118 @@
+"""CPUs that code can be compiled for: this machine's, and a table of others by name.
+
+LLVM ignores an unknown name with a message of its own, so that names are checked here.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from gossamer_generic_cpu.machine import Cpu, architecture
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError
+
+OPTIONS = ("cpu", "features", "threads")
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+_V2 = _words("cx16 popcnt sahf sse3 ssse3 sse4.1 sse4.2")
+_V3 = _V2 | _words("avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave")
+_V4 = _V3 | _words("avx512f avx512bw avx512cd avx512dq avx512vl")
+_AES = _words("aes pclmul")
+_SKYLAKE = _V4 | _AES | _words("adx rdseed rdrnd prfchw clflushopt clwb")
+_ICELAKE = _SKYLAKE | _words(
+    "avx512vbmi avx512ifma avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq gfni vaes "
+    "vpclmulqdq rdpid sha"
+)
+_X86: dict[str, frozenset[str]] = {
+    "x86-64": frozenset(),
+    "x86-64-v2": _V2,
+    "x86-64-v3": _V3,
+    "x86-64-v4": _V4,
+    "haswell": _V3 | _AES,
+    "skylake": _V3 | _AES | _words("adx rdseed rdrnd prfchw clflushopt"),
+    "skylake-avx512": _SKYLAKE,
+    "cascadelake": _SKYLAKE | _words("avx512vnni"),
+    "icelake-server": _ICELAKE,
+    "sapphirerapids": _ICELAKE | _words("avx512bf16 avx512fp16 avxvnni"),
+    "znver3": _V3 | _AES | _words("adx rdseed rdrnd prfchw sse4a vaes vpclmulqdq"),
+    "znver4": _ICELAKE | _words("avx512bf16 sse4a"),
+}
+_TABLES: dict[str, dict[str, frozenset[str]]] = {"x86_64": _X86}
+
+
+def cpu_names() -> tuple[str, ...]:
+    """The names that the option `cpu` takes on this architecture."""
+    return ("host", *_TABLES.get(architecture(), {"generic": frozenset()}))
+
+
+def resolve_cpu(target: Target) -> Cpu:
+    """The CPU of a target; `ArgumentError` (`generic_cpu.option`, `generic_cpu.cpu`,
+    `generic_cpu.features`) where an option is unknown or has no such value."""
+    for key, _ in target.options:
+        if key not in OPTIONS:
+            raise ArgumentError(
+                "generic_cpu.option",
+                f"'{key}' is no option of generic-cpu.",
+                hint=f"Expected one of {', '.join(OPTIONS)}.",
+            )
+    name = target.option("cpu", "host")
+    if target.option("features"):
+        return _resolved_host(name, target.option("features"))
+    if name == "host":
+        return host_cpu()
+    known = _TABLES.get(architecture(), {"generic": frozenset()})
+    if name not in known:
+        raise ArgumentError(
+            "generic_cpu.cpu",
+            f"'{name}' is no CPU that generic-cpu compiles for on {architecture()}.",
+            hint=f"Expected one of {', '.join(cpu_names())}.",
+        )
+    features = ["-prefer-256-bit"] if architecture() == "x86_64" else []
+    return Cpu(name, ",".join(features), known[name])
+
+
+@cache
+def host_cpu() -> Cpu:
+    """The CPU of this machine with exactly its features; vectors of 512 bits are used where it has
+    them."""
+    features = dict(llvm.get_host_cpu_features())
+    required = frozenset(name for name, is_present in features.items() if is_present)
+    if architecture() == "x86_64":
+        features["prefer-256-bit"] = False
+    text = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
+    return Cpu(llvm.get_host_cpu_name(), text, required)
+
+
+def explicit(target: Target) -> str:
+    """The target with the machine's CPU and a digest of its features in place of `host`."""
+    options = dict(target.options)
+    if options.get("cpu", "host") == "host" and "features" not in options:
+        options |= {"cpu": host_cpu().name, "features": _digest(host_cpu())}
+    return Target(target.backend, tuple(options.items())).text
+
+
+def missing_features(required: frozenset[str]) -> tuple[str, ...]:
+    """What this machine lacks of the features."""
+    return tuple(sorted(required - host_cpu().required))
+
+
+def _resolved_host(name: str, digest: str) -> Cpu:
+    host = host_cpu()
+    if name != host.name or digest != _digest(host):
+        raise ArgumentError(
+            "generic_cpu.features",
+            f"The features '{digest}' of '{name}' are those of another machine.",
+            hint="Give cpu= alone.",
+        )
+    return host
+
+
+def _digest(cpu: Cpu) -> str:
+    return "host-" + hashlib.sha256(cpu.features.encode()).hexdigest()[:12]

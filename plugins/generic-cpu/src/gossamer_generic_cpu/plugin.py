@@ -1,0 +1,15 @@
+"""The entry point: registers the backend, and does nothing else."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_backend.hookspecs import hookimpl
+from gossamer_backend.protocol import Backend
+from gossamer_generic_cpu.backend import GenericCpu
+
+
+@hookimpl
+def gossamer_backends() -> Sequence[Backend]:
+    """The one backend of this plugin."""
+    return (GenericCpu(),)

@@ -1,0 +1,91 @@
+"""Which function runs parallel regions: that of libgomp, or our own.
+
+libgomp keeps its threads between regions, which makes a region cost 2 microseconds; but after a fork
+it waits for ever in the child for threads that only the parent has.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+from functools import cache, partial
+
+from gossamer_backend.native import Parallelism, ParallelismSource
+from gossamer_backend.threads import LIMIT, get_num_threads
+from gossamer_generic_cpu.pool import fallback_parallel
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError
+
+VARIABLE = "GOSSAMER_PARALLEL"
+"""`gomp`, `pthread` or `none` chooses; by default libgomp where it can be used, else our own."""
+
+_CHOICES = ("gomp", "pthread", "none")
+_LIBRARIES = ("libgomp.so.1", "libgomp.1.dylib")
+_is_forked = False
+
+
+def parallelism_of(target: Target) -> ParallelismSource:
+    """What a kernel asks before each call; the option `threads` fixes the number.
+
+    `ArgumentError` (`threads.count`) where the option is no integer from 1 to 4096.
+    """
+    text = target.option("threads")
+    if not text:
+        return _current
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= LIMIT:
+        raise ArgumentError(
+            "threads.count",
+            f"The option threads of '{target.text}' is no integer from 1 to {LIMIT}.",
+            hint="Give the number of threads, as in generic-cpu:threads=2.",
+        )
+    return partial(_with, int(text))
+
+
+def parallel_function() -> int | None:
+    """The address of the function that runs parallel regions in this process, now."""
+    choice = os.environ.get(VARIABLE) or "gomp"
+    if choice not in _CHOICES:
+        raise ArgumentError(
+            "generic_cpu.parallel",
+            f"The environment variable {VARIABLE} is '{choice}'.",
+            hint=f"Expected one of {', '.join(_CHOICES)}.",
+        )
+    if choice == "none":
+        return None
+    found = gomp_parallel() if choice == "gomp" and not _is_forked else None
+    return found if found is not None else fallback_parallel()
+
+
+@cache
+def gomp_parallel() -> int | None:
+    """The address of GOMP_parallel, None where libgomp is not installed."""
+    for name in _LIBRARIES:
+        try:
+            function = ctypes.CDLL(name).GOMP_parallel
+        except (OSError, AttributeError):
+            continue
+        return ctypes.cast(function, ctypes.c_void_p).value
+    return None
+
+
+def _current() -> Parallelism:
+    return _with(get_num_threads())
+
+
+def _with(threads: int) -> Parallelism:
+    return (threads, _function()) if threads > 1 else (1, None)
+
+
+@cache
+def _function() -> int | None:
+    return parallel_function()
+
+
+def _after_fork_in_child() -> None:
+    global _is_forked
+    _is_forked = True
+    _function.cache_clear()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_after_fork_in_child)
