@@ -10,12 +10,14 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.affine import affine_of
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
     Broadcast,
     Buffer,
+    Compare,
     Expr,
     For,
     Function,
@@ -34,7 +36,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.reducers import Reduction, identity, match_reduction
 from gossamer_ir.simplify import simplify_body
-from gossamer_ir.walk import free_vars
+from gossamer_ir.walk import free_vars, substitute_body
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.vectors import Vectors
 
@@ -121,19 +123,47 @@ class _Vectorizing:
         store, op = found.reduction.store, found.reduction.op
         if any(outer.var in free_vars(index) for index in store.indices):
             return None
+        main, condition, tail = self._peeled(outer, inner, found)
         vectors = Vectors(inner)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
         lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
         where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
         partial = Load(lanes.name, where, vectors.dtype(dtype))
-        update = Store(lanes.name, where, _accumulated(vectors, partial, found))
+        value = _accumulated(vectors, partial, msgspec.structs.replace(found, condition=condition))
         total = Binary(op, _load_of(store), LaneReduce(op, partial))
         return simplify_body((
             Allocate(lanes),
             Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes)),
-            msgspec.structs.replace(outer, body=(update,)),
+            msgspec.structs.replace(main, body=(Store(lanes.name, where, value),)),
             Store(store.buffer, store.indices, total),
+            *tail,
         ))  # fmt: skip
+
+    def _peeled(
+        self, outer: For, inner: For, found: _LaneReduction
+    ) -> tuple[For, Expr | None, tuple[Stmt, ...]]:
+        """The loop over whole vectors, the condition left in it, and a scalar loop over the rest.
+
+        Peels where the condition is just "position < bound", for fixed lanes.
+        """
+        bound = _bound_of(outer, inner, found.condition)
+        lanes = build.integer_value(inner.extent)
+        if bound is None or lanes is None or not self._covers(outer, lanes, bound):
+            return outer, found.condition, ()
+        whole = build.floordiv(bound, build.index(lanes))
+        rest = build.sub(bound, build.mul(whole, build.index(lanes)))
+        var = self._namer.fresh(f"{outer.var}_rest")
+        values = {outer.var: whole, inner.var: build.index_var(var)}
+        body = substitute_body((found.reduction.store,), values)
+        return (
+            msgspec.structs.replace(outer, extent=whole),
+            None,
+            (For(var, build.ZERO, rest, body),),
+        )
+
+    def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
+        reached = build.mul(outer.extent, build.index(lanes))
+        return self._prover.proves_nonnegative(Binary("sub", reached, bound))
 
 
 # --- reductions over lanes
@@ -144,6 +174,18 @@ class _LaneReduction(msgspec.Struct, frozen=True):
 
     reduction: Reduction
     condition: Expr | None
+
+
+def _bound_of(outer: For, inner: For, condition: Expr | None) -> Expr | None:
+    """The bound, where the condition is `outer * lanes + inner < bound`."""
+    if not isinstance(condition, Compare) or condition.op != "lt" or outer.start != build.ZERO:
+        return None
+    position = affine_of(condition.lhs)
+    lanes = build.integer_value(inner.extent)
+    wanted = {build.index_var(outer.var): lanes, build.index_var(inner.var): 1}
+    is_position = position.terms == wanted and position.constant == 0
+    is_fixed = not free_vars(condition.rhs) & {outer.var, inner.var}
+    return condition.rhs if is_position and is_fixed else None
 
 
 def _lane_reduction(loop: For) -> _LaneReduction | None:
