@@ -40,7 +40,7 @@ INDEX_STORAGE = ("uint8", "uint16", "int32", "int64")
 INDEX = "int64"
 """The type of every loop variable, block variable, iteration variable and size."""
 
-_PATTERN = re.compile(r"([a-z]+\d*)(?:x(vscalex)?([1-9]\d{0,4}))?")
+_PATTERN = re.compile(r"([a-z]+?\d*)(?:x(vscalex)?([1-9]\d{0,4}))?")
 
 
 class DType(msgspec.Struct, frozen=True):
