@@ -22,6 +22,7 @@ def set_num_threads(count: int) -> None:
     >>> set_num_threads(2)
     >>> get_num_threads()
     2
+    >>> reset_num_threads()
     """
     global _chosen
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= LIMIT:

@@ -1,0 +1,34 @@
+"""The examples of the docstrings and of the README, run."""
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import gossamer_backend
+
+MODULES = [found.name for found in pkgutil.iter_modules(gossamer_backend.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_docstrings(name):
+    assert doctest.testmod(importlib.import_module(f"gossamer_backend.{name}")).failed == 0
+
+
+def test_there_are_examples():
+    counts = {
+        name: doctest.testmod(importlib.import_module(f"gossamer_backend.{name}")).attempted
+        for name in MODULES
+    }
+    assert {"kernel", "cache", "artifact", "keys", "registry", "threads"} <= {
+        name for name, count in counts.items() if count
+    }
+
+
+def test_the_example_of_the_readme():
+    readme = Path(__file__).parents[1] / "README.md"
+    result = doctest.testfile(str(readme), module_relative=False)
+    assert result.attempted > 3
+    assert result.failed == 0
