@@ -141,7 +141,7 @@ def demo(session: nox.Session) -> None:
 @nox.parametrize("part", [nox.param(part, id=part) for part in PARTS])
 def tests(session: nox.Session, part: str) -> None:
     """One distribution with only what it declares, or the repository with all of them."""
-    env = {"XDG_CACHE_HOME": session.create_tmp()}
+    env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
         install(session, DISTRIBUTIONS, *group("test"))
         session.run("python", "-m", "pytest", "-q", "tests", *session.posargs, env=env)

@@ -9,9 +9,11 @@ from functools import partial
 from pathlib import Path
 from typing import TypeAlias
 
+import gossamer
 from benchmarks import mkl, numba_loops
 from benchmarks.problem import Array, Problem
 from benchmarks.rounds import Timed
+from gossamer_formats import from_scipy
 
 OURS = "gossamer"
 
@@ -65,15 +67,8 @@ def prepare_numba(problem: Problem, threads: int) -> Prepared:
 
 def prepare_gossamer(problem: Problem, threads: int) -> Prepared:
     """The public operators with a prepared tensor and an output, as a user calls them."""
-    try:
-        import gossamer
-    except ImportError as error:
-        raise UnavailableError(f"gossamer is not installed ({error})") from None
-    if not hasattr(gossamer, problem.op):
-        raise UnavailableError(f"gossamer has no {problem.op} yet")
     operator = gossamer.spmv if problem.op == "spmv" else gossamer.spmm
-    gossamer.set_num_threads(threads)
-    tensor, result = gossamer.SparseTensor.from_scipy(problem.matrix), problem.empty_result()
+    tensor, result = from_scipy(problem.matrix), problem.empty_result()
     call = partial(operator, tensor, problem.operand, out=result)
     return Prepared(Timed(call, partial(gossamer.set_num_threads, threads)), lambda: result)
 

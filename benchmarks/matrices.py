@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Callable
-from functools import partial
 from pathlib import Path
 
 import numpy as np
 from scipy import sparse
 
-from benchmarks.powerlaw import power_law
+from gossamer.graphs import power_law
+from gossamer_formats import to_scipy
 
 FILES = (
     "cora",
@@ -23,9 +22,9 @@ FILES = (
     "dlmc_tr_mag80_dec3_ffn1",
     "dlmc_tr_l095_dec3_ffn2",
 )
-GENERATED: dict[str, Callable[[], sparse.csr_matrix]] = {
-    "power_law_170k": partial(power_law, 170_000, 1_200_000),
-}
+GENERATED = {"power_law_170k": (170_000, 1_200_000)}
+"""Nodes and edges of graphs with power-law degrees."""
+
 NAMES = (*GENERATED, *FILES)
 
 
@@ -46,7 +45,7 @@ def load_matrix(name: str) -> sparse.csr_matrix:
     Raises `MissingMatrixError` with the reason.
     """
     if name in GENERATED:
-        return GENERATED[name]()
+        return prepared(sparse.csr_matrix(to_scipy(power_law(*GENERATED[name]))))
     path = datasets_folder() / f"{name}.npz"
     if not path.exists():
         raise MissingMatrixError(f"{path} does not exist (GOSSAMER_DATASETS names the folder)")

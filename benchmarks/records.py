@@ -55,7 +55,9 @@ class Cell(msgspec.Struct, frozen=True):
 
 class CompileTime(msgspec.Struct, frozen=True):
     """Milliseconds from script to callable in fresh processes, medians: with nothing cached, what
-    LLVM itself took of that, and from the request cache; `import_ms` is the import before it."""
+    LLVM itself took of that, and from the request cache. `import_ms` is the import of everything
+    that building needs, which comes before; the figures with imports start after
+    `import gossamer` alone."""
 
     op: str
     features: int
@@ -63,6 +65,8 @@ class CompileTime(msgspec.Struct, frozen=True):
     llvm_ms: float
     cached_ms: float
     import_ms: float
+    uncached_with_imports_ms: float
+    cached_with_imports_ms: float
 
 
 class Run(msgspec.Struct, frozen=True):
