@@ -1,0 +1,86 @@
+"""A matrix in CSR as plain arrays, and named matrices at the edges of what is allowed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeAlias
+
+import numpy as np
+
+Array: TypeAlias = "np.ndarray[Any, Any]"
+
+
+@dataclass(frozen=True, eq=False)
+class Csr:
+    """`indices[indptr[i]:indptr[i + 1]]` are the columns of row i, `data` their values."""
+
+    name: str
+    shape: tuple[int, int]
+    indptr: Array
+    indices: Array
+    data: Array
+
+    @property
+    def nnz(self) -> int:
+        """How many values are stored."""
+        return int(self.indptr[-1])
+
+    @property
+    def row_lengths(self) -> Array:
+        """Stored values in each row."""
+        return np.diff(self.indptr)
+
+    @property
+    def longest_row(self) -> int:
+        """Stored values in the longest row, 0 where there is none."""
+        return int(self.row_lengths.max(initial=0))
+
+    @property
+    def rows(self) -> Array:
+        """The row of each stored value."""
+        return np.repeat(np.arange(self.shape[0]), self.row_lengths)
+
+    @property
+    def is_canonical(self) -> bool:
+        """Whether the columns of each row increase: sorted, and none twice."""
+        same_row = np.diff(self.rows) == 0
+        return bool((np.diff(self.indices)[same_row] > 0).all())
+
+
+def from_rows(
+    name: str,
+    columns: int,
+    *,
+    rows: Sequence[Iterable[tuple[int, float]]],
+    dtype: str = "float32",
+    index_dtype: str = "int32",
+) -> Csr:
+    """A matrix from the (column, value) pairs of each row, in the order given.
+
+    >>> from_rows("small", 4, rows=[[(1, 2.0)], [], [(0, 1.0), (3, 5.0)]]).indptr
+    array([0, 1, 1, 3], dtype=int32)
+    """
+    stored = [list(row) for row in rows]
+    indptr = np.cumsum([0, *map(len, stored)])
+    pairs = [pair for row in stored for pair in row]
+    return Csr(
+        name,
+        (len(stored), columns),
+        indptr.astype(index_dtype),
+        np.array([column for column, _ in pairs], dtype=index_dtype),
+        np.array([value for _, value in pairs], dtype=dtype),
+    )
+
+
+def from_mask(name: str, mask: Array, *, dtype: str = "float32", index_dtype: str = "int32") -> Csr:
+    """A matrix with small integers where mask is true."""
+    rows = [
+        [(int(column), _value(row, int(column))) for column in np.flatnonzero(mask[row])]
+        for row in range(mask.shape[0])
+    ]
+    return from_rows(name, mask.shape[1], rows=rows, dtype=dtype, index_dtype=index_dtype)
+
+
+def _value(row: int, column: int) -> float:
+    return float((3 * row + 5 * column) % 7 - 3 or 4)

@@ -1,0 +1,27 @@
+"""The examples of the docstrings and of the README, run."""
+
+import doctest
+import importlib
+import pkgutil
+import warnings
+from pathlib import Path
+
+import pytest
+
+import gossamer_testkit
+
+MODULES = [found.name for found in pkgutil.iter_modules(gossamer_testkit.__path__)]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_examples_of_docstrings(name):
+    assert doctest.testmod(importlib.import_module(f"gossamer_testkit.{name}")).failed == 0
+
+
+def test_the_example_of_the_readme():
+    readme = Path(__file__).parents[1] / "README.md"
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", "invalid value encountered", RuntimeWarning)
+        result = doctest.testfile(str(readme), module_relative=False)
+    assert result.attempted >= 4
+    assert result.failed == 0
