@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.interpret.frame import Eval, Frame, Views
+from gossamer_ir.interpret.frame import Frame, Views
 from gossamer_ir.interpret.layout import Layout
 from gossamer_ir.interpret.levels import Levels
 from gossamer_ir.interpret.scope import Scope
@@ -31,15 +31,14 @@ class Layouts(dict[str, Layout]):
 
 def open_buffers(frame: Frame, scope: Scope) -> None:
     """Gives a frame its levels, layouts and views."""
-    evaluated: dict[Expr, Eval] = {}
 
     def evaluate(expr: Expr) -> int:
-        if expr not in evaluated:
-            evaluated[expr] = scope.expr(expr)
-        return int(evaluated[expr](frame))
+        return int(scope.size(expr)(frame))
 
     def make(name: str) -> View:
         buffer = scope.buffers[name]
+        if name in scope.written:
+            _require_writeable(buffer, frame)
         if isinstance(buffer, Buffer):
             return _ordinary(buffer, frame, tuple(evaluate(size) for size in buffer.shape))
         return _sparse(buffer, frame, frame.layouts[name])
@@ -49,6 +48,15 @@ def open_buffers(frame: Frame, scope: Scope) -> None:
     frame.views = Views(make)
     for buffer in scope.function.buffers:
         frame.views[buffer.name]
+
+
+def _require_writeable(buffer: AnyBuffer, frame: Frame) -> None:
+    if buffer.handle is not None and not frame.arrays[buffer.handle].flags.writeable:
+        raise ArgumentError(
+            "interpret.read_only",
+            f"The program stores to '{buffer.handle}', which is a read-only array.",
+            hint="Pass a copy.",
+        )
 
 
 def _ordinary(buffer: Buffer, frame: Frame, shape: tuple[int, ...]) -> View:

@@ -71,6 +71,7 @@ def positions_of(
         if position is None:
             return None
         positions.append(position)
+        layout.require_inside(positions, axis, elements)
         elements.append(level.first(parent) + position)
     return tuple(np.int64(position) for position in positions)
 

@@ -46,20 +46,23 @@ class Layout:
     def locate(self, positions: tuple[Any, ...]) -> tuple[int]:
         """The offset of an element given by positions; raises where there is none."""
         elements: list[int] = []
-        offset, last = 0, len(self.levels) - 1
+        offset = 0
         for axis, (level, position) in enumerate(zip(self.levels, positions, strict=True)):
             parent = self.parent_element(axis, elements)
-            count = level.count(parent) + (self._extra if axis == last else 0)
-            if not 0 <= position < count:
-                raise out_of_bounds(self.name, positions, (*self._counts(elements), count))
+            self.require_inside(positions, axis, elements)
             offset += self._before(axis, tuple(elements), int(position))
             elements.append(level.first(parent) + int(position))
         return (offset,)
 
-    def _counts(self, elements: list[int]) -> list[int]:
-        return [
-            self.levels[d].count(self.parent_element(d, elements)) for d in range(len(elements))
-        ]
+    def require_inside(self, positions: Any, axis: int, elements: list[int]) -> None:
+        """Raises where a position lies outside its fibre, given the elements of the axes before."""
+        if not 0 <= positions[axis] < self._count(axis, elements):
+            counts = [self._count(before, elements) for before in range(axis + 1)]
+            raise out_of_bounds(self.name, positions, counts)
+
+    def _count(self, axis: int, elements: list[int]) -> int:
+        extra = self._extra if axis == len(self.levels) - 1 else 0
+        return self.levels[axis].count(self.parent_element(axis, elements)) + extra
 
     def _has_varied_below(self, axis: int) -> bool:
         below = {axis}

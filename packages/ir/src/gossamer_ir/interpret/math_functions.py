@@ -20,17 +20,17 @@ def math_function(name: str, dtype: str) -> Callable[..., Any]:
     return rounding(dtype, _NUMPY[name])
 
 
-def fused_multiply_add(a: float, b: float, c: float) -> float:
-    """a * b + c rounded once, to odd, so that rounding it again to a narrower type is exact.
-
-    The result for float64 is rounded to nearest by the caller's `narrow`.
-    """
-    if not (math.isfinite(a) and math.isfinite(b) and math.isfinite(c)):
-        return a * b + c
-    exact = Fraction(a) * Fraction(b) + Fraction(c)
+def _fma(a: Any, b: Any, c: Any) -> Any:
+    """a * b + c, rounded once; for narrow types to odd, so that narrowing it is exact."""
+    x, y, z = float(a), float(b), float(c)
+    if not (math.isfinite(x) and math.isfinite(y)):
+        return np.float64(x * y + z)
+    if not math.isfinite(z):
+        return np.float64(z)
+    exact = Fraction(x) * Fraction(y) + Fraction(z)
     if exact == 0:
-        return a * b + c if a == 0 or b == 0 else 0.0
-    return _nearest(exact)
+        return np.float64(x * y + z if x == 0 or y == 0 else 0.0)
+    return np.float64(_nearest(exact) if a.dtype == np.float64 else _to_odd(exact))
 
 
 def _nearest(exact: Fraction) -> float:
@@ -42,20 +42,10 @@ def _nearest(exact: Fraction) -> float:
 
 def _to_odd(exact: Fraction) -> float:
     near = _nearest(exact)
-    if math.isinf(near) or Fraction(near) == exact:
+    if Fraction(near) == exact:
         return near
     other = math.nextafter(near, math.inf if exact > near else -math.inf)
     return near if int(np.float64(near).view(np.int64)) & 1 else other
-
-
-def _fma(a: Any, b: Any, c: Any) -> Any:
-    x, y, z = float(a), float(b), float(c)
-    is_narrow = a.dtype != np.float64
-    if is_narrow and all(map(math.isfinite, (x, y, z))):
-        exact = Fraction(x) * Fraction(y) + Fraction(z)
-        if exact != 0:
-            return np.float64(_to_odd(exact))
-    return np.float64(fused_multiply_add(x, y, z))
 
 
 def _by_lane(function: Callable[..., Any], *args: Any) -> Any:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.build import dtype_of
+from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.coordinates import coordinate_load, coordinate_store
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.scope import Scope
@@ -63,13 +64,14 @@ def is_by_coordinate(buffer: str, scope: Scope) -> bool:
 def _read(node: Load, scope: Scope) -> Eval:
     if is_by_coordinate(node.buffer, scope):
         return coordinate_load(node, scope)
-    name, indices = node.buffer, scope.exprs(node.indices)
     if _is_wide(node.indices):
         return _gather(node, scope)
+    name, indices = node.buffer, scope.exprs(node.indices)
     return lambda frame: frame.views[name].read(indices(frame))
 
 
 def _gather(node: Load, scope: Scope) -> Eval:
+    _require_ordinary(node.buffer, scope)
     name, indices = node.buffer, scope.exprs(node.indices)
     predicate, passthrough = scope.optional(node.predicate), scope.optional(node.passthrough)
     if predicate is None or passthrough is None:
@@ -89,6 +91,7 @@ def _write(node: Store, scope: Scope) -> Exec:
 
 
 def _scatter(node: Store, scope: Scope) -> Exec:
+    _require_ordinary(node.buffer, scope)
     name, indices, value = node.buffer, scope.exprs(node.indices), scope.expr(node.value)
     predicate = scope.optional(node.predicate)
 
@@ -97,6 +100,15 @@ def _scatter(node: Store, scope: Scope) -> Exec:
         frame.views[name].scatter(indices(frame), value(frame), mask)
 
     return run
+
+
+def _require_ordinary(buffer: str, scope: Scope) -> None:
+    if isinstance(scope.buffers[buffer], SparseBuffer):
+        raise UnsupportedError(
+            "interpret.vector_index",
+            f"The sparse buffer '{buffer}' is accessed at a vector of indices.",
+            hint="Vectors are of the loop and flat stages.",
+        )
 
 
 def _is_wide(indices: tuple[Expr, ...]) -> bool:

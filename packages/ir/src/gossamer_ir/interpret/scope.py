@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gossamer_ir.interpret.frame import Eval, Exec
-from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Stmt
+from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Stmt, Store
 from gossamer_ir.walk import walk
 
 if TYPE_CHECKING:
@@ -35,6 +35,8 @@ class Scope:
         self.around: list[Entry] = []
         allocated = (node.buffer for node in walk(function) if isinstance(node, Allocate))
         self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
+        self.written = {node.buffer for node in walk(function) if isinstance(node, Store)}
+        self._sizes: dict[Expr, Eval] = {}
 
     @property
     def stage(self) -> str:
@@ -43,6 +45,12 @@ class Scope:
     def expr(self, node: Expr) -> Eval:
         """An expression as a function of the frame."""
         return self.program.expressions[type(node)](node, self)
+
+    def size(self, node: Expr) -> Eval:
+        """`expr` of a size, translated once."""
+        if node not in self._sizes:
+            self._sizes[node] = self.expr(node)
+        return self._sizes[node]
 
     def exprs(self, nodes: tuple[Expr, ...]) -> Callable[[Any], tuple[Any, ...]]:
         """Several expressions as one function that gives a tuple."""

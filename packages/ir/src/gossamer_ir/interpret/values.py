@@ -65,12 +65,23 @@ def constant_value(const: Const) -> Any:
 
 
 def round_bfloat16(value: Any) -> Any:
-    """Float32 values rounded to the nearest bfloat16, ties to even."""
-    wide = np.asarray(value, np.float32)
+    """Float32 or float64 values rounded once to the nearest bfloat16, ties to even."""
+    wide = _to_odd_float32(value)
     bits = wide.view(np.uint32)
     up = np.uint32(0x7FFF) + ((bits >> _HALF) & np.uint32(1))
     rounded = np.asarray((bits + up) & np.uint32(0xFFFF0000), np.uint32).view(np.float32)
     return np.where(np.isnan(wide), np.float32(np.nan), rounded)[()]
+
+
+def _to_odd_float32(value: Any) -> Array:
+    """As float32; an inexact result gets an odd last bit, so that rounding it again is exact."""
+    exact = np.asarray(value)
+    narrow = np.asarray(exact, np.float32)
+    back = np.asarray(narrow, np.float64)
+    bits = narrow.view(np.uint32)
+    truncated = np.where(np.abs(back) > np.abs(exact), bits - np.uint32(1), bits) | np.uint32(1)
+    is_exact = (back == exact) | np.isnan(back)
+    return np.asarray(np.where(is_exact, bits, truncated), np.uint32).view(np.float32)
 
 
 def decode_bfloat16(stored: Any) -> Any:
@@ -92,8 +103,9 @@ def rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 def convert(value: Any, dtype: str) -> Any:
     """A value (or vector) as another dtype: floats truncate, integers wrap, bools compare with 0."""
-    converted = value.astype(value_type(dtype))
-    return round_bfloat16(converted) if is_bfloat(dtype) else converted
+    if is_bfloat(dtype):
+        return round_bfloat16(value.astype(np.float64))
+    return value.astype(value_type(dtype))
 
 
 def garbage(shape: tuple[int, ...], dtype: str) -> Array:
