@@ -1,1 +1,21 @@
-"""Schedule primitives, traces and the rules for default schedules."""
+"""Schedule primitives, traces, and the rules for default schedules."""
+
+from gossamer_schedule.builder import ScheduleBuilder
+from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
+from gossamer_schedule.primitives.cache_write import cache_write
+from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
+from gossamer_schedule.primitives.parallel import parallel
+from gossamer_schedule.primitives.reorder import reorder
+from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
+from gossamer_schedule.primitives.split import split
+from gossamer_schedule.primitives.unroll import unroll
+from gossamer_schedule.primitives.vectorize import vectorize
+from gossamer_schedule.replay import PRIMITIVES, apply, replay
+from gossamer_schedule.result import Result
+
+__all__ = [
+    "PRIMITIVES", "Result", "ScheduleBuilder", "apply", "cache_write", "decompose_reduction",
+    "get_blocks", "get_iterations", "get_loops", "parallel", "reorder", "replay",
+    "reverse_compute_at", "sparse_reorder", "split", "unroll", "vectorize",
+]  # fmt: skip

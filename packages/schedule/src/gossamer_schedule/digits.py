@@ -1,0 +1,127 @@
+"""Index forms as numbers in a mixed radix whose digits are loops: `128 * k_0 + 16 * k_1 + k_2`.
+
+From an index whose digits do not overlap every loop can be told; and an index that has all digits
+from the lowest on visits a whole range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Set
+from typing import TypeAlias
+
+from gossamer_ir.build import ONE, add, ceildiv, floordiv, integer_value, sub
+from gossamer_ir.nodes import Binary, Expr, For
+from gossamer_schedule.linear import (
+    UNIT,
+    Form,
+    Product,
+    is_multiple,
+    product_of,
+    times,
+    to_expr,
+    without_guard,
+)
+
+Digit: TypeAlias = tuple[Product, Product]
+"""A loop's coefficient and its extent."""
+
+Key: TypeAlias = tuple[Product, frozenset[tuple[str, Product]], frozenset[tuple[Expr, int]]]
+
+
+def digit_key(form: Form, loop: str, *, loops: Mapping[str, For], varying: Set[str]) -> Key | None:
+    """How the form determines the loop, None where it does not.
+
+    Accesses with one key touch different elements in different iterations of the loop, whatever the
+    other `varying` loops are; loops that do not vary are part of the key.
+    """
+    if loop not in form.terms or form.opaque & varying:
+        return None
+    coefficient = form.terms[loop]
+    radix = times(coefficient, product_of(loops[loop].extent))
+    low: list[Digit] = []
+    for name in form.terms.keys() & varying - {loop}:
+        digit = (form.terms[name], product_of(loops[name].extent))
+        if integer_value(loops[name].start) != 0:
+            return None
+        if not (is_multiple(digit[0], radix) and integer_value(loops[loop].start) == 0):
+            low.append(digit)
+    if coefficient[0] <= 0 or not _fits(low, coefficient):
+        return None
+    fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
+    return (coefficient, fixed, frozenset(form.base.items()))
+
+
+def _fits(low: list[Digit], below: Product) -> bool:
+    """Whether the sum of the digits is always less than `below`."""
+    if not low:
+        return True
+    if any(coefficient[0] <= 0 for coefficient, _ in low):
+        return False
+    if not below[1] and all(not c[1] and not extent[1] for c, extent in low):
+        return sum(c[0] * max(extent[0] - 1, 0) for c, extent in low) < below[0]
+    for position, (coefficient, extent) in enumerate(low):
+        if is_multiple(below, times(coefficient, extent)):
+            return _fits(low[:position] + low[position + 1 :], coefficient)
+    return False
+
+
+def ascending(form: Form, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
+    """The loops of a form from the lowest digit up, None unless the digits are gapless and the
+    form is nothing but digits."""
+    if form.base or form.opaque:
+        return None
+    expected, left, order = UNIT, dict(form.terms), []
+    while left:
+        name = next((name for name, product in left.items() if product == expected), None)
+        if name is None or integer_value(loops[name].start) != 0:
+            return None
+        order.append(name)
+        del left[name]
+        expected = times(expected, product_of(loops[name].extent))
+    return tuple(order)
+
+
+def is_covering(form: Form, extent: Expr, *, loops: Mapping[str, For]) -> bool:
+    """Whether the form takes all values in [0, extent) (and maybe larger ones)."""
+    order = ascending(form, loops=loops)
+    if order is None:
+        return False
+    if not order:
+        return integer_value(extent) == 1
+    top = order[-1]
+    return _reaches(without_guard(loops[top].extent), form.terms[top], without_guard(extent))
+
+
+def _reaches(count: Expr, step: Product, extent: Expr) -> bool:
+    """Whether count * step >= extent, by the form of count."""
+    if step == UNIT and count == extent:
+        return True
+    number, bound = integer_value(count), integer_value(extent)
+    if number is not None and bound is not None:
+        return number * step[0] >= bound
+    if is_multiple(product_of(count), product_of(extent)):
+        return True
+    if isinstance(count, Binary) and count.op == "floordiv" and isinstance(count.lhs, Binary):
+        divisor = product_of(count.rhs)
+        inner = count.lhs.lhs
+        if count == ceildiv_by(inner, divisor) and is_multiple(step, divisor):
+            return _reaches(without_guard(inner), quotient(step, divisor), extent)
+    return False
+
+
+def quotient(product: Product, divisor: Product) -> Product:
+    """A product over one that it is a multiple of."""
+    atoms = list(product[1])
+    for atom in divisor[1]:
+        atoms.remove(atom)
+    return (product[0] // divisor[0], tuple(atoms))
+
+
+def ceildiv_by(extent: Expr, divisor: Product) -> Expr:
+    """Extent over a positive divisor, rounded up."""
+    if divisor == UNIT:
+        return extent
+    if not divisor[1]:
+        return ceildiv(extent, divisor[0])
+    whole = to_expr(divisor)
+    return floordiv(add(extent, sub(whole, ONE)), whole)

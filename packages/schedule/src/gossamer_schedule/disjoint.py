@@ -1,0 +1,67 @@
+"""Whether different iterations of a loop touch different elements: proved, false, or not proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Set
+from typing import Literal, TypeAlias
+
+from gossamer_ir.build import integer_value
+from gossamer_ir.nodes import For, Stmt
+from gossamer_schedule.accesses import Access, accesses, written
+from gossamer_schedule.digits import digit_key
+from gossamer_schedule.linear import Values
+from gossamer_schedule.sites import statements
+
+Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
+
+
+def written_accesses(
+    body: tuple[Stmt, ...], *, values: Values, loops: Mapping[str, For]
+) -> dict[str, list[Access]]:
+    """The accesses of each buffer that a body stores to."""
+    buffers = written(body)
+    found: dict[str, list[Access]] = {name: [] for name in sorted(buffers)}
+    for access in accesses(body, buffers, values=values, loops=loops):
+        found[access.buffer].append(access)
+    return found
+
+
+def loops_within(body: tuple[Stmt, ...]) -> set[str]:
+    """The names of the loops in a body."""
+    return {found.var for found in statements(body) if isinstance(found, For)}
+
+
+def verdict(
+    loop: str, found: Iterable[Access], *, loops: Mapping[str, For], varying: Set[str]
+) -> Verdict:
+    """The verdict on the accesses of one buffer; `varying` are the loop and those inside it."""
+    extent = integer_value(loops[loop].extent)
+    if extent is not None and extent <= 1:
+        return "disjoint"
+    every = list(found)
+    rank = min(len(access.indices) for access in every)
+    if any(_determines(loop, every, dim, loops=loops, varying=varying) for dim in range(rank)):
+        return "disjoint"
+    if any(access.is_store and _ignores(access, loop, varying) for access in every):
+        return "race"
+    return "unknown"
+
+
+def _determines(
+    loop: str, found: list[Access], dim: int, *, loops: Mapping[str, For], varying: Set[str]
+) -> bool:
+    keys = set()
+    for access in found:
+        form = access.indices[dim]
+        key = None if form is None else digit_key(form, loop, loops=loops, varying=varying)
+        if key is None:
+            return False
+        keys.add(key)
+    return len(keys) == 1
+
+
+def _ignores(access: Access, loop: str, varying: Set[str]) -> bool:
+    """Whether the access touches one element whatever the iteration is."""
+    return not any(
+        form is None or loop in form.terms or form.opaque & varying for form in access.indices
+    )

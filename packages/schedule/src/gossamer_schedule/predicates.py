@@ -1,0 +1,99 @@
+"""Conditions of blocks: which block variables and loops they mention, and adding to them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import ZERO, conjunction, integer_value
+from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Var
+from gossamer_ir.walk import free_vars, substitute, walk
+from gossamer_schedule.linear import Values, resolve, without_guard
+
+
+def conjuncts(predicate: Expr | None) -> Iterator[Expr]:
+    """The parts of a condition that must all hold."""
+    if isinstance(predicate, Binary) and predicate.op == "and":
+        yield from conjuncts(predicate.lhs)
+        yield from conjuncts(predicate.rhs)
+    elif predicate is not None:
+        yield predicate
+
+
+def conjoined(parts: Iterable[Expr]) -> Expr | None:
+    """All conditions, None for none."""
+    result: Expr | None = None
+    for part in parts:
+        result = conjunction(result, part)
+    return result
+
+
+def below(value: Expr, extent: Expr) -> Compare:
+    """The condition value < extent."""
+    return Compare("lt", value, extent)
+
+
+def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
+    """The block under the further condition that a loop's variable is below its extent, said by the
+    block variable that stands for the loop where there is one."""
+    condition = below(Var(loop, "int64"), extent)
+    for found in block.iters:
+        if found.value == condition.lhs:
+            condition = below(Var(found.var, "int64"), _extent_in_block(block, found, extent))
+            break
+    return replace(block, predicate=conjunction(block.predicate, condition))
+
+
+def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
+    """The extent by block variables, where the domain is known to be the loop's."""
+    values = {item.var: item.value for item in block.iters}
+    plain = without_guard(extent)
+    is_same = integer_value(found.domain.start) == 0 and (
+        substitute(found.domain.extent, values) == plain
+    )
+    return found.domain.extent if is_same else plain
+
+
+def bounded_by_domain(block: Block, found: BlockIter) -> Block:
+    """The block under the further condition that an iterator is within its domain."""
+    condition = below(Var(found.var, "int64"), found.domain.extent)
+    return replace(block, predicate=conjunction(block.predicate, condition))
+
+
+def guarded(inner: Expr, loop: str, *, extent: Expr) -> Expr:
+    """An extent that loads by a loop's variable, not evaluated beyond the loop's end."""
+    if loop in free_vars(inner) and any(isinstance(found, Load) for found in walk(inner)):
+        return IfThenElse(below(Var(loop, "int64"), extent), inner, ZERO)
+    return inner
+
+
+def reduction_loops(block: Block, values: Values) -> set[str]:
+    """The variables that the values of reduction iterators mention."""
+    return _fed_by(block, values, kind="R")
+
+
+def spatial_loops(block: Block, values: Values) -> set[str]:
+    """The variables that the values of spatial iterators mention."""
+    return _fed_by(block, values, kind="S")
+
+
+def _fed_by(block: Block, values: Values, *, kind: str) -> set[str]:
+    names: set[str] = set()
+    for found in block.iters:
+        if found.kind == kind:
+            names |= free_vars(resolve(found.value, values))
+    return names
+
+
+def is_bound_of(condition: Expr, found: BlockIter) -> bool:
+    """Whether a condition says no more than that the iterator is below its extent."""
+    return condition == below(Var(found.var, "int64"), found.domain.extent)
+
+
+def without_reduction(block: Block, values: Values) -> tuple[Expr, ...]:
+    """The conditions that mention neither a reduction iterator nor a loop that feeds one."""
+    dropped: Set[str] = reduction_loops(block, values) | {
+        found.var for found in block.iters if found.kind == "R"
+    }
+    return tuple(part for part in conjuncts(block.predicate) if not free_vars(part) & dropped)

@@ -1,0 +1,1 @@
+"""One primitive to a file: resolve references, preconditions, build, rewrite, result."""

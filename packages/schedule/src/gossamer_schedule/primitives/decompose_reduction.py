@@ -1,0 +1,208 @@
+"""`decompose_reduction`: the `init` of a block becomes a block of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import index_var
+from gossamer_ir.contracts import Step
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import Block, Expr, For, Module, Stmt, Store
+from gossamer_ir.walk import free_vars, substitute, substitute_body
+from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
+from gossamer_schedule.disjoint import loops_within, verdict
+from gossamer_schedule.predicates import (
+    conjoined,
+    reduction_loops,
+    spatial_loops,
+    without_reduction,
+)
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_function,
+    find_loop,
+    namer_of,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, has_let, loops_of, replaced, statements, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "decompose_reduction"
+
+
+def decompose_reduction(
+    module: Module, block: str, *, loop: str, function: str | None = None
+) -> Result:
+    """Moves the `init` of a block into block `<block>_init`, directly before a loop around it.
+
+    The new block stands in loops `<loop>_init`, one for each loop from `loop` down to the block
+    that feeds no reduction iterator. The result's names are the block and those loops.
+
+    Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
+    one directly around the block), `.too_deep` (a reduction loop is outside of it), `.mixed` (a loop
+    feeds a spatial and a reduction iterator), `.dependence` (an extent or a domain of the new loops
+    depends on a reduction), `.not_proved` (the element may be initialised twice, or is used
+    elsewhere under the loop), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    top = find_loop(owner, _NAME, loop=loop)
+
+    _require_init(site, module)
+    nest = _require_enclosing(site, top, module=module)
+    fed = reduction_loops(site.node, values_at(site))
+    _require_outside_reduction(site, fed, loop=loop)
+    kept = _require_spatial(site, nest, fed=fed)
+    _require_one_init(site, top, fed=fed)
+
+    namer = namer_of(owner)
+    names = {found.var: namer.fresh(f"{found.var}_init") for found in kept}
+    made = _init_block(site, names, namer=namer)
+    inits = _nest(kept, names, (made,))
+    update = replace(site.node, init=())
+
+    without = find_loop(replaced(site, (update,)), _NAME, loop=loop)
+    changed = replaced(without, (*inits, without.node))
+    rewritten = with_function(module, owner, changed)
+
+    taken = step(block=block, loop=loop, function=function)
+    return Result(rewritten, (made.name, *names.values()), Step(_NAME, taken))
+
+
+def _require_init(site: Site, module: Module) -> None:
+    if not site.node.init:
+        raise refusal(
+            f"{_NAME}.no_init",
+            f"Block '{site.node.name}' has no init.",
+            place=site.place(module),
+        )
+
+
+def _require_enclosing(site: Site, top: Site, *, module: Module) -> tuple[For, ...]:
+    """The loops from `top` down to the block."""
+    nest = site.nest
+    if all(found is not top.node for found in nest):
+        names = ", ".join(found.var for found in nest)
+        raise refusal(
+            f"{_NAME}.not_enclosing",
+            f"Loop '{top.node.var}' is not a loop around block '{site.node.name}'.",
+            hint=f"The loops directly around it are {names}." if nest else "There is none.",
+            place=site.place(module),
+        )
+    return nest[next(at for at, found in enumerate(nest) if found is top.node) :]
+
+
+def _require_outside_reduction(site: Site, fed: set[str], *, loop: str) -> None:
+    for found in site.nest:
+        if found.var == loop:
+            return
+        if found.var in fed:
+            raise refusal(
+                f"{_NAME}.too_deep",
+                f"Loop '{loop}' is inside reduction loop '{found.var}' of block "
+                f"'{site.node.name}'.",
+                hint=f"Decompose at '{found.var}' or a loop around it.",
+            )
+
+
+def _require_spatial(site: Site, nest: Sequence[For], *, fed: set[str]) -> tuple[For, ...]:
+    """The loops of the new nest."""
+    spatial = spatial_loops(site.node, values_at(site))
+    for found in nest:
+        if found.var in fed & spatial:
+            raise refusal(
+                f"{_NAME}.mixed",
+                f"Loop '{found.var}' feeds a spatial and a reduction iterator of block "
+                f"'{site.node.name}'.",
+            )
+    kept = tuple(found for found in nest if found.var not in fed)
+    dropped = fed | {item.var for item in site.node.iters if item.kind == "R"}
+    used = {name for found in kept for name in free_vars(found.start) | free_vars(found.extent)}
+    for item in site.node.iters:
+        if item.kind == "S":
+            used |= free_vars(item.domain)
+    if used & dropped or has_let(site, len(nest)):
+        raise refusal(
+            f"{_NAME}.dependence",
+            f"The spatial loops of block '{site.node.name}' depend on "
+            f"{', '.join(sorted(used & dropped)) or 'a let'}, which its init cannot use.",
+        )
+    return kept
+
+
+def _require_one_init(site: Site, top: Site, *, fed: set[str]) -> None:
+    """Above the outermost reduction loop, each iteration must initialise elements of its own that
+    nothing else under the loop uses."""
+    loops = loops_of(site.function)
+    nest = site.nest
+    start = next(at for at, found in enumerate(nest) if found is top.node)
+    between = []
+    for found in nest[start:]:
+        if found.var in fed:
+            break
+        between.append(found.var)
+    if not between:
+        return
+    buffers = written(site.node.init)
+    values = values_at(site) | {item.var: item.value for item in site.node.iters}
+    stores = list(accesses(site.node.init, buffers, values=values, loops=loops))
+    varying = loops_within((top.node,))
+    is_once = all(
+        verdict(name, _of(stores, buffer), loops=loops, varying=varying) == "disjoint"
+        for name in between
+        for buffer in buffers
+    )
+    if not is_once or buffers & _used_elsewhere(site, top):
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that the init of block '{site.node.name}' may run before loop "
+            f"'{top.node.var}'.",
+            hint="Decompose at the outermost reduction loop.",
+        )
+
+
+def _of(found: Sequence[Access], buffer: str) -> list[Access]:
+    return [access for access in found if access.buffer == buffer]
+
+
+def _used_elsewhere(site: Site, top: Site) -> set[str]:
+    others = [
+        found
+        for found in statements((top.node,))
+        if isinstance(found, (Block, Store)) and found is not site.node
+    ]
+    own = list(statements(site.node.body))
+    return mentioned(found for found in others if all(found is not item for item in own))
+
+
+def _init_block(site: Site, names: dict[str, str], *, namer: Namer) -> Block:
+    block: Block = site.node
+    spatial = [found for found in block.iters if found.kind == "S"]
+    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
+    fresh = {found.var: namer.fresh(f"{found.var}_init") for found in spatial}
+    renamed |= {old: index_var(new) for old, new in fresh.items()}
+    iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
+    predicate = conjoined(without_reduction(block, values_at(site)))
+    return Block(
+        namer.fresh(f"{block.name}_init"),
+        iters,
+        substitute_body(block.init, renamed),
+        predicate=None if predicate is None else substitute(predicate, renamed),
+    )
+
+
+def _nest(kept: Sequence[For], names: dict[str, str], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
+    for loop in reversed(kept):
+        start, extent = substitute(loop.start, renamed), substitute(loop.extent, renamed)
+        made = For(names[loop.var], start, extent, body)
+        if loop.kind != "parallel":
+            made = replace(made, kind=loop.kind, thread=loop.thread)
+        body = (made,)
+    return body

@@ -1,0 +1,160 @@
+"""`parallel`: the iterations of a loop run on several threads."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import index, integer_value
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Binary, Cast, Expr, For, Function, Load, Module, Monotone, Var
+from gossamer_ir.walk import free_vars
+from gossamer_schedule.accesses import values_at
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    all_buffers,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.steps import step
+
+
+def parallel(
+    module: Module,
+    loop: str,
+    *,
+    weight: str | None = None,
+    grain: int | None = None,
+    function: str | None = None,
+) -> Result:
+    """Marks a serial loop as parallel, where different iterations write different elements.
+
+    `weight` is the text of an int64 expression in the loop's variable: the work before an
+    iteration, which must not decrease. `grain` is the weight (without one: the iterations) below
+    which a further thread does not pay.
+
+    Raises `ScheduleError`: `schedule.parallel.race` (two iterations write one element),
+    `.not_proved` (they may), `.weight` (not proved to be monotone), `.grain` (less than one),
+    `.nested` (in or around another parallel loop), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    """
+    require_stage(module, "parallel", stages=LOOP_STAGES)
+    owner = find_function(module, "parallel", function=function)
+    site = find_loop(owner, "parallel", loop=loop)
+
+    require_serial(site, "parallel")
+    _require_not_nested(site, module)
+    _require_disjoint(site, module)
+    work = None if weight is None else _require_weight(weight, site, module=module)
+    _require_grain(grain, site)
+
+    least = None if grain is None else index(grain)
+    marked = replace(site.node, kind="parallel", weight=work, grain=least)
+
+    rewritten = with_function(module, owner, replaced(site, (marked,)))
+
+    taken = step(loop=loop, weight=weight, grain=grain, function=function)
+    return Result(rewritten, (loop,), Step("parallel", taken))
+
+
+def _require_not_nested(site: Site, module: Module) -> None:
+    around = (*site.loops, *statements(site.node.body))
+    for found in around:
+        if isinstance(found, For) and found.kind == "parallel":
+            raise refusal(
+                "parallel.nested",
+                f"Loop '{site.node.var}' and loop '{found.var}' cannot both be parallel: one is "
+                "inside the other.",
+                place=site.place(module),
+            )
+
+
+def _require_disjoint(site: Site, module: Module) -> None:
+    loop, loops = site.node.var, loops_of(site.function)
+    varying = loops_within((site.node,))
+    touched = written_accesses(site.node.body, values=values_at(site), loops=loops)
+    for buffer, found in touched.items():
+        match verdict(loop, found, loops=loops, varying=varying):
+            case "race":
+                raise refusal(
+                    "parallel.race",
+                    f"Different iterations of loop '{loop}' write the same elements of '{buffer}'.",
+                    hint="Make a loop parallel that selects the element.",
+                    place=site.place(module),
+                )
+            case "unknown":
+                raise refusal(
+                    "parallel.not_proved",
+                    f"It is not proved that different iterations of loop '{loop}' touch different "
+                    f"elements of '{buffer}'.",
+                    place=site.place(module),
+                )
+
+
+def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
+    from gossamer_ir.script import parse_expr
+
+    weight = parse_expr(text, _dtypes(site))
+    if not _is_monotone(weight, site):
+        raise refusal(
+            "parallel.weight",
+            f"It is not proved that the weight {text} does not decrease along loop "
+            f"'{site.node.var}'.",
+            hint="Expected a sum of multiples of the variable and of loads from monotone buffers.",
+            place=site.place(module),
+        )
+    return weight
+
+
+def _dtypes(site: Site) -> dict[str, str]:
+    owner: Function = site.function
+    found = {param.name: param.dtype for param in owner.params if param.dtype != "handle"}
+    found.update({buffer.name: buffer.dtype for buffer in all_buffers(owner)})
+    found.update({loop.var: "int64" for loop in site.loops})
+    return found | {site.node.var: "int64"}
+
+
+def _is_monotone(expr: Expr, site: Site) -> bool:
+    """Whether an expression never decreases as the loop's variable grows."""
+    match expr:
+        case _ if site.node.var not in free_vars(expr):
+            return True
+        case Var():
+            return True
+        case Cast(dtype="int64"):
+            return _is_monotone(expr.value, site)
+        case Binary(op="add"):
+            return _is_monotone(expr.lhs, site) and _is_monotone(expr.rhs, site)
+        case Binary(op="sub") if site.node.var not in free_vars(expr.rhs):
+            return _is_monotone(expr.lhs, site)
+        case Binary(op="mul"):
+            return _is_scaled(expr.lhs, expr.rhs, site=site) or _is_scaled(
+                expr.rhs, expr.lhs, site=site
+            )
+        case Load():
+            return _is_monotone_load(expr, site)
+    return False
+
+
+def _is_scaled(factor: Expr, expr: Expr, *, site: Site) -> bool:
+    value = integer_value(factor)
+    return value is not None and value >= 0 and _is_monotone(expr, site)
+
+
+def _is_monotone_load(load: Load, site: Site) -> bool:
+    facts = site.function.facts
+    is_fact = any(isinstance(f, Monotone) and f.buffer == load.buffer for f in facts)
+    is_fixed = all(site.node.var not in free_vars(at) for at in load.indices[:-1])
+    return is_fact and is_fixed and _is_monotone(load.indices[-1], site)
+
+
+def _require_grain(grain: int | None, site: Site) -> None:
+    if grain is not None and grain < 1:
+        raise refusal(
+            "parallel.grain",
+            f"Grain {grain} of loop '{site.node.var}' is less than 1.",
+        )

@@ -1,0 +1,164 @@
+"""`reorder`: loops of one nest change places."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import combinations
+
+from msgspec.structs import replace
+
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import For, Module, Stmt
+from gossamer_ir.walk import free_vars
+from gossamer_schedule.accesses import values_at
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.predicates import reduction_loops
+from gossamer_schedule.reassociation import reassociating, reduction_of, single_block
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_loop, require_stage
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.steps import step
+
+
+def reorder(module: Module, loops: tuple[str, ...], *, function: str | None = None) -> Result:
+    """Puts loops of one nest into the given order; other loops of the nest stay where they are.
+
+    Between the outermost and the innermost of them there may be nothing but loops. Where the order
+    in which a reduction adds up its terms changes, its block is annotated `reassociates`.
+
+    Raises `ScheduleError`: `schedule.reorder.loops` (fewer than two, or one twice), `.not_nested`,
+    `.kind` (a loop that is neither serial nor unrolled), `.dependence` (an extent depends on a loop
+    that would be inside), `.not_proved` (iterations may not be exchanged), `.no_loop`,
+    `.no_function`, `.stage`.
+    """
+    require_stage(module, "reorder", stages=LOOP_STAGES)
+    owner = find_function(module, "reorder", function=function)
+    found = [find_loop(owner, "reorder", loop=name) for name in loops]
+
+    _require_distinct(loops)
+    chain = _require_nest(found, module=module)
+    moved = _permuted(chain, loops)
+    _require_kinds(chain, moved)
+    _require_bounds(moved)
+    turned = _turned(chain, moved)
+    is_reassociating = _require_exchangeable(found, chain, turned)
+
+    nest = _nest(moved, reassociating(chain[-1].body) if is_reassociating else chain[-1].body)
+
+    top = min(found, key=lambda site: len(site.path))
+    rewritten = with_function(module, owner, replaced(top, (nest,)))
+
+    taken = step(loops=tuple(loops), function=function)
+    return Result(rewritten, tuple(loops), Step("reorder", taken))
+
+
+def _require_distinct(loops: Sequence[str]) -> None:
+    if len(loops) < 2 or len(set(loops)) != len(loops):
+        raise refusal(
+            "reorder.loops",
+            f"'{', '.join(loops)}' does not name two or more different loops.",
+        )
+
+
+def _require_nest(found: Sequence[Site], *, module: Module) -> tuple[For, ...]:
+    """The loops from the outermost to the innermost of those found, others between them too."""
+    bottom = max(found, key=lambda site: len(site.path))
+    chain = (*bottom.nest, bottom.node)
+    inside = {loop.var: position for position, loop in enumerate(chain)}
+    missing = [site for site in found if site.node.var not in inside]
+    if missing:
+        names = ", ".join(inside)
+        raise refusal(
+            "reorder.not_nested",
+            f"Loop '{missing[0].node.var}' and loop '{bottom.node.var}' are not in one nest.",
+            hint=f"The loops directly around '{bottom.node.var}' are {names}.",
+            place=missing[0].place(module),
+        )
+    first = min(inside[site.node.var] for site in found)
+    for outer, inner in zip(chain[first:], chain[first + 1 :], strict=False):
+        if len(outer.body) != 1:
+            raise refusal(
+                "reorder.not_nested",
+                f"Loop '{outer.var}' holds more than loop '{inner.var}'.",
+                place=bottom.place(module),
+            )
+    return chain[first:]
+
+
+def _permuted(chain: Sequence[For], loops: Sequence[str]) -> tuple[For, ...]:
+    by_name = {loop.var: loop for loop in chain}
+    order = iter(loops)
+    return tuple(by_name[next(order)] if loop.var in loops else loop for loop in chain)
+
+
+def _require_kinds(chain: Sequence[For], moved: Sequence[For]) -> None:
+    for old, new in zip(chain, moved, strict=True):
+        if new is not old and new.kind not in ("serial", "unrolled"):
+            raise refusal(
+                "reorder.kind",
+                f"Loop '{new.var}' is {new.kind}, and reorder moves serial and unrolled loops.",
+                hint=f"Reorder before '{new.var}' is made {new.kind}.",
+            )
+
+
+def _require_bounds(moved: Sequence[For]) -> None:
+    for position, loop in enumerate(moved):
+        used = free_vars(loop.start) | free_vars(loop.extent)
+        for inner in moved[position:]:
+            if inner.var in used:
+                raise refusal(
+                    "reorder.dependence",
+                    f"The extent of loop '{loop.var}' depends on '{inner.var}', which must stay "
+                    "outside of it.",
+                )
+
+
+def _turned(chain: Sequence[For], moved: Sequence[For]) -> set[str]:
+    """The loops that change places with another."""
+    position = {loop.var: at for at, loop in enumerate(moved)}
+    names: set[str] = set()
+    for outer, inner in combinations((loop.var for loop in chain), 2):
+        if position[outer] > position[inner]:
+            names |= {outer, inner}
+    return names
+
+
+def _require_exchangeable(found: Sequence[Site], chain: Sequence[For], turned: set[str]) -> bool:
+    """Whether a reduction is reassociated; an error where the iterations may not be exchanged.
+
+    An element that is touched in different iterations of one of the loops only is touched in the
+    same order as before.
+    """
+    top = min(found, key=lambda site: len(site.path))
+    loops, values = loops_of(top.function), values_at(top)
+    varying = loops_within((top.node,))
+    ordered: set[str] = set()
+    for touched in written_accesses(chain[-1].body, values=values, loops=loops).values():
+        names = {
+            name
+            for name in turned
+            if verdict(name, touched, loops=loops, varying=varying) != "disjoint"
+        }
+        ordered |= names if len(names) > 1 else set()
+    if ordered and not _is_reassociable(chain[-1].body, ordered):
+        raise refusal(
+            "reorder.not_proved",
+            f"It is not proved that the iterations of the loops {', '.join(sorted(ordered))} may "
+            "be exchanged.",
+        )
+    return bool(ordered)
+
+
+def _is_reassociable(body: tuple[Stmt, ...], ordered: set[str]) -> bool:
+    """Whether the body is one reduction whose `init` stays outside of the loops."""
+    block = single_block(body)
+    if block is None or reduction_of(block) is None:
+        return False
+    return not block.init or ordered <= reduction_loops(block, {})
+
+
+def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:
+    for loop in reversed(loops[1:]):
+        body = (replace(loop, body=body),)
+    return replace(loops[0], body=body)

@@ -1,0 +1,350 @@
+"""`reverse_compute_at`: a block moves into the loop that produces what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.build import ZERO, add, index_var, integer_value, mul
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Var
+from gossamer_ir.walk import substitute, walk
+from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
+from gossamer_schedule.digits import ascending, is_covering
+from gossamer_schedule.linear import (
+    UNIT,
+    Form,
+    Product,
+    product_of,
+    resolve,
+    times,
+    to_expr,
+    without_guard,
+)
+from gossamer_schedule.predicates import bounded_by_domain, guarded
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_function,
+    find_loop,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "reverse_compute_at"
+
+
+class _Part(msgspec.Struct, frozen=True):
+    """What one iteration of the loop makes along one iterator: `count` values from `base` on; count
+    is None where it makes all."""
+
+    base: Expr
+    count: Product | None
+    path: frozenset[str]
+    is_within: bool
+
+
+def reverse_compute_at(
+    module: Module, block: str, *, loop: str, function: str | None = None
+) -> Result:
+    """Moves a block without reduction to the end of a loop's body, restricted to what one iteration
+    of the loop produces.
+
+    The block stands in loops of its own behind the nest of `loop`, and each iterator is one of
+    them. A loop of the moved block runs over the part that one iteration produces (the product of
+    the producer's inner loops) and keeps its name; a loop with one iteration disappears. The
+    result's names are those of the remaining loops.
+
+    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block is one),
+    `.binding` (its iterators are not its loops), `.scope` (it does not stand behind the loop's
+    nest), `.other_access` (something between uses what it writes, or writes what it reads),
+    `.no_producer` (nothing under the loop writes what it reads), `.not_proved` (an element may be
+    produced by several iterations, or not completely), `.no_block`, `.no_loop`, `.no_function`,
+    `.stage`.
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    target = find_loop(owner, _NAME, loop=loop)
+
+    _require_no_reduction(site, module)
+    own = _require_own_loops(site, module)
+    top = _require_behind(site, target, own=own, module=module)
+    path = _path(target, top)
+    _require_free_way(site, top, own=own)
+    produced = _require_producers(site, top, target=target)
+    parts = _require_parts(site, path, produced=produced)
+
+    moved, names = _moved(site, own, parts)
+
+    consumer = site.up(len(own))
+    bare = replaced(consumer, ())
+    inside = find_loop(bare, _NAME, loop=loop)
+    extended = replace(inside.node, body=(*inside.node.body, moved))
+    rewritten = with_function(module, owner, replaced(inside, (extended,)))
+
+    taken = step(block=block, loop=loop, function=function)
+    return Result(rewritten, names, Step(_NAME, taken))
+
+
+def _require_no_reduction(site: Site, module: Module) -> None:
+    block: Block = site.node
+    if block.init or any(found.kind == "R" for found in block.iters):
+        raise refusal(
+            f"{_NAME}.reduction",
+            f"Block '{block.name}' is a reduction, and {_NAME} moves blocks without one.",
+            place=site.place(module),
+        )
+
+
+def _require_own_loops(site: Site, module: Module) -> tuple[For, ...]:
+    """The loops that hold nothing but the block, one for each iterator that is bound to one."""
+    own: list[For] = []
+    for found in reversed(site.nest):
+        if len(found.body) != 1:
+            break
+        own.insert(0, found)
+    bound = [found.value.name for found in site.node.iters if isinstance(found.value, Var)]
+    is_plain = all(
+        found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
+        for found in own
+    )
+    if not is_plain or any(not isinstance(found.value, Var) for found in site.node.iters):
+        raise refusal(
+            f"{_NAME}.binding",
+            f"The iterators of block '{site.node.name}' are not its loops, one for one.",
+            hint=f"Apply {_NAME} before its loops are split or get a kind.",
+            place=site.place(module),
+        )
+    return tuple(own)
+
+
+def _require_behind(site: Site, target: Site, *, own: Sequence[For], module: Module) -> Site:
+    """The site of the statement around `target` that stands before the block's nest."""
+    hops = site.path[: len(site.path) - len(own)]
+    parent, name, index = hops[-1]
+    for at, (above, field, position) in enumerate(target.path):
+        if above is parent and field == name and position < index:
+            top = target.up(len(target.path) - at - 1)
+            between = [found for found, _, _ in target.path[at + 1 :]]
+            if all(isinstance(found, For) for found in between):
+                return top
+    raise refusal(
+        f"{_NAME}.scope",
+        f"Block '{site.node.name}' does not stand behind the loop nest of loop "
+        f"'{target.node.var}'.",
+        place=site.place(module),
+    )
+
+
+def _path(target: Site, top: Site) -> tuple[For, ...]:
+    inner = tuple(found for found, _, _ in target.path[len(top.path) :])
+    return (*inner, target.node)
+
+
+def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> None:
+    """Neither under the nest nor between may anything conflict with the move."""
+    writes = written((site.node,))
+    reads = mentioned((site.node,)) - writes
+    consumer = site.up(len(own))
+    first, last = top.path[-1][2], consumer.path[-1][2]
+    between = top.siblings[first + 1 : last]
+    used = mentioned(between) | mentioned((top.node,))
+    if writes & used or reads & written(between):
+        names = ", ".join(sorted((writes & used) | (reads & written(between))))
+        raise refusal(
+            f"{_NAME}.other_access",
+            f"Block '{site.node.name}' cannot move past other uses of {names}.",
+        )
+
+
+def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list[Access]]:
+    """The stores under the loop to each buffer that the block reads."""
+    reads = mentioned((site.node,)) - written((site.node,))
+    buffers = reads & written((top.node,))
+    loops = loops_of(site.function)
+    inside = [
+        found
+        for found in accesses(
+            target.node.body,
+            buffers,
+            values=values_at(target),
+            loops=loops,
+        )
+        if found.is_store
+    ]
+    everywhere = accesses((top.node,), buffers, values=values_at(top), loops=loops)
+    if not inside or len(inside) != sum(found.is_store for found in everywhere):
+        raise refusal(
+            f"{_NAME}.no_producer",
+            f"What block '{site.node.name}' reads is not all produced under loop "
+            f"'{target.node.var}'.",
+        )
+    produced: dict[str, list[Access]] = {name: [] for name in buffers}
+    for found in inside:
+        produced[found.buffer].append(found)
+    return produced
+
+
+def _require_parts(
+    site: Site, path: Sequence[For], *, produced: Mapping[str, list[Access]]
+) -> dict[str, _Part]:
+    """What each iterator of the block runs over under the loop."""
+    parts: dict[str, _Part] = {}
+    for buffer, stores in produced.items():
+        captured: set[str] = set()
+        for dim, found in _dimensions(site, buffer):
+            forms = [store.indices[dim] for store in stores]
+            part = _part(site, found, forms=forms, path=path, known=parts)
+            if part is None or parts.setdefault(found.var, part) != part:
+                raise _not_proved(site, path)
+            captured |= part.path
+        if any(loop.var not in captured for loop in path):
+            raise _not_proved(site, path)
+    return parts
+
+
+def _not_proved(site: Site, path: Sequence[For]) -> Exception:
+    return refusal(
+        f"{_NAME}.not_proved",
+        f"It is not proved that each iteration of loop '{path[-1].var}' completes elements of its "
+        f"own for block '{site.node.name}'.",
+    )
+
+
+def _dimensions(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
+    """The dimensions along which the block reads the buffer by one of its iterators."""
+    by_name = {found.var: found for found in site.node.iters}
+    loads = {
+        found.indices
+        for found in walk(site.node)
+        if isinstance(found, Load) and found.buffer == buffer
+    }
+    if len(loads) != 1:
+        return []
+    (indices,) = loads
+    return [
+        (dim, by_name[at.name])
+        for dim, at in enumerate(indices)
+        if isinstance(at, Var) and at.name in by_name
+    ]
+
+
+def _part(
+    site: Site,
+    found: BlockIter,
+    *,
+    forms: Sequence[Form | None],
+    path: Sequence[For],
+    known: Mapping[str, _Part],
+) -> _Part | None:
+    """The part of an iterator's domain, from the producers' indices along its dimension."""
+    loops, names = loops_of(site.function), {loop.var for loop in path}
+    plain = [form for form in forms if form is not None]
+    if len(plain) < len(forms) or any(form.opaque & names for form in plain):
+        return None
+    if all(form.terms.keys().isdisjoint(names) for form in plain):
+        return _Part(ZERO, None, frozenset(), is_within=True)
+    if len({_shape(form, names, loops=loops) for form in plain}) != 1:
+        return None
+    if any(_outer_digits(form, names, loops=loops) is None for form in plain):
+        return None
+    extent = _domain_extent(site, found, known=known)
+    if not is_covering(plain[0], extent, loops=loops):
+        return None
+    return _made(plain[0], names, extent, loops=loops)
+
+
+def _shape(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> object:
+    """What the forms of all producers must agree on: the digits of the path, all others' product."""
+    fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
+    return (fixed, _count(form.terms.keys() - names, loops=loops))
+
+
+def _count(names: Iterable[str], *, loops: Mapping[str, For]) -> Product:
+    count = UNIT
+    for name in names:
+        count = times(count, product_of(loops[name].extent))
+    return count
+
+
+def _outer_digits(
+    form: Form, names: Set[str], *, loops: Mapping[str, For]
+) -> tuple[str, ...] | None:
+    """The path's loops from the lowest digit up, None unless they are above all other digits."""
+    order = ascending(form, loops=loops)
+    if order is None:
+        return None
+    count = sum(name not in names for name in order)
+    return None if any(name in names for name in order[:count]) else order[count:]
+
+
+def _domain_extent(site: Site, found: BlockIter, *, known: Mapping[str, _Part]) -> Expr:
+    """The extent of an iterator's domain by the producers' loops."""
+    values: dict[str, Expr] = {item.var: item.value for item in site.node.iters}
+    values |= {name: part.base for name, part in known.items() if part.count == UNIT}
+    resolved: Expr = resolve(found.domain.extent, values | values_at(site))
+    return resolved
+
+
+def _made(form: Form, names: Set[str], extent: Expr, *, loops: Mapping[str, For]) -> _Part:
+    outer = _outer_digits(form, names, loops=loops) or ()
+    base: Expr = ZERO
+    for name in reversed(outer):
+        base = add(base, mul(index_var(name), to_expr(form.terms[name])))
+    whole = _count(form.terms, loops=loops)
+    count = _count(form.terms.keys() - names, loops=loops)
+    is_within = whole == product_of(without_guard(extent))
+    return _Part(base, count, frozenset(outer), is_within)
+
+
+def _moved(
+    site: Site, own: Sequence[For], parts: Mapping[str, _Part]
+) -> tuple[Stmt, tuple[str, ...]]:
+    """The block in the loops that remain, and their names."""
+    block: Block = site.node
+    moved = {_bound(found): (found, parts.get(found.var)) for found in block.iters}
+    values: dict[str, Expr] = {}
+    kept: list[For] = []
+    for loop in own:
+        found, part = moved[loop.var]
+        extent = loop.extent
+        for name, value in values.items():
+            extent = _at(extent, name, value, bound=moved[name])
+        if part is None or part.count is None:
+            kept.append(replace(loop, extent=extent))
+        elif part.count == UNIT:
+            values[loop.var] = part.base
+        else:
+            kept.append(replace(loop, extent=to_expr(part.count)))
+            values[loop.var] = add(part.base, index_var(loop.var))
+        if part is not None and not part.is_within:
+            block = bounded_by_domain(block, found)
+    nest: Stmt = _rebound(block, values)
+    for loop in reversed(kept):
+        nest = replace(loop, body=(nest,))
+    return nest, tuple(loop.var for loop in kept)
+
+
+def _at(extent: Expr, loop: str, value: Expr, *, bound: tuple[BlockIter, _Part | None]) -> Expr:
+    """An inner extent at the new value of an outer loop's variable."""
+    found, part = bound
+    if part is not None and not part.is_within:
+        extent = guarded(extent, loop, extent=found.domain.extent)
+    placed: Expr = substitute(extent, {loop: value})
+    return placed
+
+
+def _rebound(block: Block, values: Mapping[str, Expr]) -> Block:
+    iters = tuple(replace(found, value=substitute(found.value, values)) for found in block.iters)
+    return replace(block, iters=iters)
+
+
+def _bound(found: BlockIter) -> str:
+    """The loop that an iterator is."""
+    return found.value.name if isinstance(found.value, Var) else ""

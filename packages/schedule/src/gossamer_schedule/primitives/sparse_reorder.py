@@ -1,0 +1,166 @@
+"""`sparse_reorder`: the axes of a sparse iteration change places."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import (
+    AttachAxis,
+    Axis,
+    FuseAxes,
+    Iteration,
+    IterationAxis,
+    Load,
+    Module,
+    Store,
+)
+from gossamer_ir.walk import free_vars, walk
+from gossamer_schedule.reassociation import REASSOCIATES
+from gossamer_schedule.refusals import listing, refusal
+from gossamer_schedule.resolve import find_function, find_iteration, require_stage
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, replaced, statements, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "sparse_reorder"
+
+
+class _Item(msgspec.Struct, frozen=True):
+    """One entry of an iteration's axis list, with its letters and variables."""
+
+    axis: IterationAxis
+    kinds: str
+    vars: tuple[str, ...]
+
+
+def sparse_reorder(
+    module: Module, iteration: str, *, order: tuple[str, ...], function: str | None = None
+) -> Result:
+    """Puts the axes of a sparse iteration into the order of the given iterator variables.
+
+    Where the order of two reduction axes changes, the iteration is annotated `reassociates`.
+
+    Raises `ScheduleError`: `schedule.sparse_reorder.order` (not each variable once), `.fused` (the
+    variables of a fused group must stay together), `.dependence` (an axis before the one it
+    depends on), `.not_proved` (the body reads elements that other iterations write),
+    `.no_iteration`, `.no_function`, `.stage`.
+    """
+    require_stage(module, _NAME, stages=("coordinate",))
+    owner = find_function(module, _NAME, function=function)
+    site = find_iteration(owner, _NAME, iteration=iteration)
+
+    _require_permutation(site, order, module=module)
+    items = _require_groups(site, order)
+    _require_parents_first(site, items)
+    _require_independent(site)
+
+    reordered = replace(
+        site.node,
+        axes=tuple(item.axis for item in items),
+        kinds="".join(item.kinds for item in items),
+        vars=tuple(name for item in items for name in item.vars),
+        annotations=_annotations(site.node, order),
+    )
+
+    rewritten = with_function(module, owner, replaced(site, (reordered,)))
+
+    taken = step(iteration=iteration, order=tuple(order), function=function)
+    return Result(rewritten, tuple(order), Step(_NAME, taken))
+
+
+def _require_permutation(site: Site, order: Sequence[str], *, module: Module) -> None:
+    if sorted(order) != sorted(site.node.vars):
+        raise refusal(
+            f"{_NAME}.order",
+            f"'{', '.join(order)}' does not name each variable of iteration '{site.node.name}' "
+            "once.",
+            hint=listing("variables", site.node.vars),
+            place=site.place(module),
+        )
+
+
+def _items(node: Iteration) -> Iterator[_Item]:
+    start = 0
+    for axis in node.axes:
+        end = start + (len(axis.axes) if isinstance(axis, FuseAxes) else 1)
+        yield _Item(axis, node.kinds[start:end], node.vars[start:end])
+        start = end
+
+
+def _require_groups(site: Site, order: Sequence[str]) -> list[_Item]:
+    """The items in the new order."""
+    by_first = {item.vars[0]: item for item in _items(site.node)}
+    items: list[_Item] = []
+    left = list(order)
+    while left:
+        item = by_first.get(left[0])
+        if item is None or tuple(left[: len(item.vars)]) != item.vars:
+            raise refusal(
+                f"{_NAME}.fused",
+                f"Variable '{left[0]}' of iteration '{site.node.name}' leaves its fused group.",
+                hint="Fused axes stay together, in their order.",
+            )
+        items.append(item)
+        del left[: len(item.vars)]
+    return items
+
+
+def _require_parents_first(site: Site, items: Sequence[_Item]) -> None:
+    axes: Mapping[str, Axis] = {axis.name: axis for axis in site.function.axes}
+    iterated = {name for item in items for name in _axes_of(item.axis)}
+    seen: set[str] = set()
+    for item in items:
+        for parent in _parents_of(item.axis, axes):
+            if parent in iterated - seen - set(_axes_of(item.axis)):
+                raise refusal(
+                    f"{_NAME}.dependence",
+                    f"Axis '{_axes_of(item.axis)[0]}' must come after axis '{parent}', on which it "
+                    "depends.",
+                )
+        seen.update(_axes_of(item.axis))
+
+
+def _axes_of(item: IterationAxis) -> tuple[str, ...]:
+    return item.axes if isinstance(item, FuseAxes) else (item.axis,)
+
+
+def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
+    if isinstance(item, AttachAxis):
+        yield item.parent
+        return
+    for name in _axes_of(item):
+        axis = axes.get(name)
+        if axis is not None and axis.parent is not None:
+            yield axis.parent
+
+
+def _require_independent(site: Site) -> None:
+    """Elements that the body both writes and reads must be selected by the same variables."""
+    own = set(site.node.vars)
+    chosen: dict[str, set[tuple[Any, ...]]] = {}
+    inner = list(statements(site.node.body))
+    stored = {found.buffer for found in inner if isinstance(found, Store)}
+    for found in walk(site.node):
+        if isinstance(found, (Load, Store)) and found.buffer in stored:
+            picked = tuple(at if free_vars(at) & own else None for at in found.indices)
+            chosen.setdefault(found.buffer, set()).add(picked)
+    for buffer, picks in chosen.items():
+        if len(picks) > 1:
+            raise refusal(
+                f"{_NAME}.not_proved",
+                f"It is not proved that the iterations of '{site.node.name}' may be exchanged: "
+                f"it uses several elements of '{buffer}', which it writes.",
+            )
+
+
+def _annotations(node: Iteration, order: Sequence[str]) -> tuple[tuple[str, bool | int | str], ...]:
+    reductions = [var for var, kind in zip(node.vars, node.kinds, strict=True) if kind == "R"]
+    is_same = [var for var in order if var in reductions] == reductions
+    if is_same or (REASSOCIATES, True) in node.annotations:
+        return node.annotations
+    return (*node.annotations, (REASSOCIATES, True))

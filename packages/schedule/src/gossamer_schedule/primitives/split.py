@@ -1,0 +1,182 @@
+"""`split`: one loop becomes a nest of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import ZERO, add, index_var, integer_value, mul
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
+from gossamer_ir.walk import substitute_body
+from gossamer_schedule.digits import ceildiv_by
+from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
+from gossamer_schedule.predicates import below, bounded, guarded
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    namer_of,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.steps import step
+
+
+def split(
+    module: Module,
+    loop: str,
+    *,
+    factors: tuple[int | str | None, ...],
+    function: str | None = None,
+) -> Result:
+    """Splits a serial loop that starts at 0 into loops `<loop>_0`, `<loop>_1`, ..., outermost first.
+
+    `factors` are the new extents: positive integers, or texts such as "4 * T.vscale()"; the first
+    may be None, which stands for the extent divided by the others, rounded up. Where the factors do
+    not provably divide the extent, the blocks below get the bound of the old loop as a predicate.
+
+    Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small),
+    `.not_proved` (the factors may not cover the extent), `.start`, `.kind`, `.no_loop`,
+    `.no_function`, `.stage`.
+    """
+    require_stage(module, "split", stages=LOOP_STAGES)
+    owner = find_function(module, "split", function=function)
+    site = find_loop(owner, "split", loop=loop)
+
+    require_serial(site, "split")
+    _require_zero_start(site, module)
+    products = _require_factors(factors, site, module=module)
+
+    namer = namer_of(owner)
+    names = tuple(namer.fresh(f"{loop}_{position}") for position in range(len(factors)))
+    extents = _extents(site.node.extent, products)
+    body = site.node.body
+    if not _is_exact(site.node.extent, products):
+        body = _bounded_body(body, loop, extent=site.node.extent)
+    nest = _nest(site.node, names, extents, body=body)
+
+    rewritten = with_function(module, owner, replaced(site, (nest,)))
+
+    taken = step(loop=loop, factors=tuple(factors), function=function)
+    return Result(rewritten, names, Step("split", taken))
+
+
+def _require_zero_start(site: Site, module: Module) -> None:
+    if integer_value(site.node.start) != 0:
+        raise refusal(
+            "split.start",
+            f"Loop '{site.node.var}' does not start at 0.",
+            place=site.place(module),
+        )
+
+
+def _require_factors(
+    factors: Sequence[int | str | None], site: Site, *, module: Module
+) -> tuple[Product | None, ...]:
+    if not factors or any(factor is None for factor in factors[1:]):
+        raise _bad_factors(f"Factors {tuple(factors)} have a None that is not the first.", site)
+    products = tuple(_product(factor, site) for factor in factors)
+    whole = _times_all(products)
+    if products[0] is not None and not is_multiple(whole, product_of(site.node.extent)):
+        _require_cover(whole, site, module=module)
+    return products
+
+
+def _product(factor: int | str | None, site: Site) -> Product | None:
+    if factor is None:
+        return None
+    if isinstance(factor, str):
+        from gossamer_ir.script import parse_expr
+
+        product = product_of(parse_expr(factor, {}))
+    else:
+        product = (factor, ())
+    if product[0] < 1 or any(not isinstance(atom, VScale) for atom in product[1]):
+        raise _bad_factors(f"Factor {factor!r} is not positive.", site)
+    return product
+
+
+def _bad_factors(message: str, site: Site) -> Exception:
+    return refusal(
+        "split.factors",
+        f"{message[:-1]}, for loop '{site.node.var}'.",
+        hint="Expected positive integers or multiples of T.vscale(), the first may be None.",
+    )
+
+
+def _require_cover(whole: Product, site: Site, *, module: Module) -> None:
+    extent = integer_value(site.node.extent)
+    if extent is None:
+        raise refusal(
+            "split.not_proved",
+            f"It is not proved that the factors cover the extent of loop '{site.node.var}'.",
+            hint="Use None as the first factor.",
+            place=site.place(module),
+        )
+    if whole[0] < extent:
+        text = f"The factors make {whole[0]} iterations of {extent}."
+        raise _bad_factors(text, site)
+
+
+def _times_all(products: Sequence[Product | None]) -> Product:
+    result = UNIT
+    for product in products:
+        result = result if product is None else times(result, product)
+    return result
+
+
+def _is_exact(extent: Expr, products: tuple[Product | None, ...]) -> bool:
+    """Whether the new loops run exactly as often as the old one."""
+    whole = product_of(extent)
+    if products[0] is not None:
+        return _times_all(products) == whole
+    return is_multiple(whole, _times_all(products))
+
+
+def _extents(extent: Expr, products: tuple[Product | None, ...]) -> tuple[Expr, ...]:
+    first, *inner = products
+    outer = ceildiv_by(extent, _times_all(inner)) if first is None else to_expr(first)
+    return (outer, *(to_expr(product) for product in inner if product is not None))
+
+
+def _nest(
+    loop: For, names: tuple[str, ...], extents: tuple[Expr, ...], *, body: tuple[Stmt, ...]
+) -> For:
+    value: Expr = ZERO
+    step_size: Expr = to_expr(UNIT)
+    for name, extent in zip(reversed(names), reversed(extents), strict=True):
+        value = add(mul(index_var(name), step_size), value)
+        step_size = to_expr(times(product_of(step_size), product_of(extent)))
+    inner = substitute_body(body, {loop.var: value})
+    for name, extent in zip(reversed(names[1:]), reversed(extents[1:]), strict=True):
+        inner = (For(name, ZERO, extent, inner),)
+    return replace(loop, var=names[0], extent=extents[0], body=inner)
+
+
+def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
+    """The body, doing nothing where the loop's variable is not below its extent."""
+    if all(isinstance(found, (For, Block)) for found in _above_blocks(body)):
+        return tuple(_bounded(found, loop, extent=extent) for found in body)
+    return (If(below(index_var(loop), extent), body),)
+
+
+def _above_blocks(body: tuple[Stmt, ...]) -> list[Any]:
+    found: list[Any] = []
+    for child in body:
+        found.append(child)
+        if isinstance(child, For):
+            found += _above_blocks(child.body)
+    return found
+
+
+def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
+    if isinstance(node, Block):
+        return bounded(node, loop, extent=extent)
+    inner = tuple(_bounded(found, loop, extent=extent) for found in node.body)
+    return replace(node, body=inner, extent=guarded(node.extent, loop, extent=extent))

@@ -1,0 +1,146 @@
+"""`vectorize`: the iterations of an innermost loop become the lanes of vectors."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Block, For, Module, VScale
+from gossamer_ir.walk import free_vars
+from gossamer_schedule.accesses import Access, values_at
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.linear import UNIT, product_of, resolve
+from gossamer_schedule.predicates import reduction_loops, spatial_loops
+from gossamer_schedule.reassociation import reassociating, reduction_of
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.steps import step
+
+MAX_LANES = 1024
+
+
+def vectorize(module: Module, loop: str, *, function: str | None = None) -> Result:
+    """Marks an innermost serial loop of constant extent (or a multiple of vscale) as vectorized.
+
+    Either the loop is spatial, and every store below steps by one element along the last dimension;
+    or it feeds only reduction iterators of blocks that are reductions (`X[i] = X[i] + value`), whose
+    terms are then added up lane by lane: such a block is annotated `reassociates`.
+
+    Raises `ScheduleError`: `schedule.vectorize.innermost`, `.extent`, `.stride` (a store does not
+    step by one), `.race` (the lanes write one element), `.not_proved` (they may), `.not_reducer`,
+    `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    """
+    require_stage(module, "vectorize", stages=LOOP_STAGES)
+    owner = find_function(module, "vectorize", function=function)
+    site = find_loop(owner, "vectorize", loop=loop)
+
+    require_serial(site, "vectorize")
+    _require_innermost(site, module)
+    _require_lanes(site, module)
+    is_reduction = _is_reduction_loop(site)
+    if is_reduction:
+        _require_reducers(site, module)
+    else:
+        _require_contiguous(site, module)
+
+    body = reassociating(site.node.body) if is_reduction else site.node.body
+    marked = replace(site.node, kind="vectorized", body=body)
+
+    rewritten = with_function(module, owner, replaced(site, (marked,)))
+
+    return Result(rewritten, (loop,), Step("vectorize", step(loop=loop, function=function)))
+
+
+def _require_innermost(site: Site, module: Module) -> None:
+    for found in statements(site.node.body):
+        if isinstance(found, For):
+            raise refusal(
+                "vectorize.innermost",
+                f"Loop '{site.node.var}' is not innermost: it holds loop '{found.var}'.",
+                hint=f"Reorder '{site.node.var}' to the inside, or vectorize '{found.var}'.",
+                place=site.place(module),
+            )
+
+
+def _require_lanes(site: Site, module: Module) -> None:
+    count, atoms = product_of(site.node.extent)
+    if atoms not in ((), (VScale(),)) or not 1 <= count <= MAX_LANES:
+        raise refusal(
+            "vectorize.extent",
+            f"The extent of loop '{site.node.var}' is neither a constant from 1 to {MAX_LANES} nor "
+            "such a multiple of vscale.",
+            hint="Split it by a constant factor and vectorize the inner loop.",
+            place=site.place(module),
+        )
+
+
+def _blocks(site: Site) -> list[Block]:
+    return [found for found in statements(site.node.body) if isinstance(found, Block)]
+
+
+def _is_reduction_loop(site: Site) -> bool:
+    values = values_at(site)
+    return any(site.node.var in reduction_loops(block, values) for block in _blocks(site))
+
+
+def _require_reducers(site: Site, module: Module) -> None:
+    for found in site.node.body:
+        if not isinstance(found, Block) or not _is_lane_reduction(found, site):
+            name = f"Block '{found.name}'" if isinstance(found, Block) else "A statement"
+            raise refusal(
+                "vectorize.not_reducer",
+                f"{name} under reduction loop '{site.node.var}' is no reduction over it.",
+                hint="Expected a block with the one statement X[...] = X[...] op value, where op "
+                "is +, *, min, max, and, or.",
+                place=site.place(module),
+            )
+
+
+def _is_lane_reduction(block: Block, site: Site) -> bool:
+    found = reduction_of(block)
+    values: dict[str, Any] = {item.var: item.value for item in block.iters} | values_at(site)
+    return (
+        found is not None
+        and site.node.var not in spatial_loops(block, values_at(site))
+        and all(site.node.var not in free_vars(resolve(at, values)) for at in found.store.indices)
+    )
+
+
+def _require_contiguous(site: Site, module: Module) -> None:
+    loop, loops = site.node.var, loops_of(site.function)
+    varying = loops_within((site.node,))
+    touched = written_accesses(site.node.body, values=values_at(site), loops=loops)
+    for buffer, found in touched.items():
+        state = verdict(loop, found, loops=loops, varying=varying)
+        if state == "race":
+            text = f"All lanes of loop '{loop}' write the same element of '{buffer}'."
+            raise refusal("vectorize.race", text, place=site.place(module))
+        if state == "unknown":
+            text = f"It is not proved that the lanes of loop '{loop}' touch different elements of "
+            raise refusal("vectorize.not_proved", f"{text}'{buffer}'.", place=site.place(module))
+        if not all(_is_contiguous(access, loop) for access in found if access.is_store):
+            raise refusal(
+                "vectorize.stride",
+                f"Loop '{loop}' does not step by one element along the last dimension of "
+                f"'{buffer}'.",
+                hint="Vectorize the loop of the last index.",
+                place=site.place(module),
+            )
+
+
+def _is_contiguous(access: Access, loop: str) -> bool:
+    *outer, last = access.indices
+    is_fixed = all(
+        form is not None and loop not in form.terms and loop not in form.opaque for form in outer
+    )
+    return is_fixed and last is not None and last.terms.get(loop) == UNIT

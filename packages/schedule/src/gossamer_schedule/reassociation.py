@@ -1,0 +1,50 @@
+"""Blocks whose terms may be combined in any order, and the mark of those where they are."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import Block, For, Load, Search, Stmt, Store
+from gossamer_ir.reducers import Reduction, match_reduction
+from gossamer_ir.walk import walk
+
+REASSOCIATES = "reassociates"
+"""The annotation of a block whose terms a schedule combines in another order than the program."""
+
+
+def reduction_of(block: Block) -> Reduction | None:
+    """The reduction that a block is, if it is nothing but one: what is added does not depend on the
+    buffer that it is added to."""
+    if len(block.body) != 1 or not isinstance(block.body[0], Store):
+        return None
+    found = match_reduction(block.body[0])
+    if found is None:
+        return None
+    others = (found.value, *found.store.indices)
+    for part in others:
+        for node in walk(part):
+            if isinstance(node, (Load, Search)) and node.buffer == found.store.buffer:
+                return None
+    return found
+
+
+def single_block(body: tuple[Stmt, ...]) -> Block | None:
+    """The block of a body that is nothing but loops around one block."""
+    while len(body) == 1 and isinstance(body[0], For):
+        body = body[0].body
+    return body[0] if len(body) == 1 and isinstance(body[0], Block) else None
+
+
+def reassociating(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The body with every block of it marked."""
+    return tuple(_marked(found) for found in body)
+
+
+def _marked(node: Any) -> Any:
+    if isinstance(node, For):
+        return replace(node, body=reassociating(node.body))
+    if isinstance(node, Block) and (REASSOCIATES, True) not in node.annotations:
+        return replace(node, annotations=(*node.annotations, (REASSOCIATES, True)))
+    return node

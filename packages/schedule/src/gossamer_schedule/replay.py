@@ -1,0 +1,103 @@
+"""Applying a trace: the same steps on another module."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import cache
+from inspect import Parameter, signature
+from typing import Any, get_type_hints
+
+import msgspec
+
+from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.nodes import Module
+from gossamer_schedule.primitives.cache_write import cache_write
+from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
+from gossamer_schedule.primitives.parallel import parallel
+from gossamer_schedule.primitives.reorder import reorder
+from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
+from gossamer_schedule.primitives.split import split
+from gossamer_schedule.primitives.unroll import unroll
+from gossamer_schedule.primitives.vectorize import vectorize
+from gossamer_schedule.refusals import listing, refusal
+from gossamer_schedule.result import Result
+
+PRIMITIVES: dict[str, Callable[..., Result]] = {
+    "cache_write": cache_write,
+    "decompose_reduction": decompose_reduction,
+    "parallel": parallel,
+    "reorder": reorder,
+    "reverse_compute_at": reverse_compute_at,
+    "sparse_reorder": sparse_reorder,
+    "split": split,
+    "unroll": unroll,
+    "vectorize": vectorize,
+}
+"""Every primitive by the name that steps give it."""
+
+
+def apply(module: Module, step: Step) -> Result:
+    """Applies one step of a trace.
+
+    Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.arguments` (missing,
+    unknown, or of a wrong type), and whatever the primitive raises.
+    """
+    primitive = PRIMITIVES.get(step.op)
+    if primitive is None:
+        raise refusal(
+            "replay.no_primitive",
+            f"There is no primitive '{step.op}'.",
+            hint=listing("primitives", PRIMITIVES),
+        )
+    return primitive(module, **_arguments(step))
+
+
+def replay(module: Module, trace: Trace) -> Module:
+    """Applies the steps of a trace in order; errors as in `apply`.
+
+    >>> from gossamer_ir.contracts import Step
+    >>> from gossamer_schedule.examples import SPMM
+    >>> from gossamer_schedule.show import loops_text
+    >>> steps = (Step("split", {"loop": "k", "factors": (None, 16)}),)
+    >>> print(loops_text(replay(SPMM, steps)))
+    """
+    for step in trace:
+        module = apply(module, step).module
+    return module
+
+
+def _arguments(step: Step) -> dict[str, Any]:
+    types, required = _parameters(step.op)
+    wrong = [name for name in step.args if name not in types]
+    missing = [name for name in required if name not in step.args]
+    if wrong or missing:
+        what = f"has no argument '{wrong[0]}'" if wrong else f"needs argument '{missing[0]}'"
+        raise refusal(
+            "replay.arguments",
+            f"The step {step.op} {what}.",
+            hint=listing("arguments", types),
+        )
+    return {name: _checked(step, name, types[name]) for name in step.args}
+
+
+def _checked(step: Step, name: str, expected: Any) -> Any:
+    try:
+        return msgspec.convert(step.args[name], expected)
+    except msgspec.ValidationError as error:
+        raise refusal(
+            "replay.arguments",
+            f"The argument '{name}' of the step {step.op} is {step.args[name]!r}, which is not "
+            "of its type.",
+            hint=f"{error}.",
+        ) from error
+
+
+@cache
+def _parameters(op: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """The types of a primitive's arguments, and which must be given."""
+    primitive = PRIMITIVES[op]
+    types = get_type_hints(primitive)
+    found = [item for item in signature(primitive).parameters.values() if item.name != "module"]
+    required = tuple(item.name for item in found if item.default is Parameter.empty)
+    return {item.name: types[item.name] for item in found}, required

@@ -1,0 +1,132 @@
+"""From names to sites, or an error that lists what exists."""
+
+from __future__ import annotations
+
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import Allocate, AnyBuffer, Block, For, Function, Iteration, Let, Module
+from gossamer_schedule.refusals import listing, refusal
+from gossamer_schedule.sites import Site, sites, statements
+
+
+def find_function(module: Module, primitive: str, *, function: str | None) -> Function:
+    """The named function, else the entry."""
+    wanted = module.entry if function is None else function
+    for found in module.functions:
+        if found.name == wanted:
+            return found
+    names = [found.name for found in module.functions]
+    raise refusal(
+        f"{primitive}.no_function",
+        f"There is no function '{wanted}' to apply {primitive} to.",
+        hint=listing("functions", names),
+    )
+
+
+def find_loop(function: Function, primitive: str, *, loop: str) -> Site:
+    """The site of a loop."""
+    names = []
+    for site in sites(function):
+        if isinstance(site.node, For):
+            if site.node.var == loop:
+                return site
+            names.append(site.node.var)
+    raise refusal(
+        f"{primitive}.no_loop",
+        f"There is no loop '{loop}' in '{function.name}'.",
+        hint=listing("loops", names),
+    )
+
+
+def find_block(function: Function, primitive: str, *, block: str) -> Site:
+    """The site of a block."""
+    names = []
+    for site in sites(function):
+        if isinstance(site.node, Block):
+            if site.node.name == block:
+                return site
+            names.append(site.node.name)
+    raise refusal(
+        f"{primitive}.no_block",
+        f"There is no block '{block}' in '{function.name}'.",
+        hint=listing("blocks", names),
+    )
+
+
+def find_iteration(function: Function, primitive: str, *, iteration: str) -> Site:
+    """The site of a sparse iteration."""
+    names = []
+    for site in sites(function):
+        if isinstance(site.node, Iteration):
+            if site.node.name == iteration:
+                return site
+            names.append(site.node.name)
+    raise refusal(
+        f"{primitive}.no_iteration",
+        f"There is no iteration '{iteration}' in '{function.name}'.",
+        hint=listing("iterations", names),
+    )
+
+
+def find_buffer(function: Function, primitive: str, *, buffer: str) -> AnyBuffer:
+    """A buffer of the function, also one that it allocates."""
+    for found in all_buffers(function):
+        if found.name == buffer:
+            return found
+    raise refusal(
+        f"{primitive}.no_buffer",
+        f"There is no buffer '{buffer}' in '{function.name}'.",
+        hint=listing("buffers", [found.name for found in all_buffers(function)]),
+    )
+
+
+def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
+    """The function's buffers and those of its `Allocate`s."""
+    found = [item.buffer for item in statements(function.body) if isinstance(item, Allocate)]
+    return (*function.buffers, *found)
+
+
+def namer_of(function: Function) -> Namer:
+    """Fresh names for the function."""
+    taken = {found.name for found in (*function.params, *function.axes, *all_buffers(function))}
+    taken.add(function.name)
+    for statement in statements(function.body):
+        taken.update(_names_of(statement))
+    return Namer(taken)
+
+
+def _names_of(statement: object) -> tuple[str, ...]:
+    match statement:
+        case For():
+            return (statement.var,)
+        case Let():
+            return (statement.var.name,)
+        case Block():
+            inner = (name for item in statements(statement.init) for name in _names_of(item))
+            return (statement.name, *(found.var for found in statement.iters), *inner)
+        case Iteration():
+            return (statement.name, *statement.vars)
+    return ()
+
+
+def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:
+    """Refuses a module of another stage."""
+    if module.stage not in stages:
+        raise refusal(
+            f"{primitive}.stage",
+            f"{primitive} applies to the {' or '.join(stages)} stage, and this module is of the "
+            f"{module.stage} stage.",
+        )
+
+
+LOOP_STAGES = ("position", "loop")
+"""The stages that have loops and blocks."""
+
+
+def require_serial(site: Site, primitive: str) -> None:
+    """Refuses a loop that already has a kind."""
+    if site.node.kind != "serial":
+        raise refusal(
+            f"{primitive}.kind",
+            f"Loop '{site.node.var}' is {site.node.kind}, and {primitive} needs a serial loop.",
+            hint=f"Apply {primitive} before the loop is made {site.node.kind}.",
+        )

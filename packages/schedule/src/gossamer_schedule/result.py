@@ -1,0 +1,19 @@
+"""What a primitive returns."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Module
+
+
+class Result(msgspec.Struct, frozen=True):
+    """The new module, the names that the primitive made or moved, and its step of the trace.
+
+    `step` holds every argument that is not a default, so that `replay` does the same again.
+    """
+
+    module: Module
+    names: tuple[str, ...]
+    step: Step

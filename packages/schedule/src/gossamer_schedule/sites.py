@@ -1,0 +1,128 @@
+"""Where loops, blocks and iterations stand, and replacing what stands there."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, TypeAlias
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.errors import Place
+from gossamer_ir.nodes import Block, For, Function, If, Iteration, Let, Module, Stmt, While
+
+Hop: TypeAlias = tuple[Any, str, int]
+"""One step down: the parent node, the name of its body, the index in it."""
+
+BODIES: dict[type, tuple[str, ...]] = {
+    Function: ("body",),
+    For: ("body",),
+    Block: ("body",),
+    If: ("then_body", "else_body"),
+    While: ("body",),
+    Iteration: ("body",),
+}
+"""The fields that hold statements which a schedule may address."""
+
+
+class Site(msgspec.Struct, frozen=True):
+    """A statement and the way to it from its function, which is the first hop's parent."""
+
+    node: Any
+    path: tuple[Hop, ...]
+
+    @property
+    def function(self) -> Function:
+        found: Function = self.path[0][0]
+        return found
+
+    @property
+    def parents(self) -> tuple[Any, ...]:
+        """The nodes above, the function first."""
+        return tuple(parent for parent, _, _ in self.path)
+
+    @property
+    def loops(self) -> tuple[For, ...]:
+        """The loops above, outermost first."""
+        return tuple(parent for parent in self.parents if isinstance(parent, For))
+
+    @property
+    def nest(self) -> tuple[For, ...]:
+        """The loops directly above, outermost first, with nothing but loops between them."""
+        count = nest_depth(self)
+        return self.parents[len(self.path) - count :]
+
+    @property
+    def siblings(self) -> tuple[Stmt, ...]:
+        """The body that the statement stands in."""
+        parent, name, _ = self.path[-1]
+        found: tuple[Stmt, ...] = getattr(parent, name)
+        return found
+
+    def up(self, count: int) -> Site:
+        """The site of the ancestor that many hops up."""
+        if count == 0:
+            return self
+        cut = len(self.path) - count
+        return Site(self.path[cut][0], self.path[:cut])
+
+    def place(self, module: Module) -> Place:
+        """The path from the module."""
+        hops = [item for _, name, index in self.path for item in (name, index)]
+        return ("functions", module.functions.index(self.function), *hops)
+
+
+def nest_depth(site: Site) -> int:
+    """How many loops stand directly above, one in the other."""
+    count = 0
+    for parent, _, _ in reversed(site.path):
+        if not isinstance(parent, For):
+            break
+        count += 1
+    return count
+
+
+def sites(top: Any, path: tuple[Hop, ...] = ()) -> Iterator[Site]:
+    """Every statement below, in program order, parents first."""
+    for name in BODIES.get(type(top), ()):
+        for index, child in enumerate(getattr(top, name)):
+            hops = (*path, (top, name, index))
+            yield Site(child, hops)
+            yield from sites(child, hops)
+
+
+def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
+    """Every statement of a body and below it, in program order, parents first."""
+    for child in body:
+        yield child
+        for name in BODIES.get(type(child), ()):
+            yield from statements(getattr(child, name))
+
+
+def loops_of(function: Function) -> dict[str, For]:
+    """Every loop by name."""
+    return {found.var: found for found in statements(function.body) if isinstance(found, For)}
+
+
+def replaced(site: Site, new: tuple[Stmt, ...]) -> Function:
+    """The function with the site's statement replaced by others."""
+    body: tuple[Any, ...] = new
+    for parent, name, index in reversed(site.path):
+        old = getattr(parent, name)
+        body = (replace(parent, **{name: old[:index] + body + old[index + 1 :]}),)
+    function: Function = body[0]
+    return function
+
+
+def with_function(module: Module, old: Function, new: Function) -> Module:
+    """The module with one function replaced."""
+    functions = tuple(new if found is old else found for found in module.functions)
+    return replace(module, functions=functions)
+
+
+def has_let(site: Site, hops: int) -> bool:
+    """Whether a `Let` stands before the site in one of the last `hops` bodies on its path."""
+    for parent, name, index in site.path[len(site.path) - hops :]:
+        if any(isinstance(found, Let) for found in getattr(parent, name)[:index]):
+            return True
+    return False
