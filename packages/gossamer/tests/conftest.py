@@ -1,0 +1,51 @@
+"""What the tests of the front door share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer.cli
+from gossamer_backend.threads import reset_num_threads
+
+
+class Outcome(NamedTuple):
+    """What a command left behind."""
+
+    status: int
+    out: str
+    err: str
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the user's cache; they share one of their own."""
+    base = tmp_path_factory.getbasetemp() / "kernels"
+    base.mkdir(mode=0o700, exist_ok=True)
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(base))
+
+
+@pytest.fixture
+def command(capsys: Any) -> Iterator[Callable[..., Outcome]]:
+    """Runs a command line in this process."""
+
+    def run(*arguments: str) -> Outcome:
+        status = gossamer.cli.main(arguments)
+        found = capsys.readouterr()
+        return Outcome(status, found.out, found.err)
+
+    yield run
+    reset_num_threads()
+
+
+@pytest.fixture
+def matrix_file(tmp_path: Path) -> str:
+    """A 30 by 40 matrix as an .npz file."""
+    matrix = sparse.random_array((30, 40), density=0.2, rng=np.random.default_rng(5), format="csr")
+    sparse.save_npz(tmp_path / "a.npz", matrix)
+    return str(tmp_path / "a.npz")

@@ -1,0 +1,198 @@
+"""The command line: what it prints, and one sentence and exit code 2 for every bad input."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+import typer
+from scipy import sparse
+
+from gossamer.cli.run import FIELDS, require_within
+from gossamer.cli.show import STAGES
+from gossamer.oracle import Comparison
+
+
+def last_object(text):
+    return json.loads(text.strip().splitlines()[-1])
+
+
+@pytest.mark.parametrize("op", ["spmm", "spmv"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_run_ends_with_one_object(op, dtype, command, matrix_file):
+    found = command(
+        "run", op, "--matrix", matrix_file, "--features", "7", "--dtype", dtype, "--threads", "2",
+        "--repeat", "2", "--check", "--json",
+    )  # fmt: skip
+    assert (found.status, found.err) == (0, "")
+    record = last_object(found.out)
+    assert tuple(record) == FIELDS
+    assert record["op"] == op
+    assert record["matrix"] == matrix_file
+    assert record["shape"] == [30, 40]
+    assert record["nnz"] == 240
+    assert record["features"] == (7 if op == "spmm" else None)
+    assert (record["dtype"], record["threads"], record["backend"]) == (dtype, 2, "generic-cpu")
+    assert 0 <= record["max_rel_error"] < 1e-5
+    assert isinstance(record["cached"], bool)
+    assert min(record["compile_ms"], record["median_ms"], record["scipy_ms"]) > 0
+    assert record["ratio_vs_scipy"] == pytest.approx(record["scipy_ms"] / record["median_ms"])
+    assert found.out.count("{") == 1
+
+
+def test_run_says_what_it_did(command, matrix_file):
+    found = command("run", "spmm", "--matrix", matrix_file, "--repeat", "1", "--check")
+    assert (found.status, found.err) == (0, "")
+    assert "30 by 40, 240 nonzeros, 64 features, float32" in found.out
+    assert "within the rounding" in found.out
+
+
+@pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0), (4, 4)])
+@pytest.mark.parametrize("op", ["spmm", "spmv"])
+def test_matrices_without_nonzeros_are_run(op, shape, command, tmp_path):
+    path = str(tmp_path / "empty.npz")
+    sparse.save_npz(path, sparse.csr_array(shape, dtype=np.float32))
+    found = command("run", op, "--matrix", path, "--repeat", "1", "--check", "--json")
+    assert (found.status, found.err) == (0, "")
+    assert last_object(found.out)["max_rel_error"] == 0
+
+
+def test_no_features_are_run(command, matrix_file):
+    found = command(
+        "run", "spmm", "--matrix", matrix_file, "--features", "0", "--repeat", "1", "--json"
+    )
+    assert found.status == 0
+    assert last_object(found.out)["features"] == 0
+
+
+def test_a_failed_check_is_exit_code_1(capsys):
+    require_within(Comparison(1e-9, 1e-6, is_within=True))
+    with pytest.raises(typer.Exit) as caught:
+        require_within(Comparison(0.5, 1e-6, is_within=False))
+    assert caught.value.exit_code == 1
+    assert capsys.readouterr().err.startswith("check failed: the largest error is 0.5 of |A| |B|")
+
+
+BAD_COMMANDS = [
+    ("operator.unknown", "'sddmm'", "run sddmm --matrix FILE"),
+    ("operator.unknown", "'sddmm'", "show sddmm --stage flat"),
+    ("option.stage", "'ptx'", "show spmm --stage ptx"),
+    ("option.range", "--features is 0", "show spmm --stage flat --features 0"),
+    ("option.range", "--features is -1", "run spmm --matrix FILE --features -1"),
+    ("option.range", "--repeat is 0", "run spmm --matrix FILE --repeat 0"),
+    ("option.range", "--repeat is -3", "run spmm --matrix FILE --repeat -3"),
+    ("option.memory", "GB of this machine", "run spmm --matrix FILE --features 1000000000000"),
+    ("option.memory", "GB of this machine", "run spmm --matrix FILE --features 10" + 40 * "0"),
+    ("option.dtype", "'float16'", "run spmm --matrix FILE --dtype float16"),
+    ("option.dtype", "''", "run spmm --matrix FILE --dtype="),
+    ("threads.count", "is 0", "run spmm --matrix FILE --threads 0"),
+    ("threads.count", "is -2", "run spmm --matrix FILE --threads -2"),
+    ("threads.count", "is 100000", "run spmm --matrix FILE --threads 100000"),
+    ("backend.unknown", "'cuda'", "run spmm --matrix FILE --backend cuda"),
+    ("format.read.missing", "none.mtx does not exist", "run spmm --matrix none.mtx"),
+    ("format.read.missing", "none.mtx does not exist", "demo none.mtx"),
+    ("format.read.kind", "graph.txt", "run spmm --matrix graph.txt"),
+    ("format.read.kind", "", "run spmm --matrix="),
+    ("format.read.malformed", "BAD", "run spmm --matrix BAD"),
+    ("option.range", "--features is 0", "demo --features 0"),
+    ("", "Missing option '--matrix'", "run spmm"),
+    ("", "Missing option '--stage'", "show spmm"),
+    ("", "Missing argument 'OP'", "run"),
+    ("", "'--features'", "run spmm --matrix FILE --features many"),
+    ("", "'--threads'", "run spmm --matrix FILE --threads 1.5"),
+    ("", "No such option: --feature_size", "run spmm --matrix FILE --feature_size 3"),
+    ("", "No such command 'bench'", "bench"),
+    ("", "No such command 'empty'", "cache empty"),
+    ("", "Missing command", ""),
+    ("", "unexpected extra argument", "backends all"),
+]
+
+
+@pytest.mark.parametrize(("code", "named", "line"), BAD_COMMANDS)
+def test_bad_input_is_one_sentence_and_exit_code_2(code, named, line, command, matrix_file):
+    bad = matrix_file.replace("a.npz", "bad.mtx")
+    with open(bad, "w") as file:
+        file.write("%%MatrixMarket matrix coordinate real general\n2 2 1\n3 1 1.0\n")
+    words = line.replace("FILE", matrix_file).replace("BAD", bad).split()
+    found = command(*words)
+    assert (found.status, found.out) == (2, "")
+    assert found.err.startswith("error: ")
+    assert named.replace("BAD", bad) in found.err
+    assert found.err.count("\n") == 1
+    assert (f"[{code}]" in found.err) == bool(code)
+
+
+def test_a_bad_environment_is_named(command, matrix_file, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_NUM_THREADS", "many")
+    found = command("run", "spmm", "--matrix", matrix_file)
+    assert found.status == 2
+    assert "GOSSAMER_NUM_THREADS is 'many'" in found.err
+
+
+@pytest.mark.parametrize("op", ["spmm", "spmv"])
+@pytest.mark.parametrize("stage", STAGES)
+def test_show_prints_a_stage(op, stage, command):
+    marks = {
+        "coordinate": "T.sp.iteration",
+        "position": 'T.block("csr',
+        "loop": 'T.block("csr',
+        "flat": "def ",
+        "llvm": "define",
+        "asm": "ret",
+    }
+    found = command("show", op, "--stage", stage, "--features", "16")
+    assert (found.status, found.err) == (0, "")
+    assert marks[stage] in found.out
+
+
+def test_backends_lists_the_embedded_one(command):
+    found = command("backends")
+    assert found.status == 0
+    line = next(line for line in found.out.splitlines() if line.startswith("generic-cpu"))
+    assert line.split()[-1] == "yes"
+
+
+def test_the_cache_is_described_and_cleared(command, matrix_file, tmp_path, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "own"))
+    assert command("cache", "path").out.strip().startswith(str(tmp_path / "own"))
+    assert "entries  0" in command("cache", "info").out
+    code = "import sys; from gossamer.cli import main; sys.exit(main())"
+    words = ["run", "spmv", "--matrix", matrix_file, "--repeat", "1", "--json"]
+    for is_cached in (False, True):
+        found = subprocess.run(
+            [sys.executable, "-c", code, *words], capture_output=True, text=True, env=os.environ
+        )
+        assert (found.returncode, found.stderr) == (0, "")
+        assert last_object(found.stdout)["cached"] is is_cached
+    assert "entries  0" not in command("cache", "info").out
+    assert command("cache", "clear").out.startswith("removed ")
+    assert "entries  0" in command("cache", "info").out
+
+
+def test_help_names_every_command(command):
+    found = command("--help")
+    assert found.status == 0
+    for name in ("demo", "run", "show", "backends", "cache"):
+        assert name in found.out
+
+
+def test_the_installed_script_fails_without_a_traceback():
+    script = os.path.join(os.path.dirname(sys.executable), "gossamer")
+    found = subprocess.run(
+        [script, "run", "spmm", "--matrix", "none.npz"], capture_output=True, text=True
+    )
+    assert found.returncode == 2
+    assert found.stderr.startswith("error: none.npz does not exist")
+    assert "Traceback" not in found.stderr
+
+
+def test_the_demo_runs_on_a_file(command, matrix_file):
+    found = command("demo", matrix_file, "--features", "8", "--threads", "1")
+    assert (found.status, found.err) == (0, "")
+    assert "T.sp.iteration" in found.out
+    assert found.out.count(", right") == 2
+    assert "SciPy / gossamer" in found.out

@@ -1,0 +1,92 @@
+"""`gossamer.compile`: programs in every form, and the names of the front door."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.operators import NAMES, operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.spmm import SCRIPT
+from gossamer_ir.errors import ParseError, UserError
+
+MATRIX = sparse.random_array((20, 30), density=0.3, rng=np.random.default_rng(1), format="csr")
+DENSE = np.random.default_rng(2).integers(-3, 4, size=(30, 5)).astype(np.float64)
+
+
+def product(kernel, *, features=5):
+    out = np.full((20, features), np.nan)
+    kernel(a=MATRIX.data, b=DENSE, c=out, indptr=MATRIX.indptr, indices=MATRIX.indices)
+    return out
+
+
+def retyped():
+    return {"dtypes": dict.fromkeys("ABC", "float64")}
+
+
+@pytest.mark.parametrize("specialize", [{}, {"feat_size": 5}, {"feat_size": 5, "m": 20, "n": 30}])
+def test_a_script_is_compiled_with_symbolic_and_with_given_sizes(specialize):
+    kernel = gs.compile(SCRIPT, specialize=specialize, **retyped())
+    np.testing.assert_allclose(product(kernel), MATRIX @ DENSE, rtol=1e-13)
+    left = {param.name for param in kernel.signature.scalars}
+    assert left == {"m", "n", "nnz", "feat_size"} - set(specialize)
+
+
+def test_a_module_is_compiled():
+    module = module_of(operator_named("spmm"), Variant("float64", features=5))
+    np.testing.assert_allclose(product(gs.compile(module)), MATRIX @ DENSE, rtol=1e-13)
+
+
+def test_a_kernel_checks_what_it_is_given():
+    kernel = gs.compile(SCRIPT, **retyped())
+    indices = MATRIX.indices.copy()
+    indices[7] = 30
+    out = np.full((20, 5), 7.0)
+    with pytest.raises(UserError, match="indices"):
+        kernel(a=MATRIX.data, b=DENSE, c=out, indptr=MATRIX.indptr, indices=indices)
+    assert (out == 7).all()
+
+
+@pytest.mark.parametrize("program", [7, None, b"text", [SCRIPT]])
+def test_what_is_no_program_is_refused(program):
+    with pytest.raises(UserError, match=f"is a {type(program).__name__}") as caught:
+        gs.compile(program)
+    assert caught.value.code == "compile.program"
+
+
+def test_a_script_with_an_error_is_refused():
+    with pytest.raises(ParseError):
+        gs.compile(SCRIPT.replace("T.sp.dense_fixed(m)", "T.sp.dens_fixed(m)"))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_operators_are_found_by_name(name):
+    assert operator_named(name).name == name
+
+
+def test_an_unknown_operator_lists_those_there_are():
+    with pytest.raises(UserError, match="'sddmm' is no operator; there are: spmm, spmv") as caught:
+        operator_named("sddmm")
+    assert caught.value.code == "operator.unknown"
+
+
+def test_names_are_complete_and_unknown_ones_raise():
+    assert {name for name in gs.__all__ if getattr(gs, name) is not None} == set(gs.__all__)
+    assert set(gs.__all__) <= set(dir(gs))
+    with pytest.raises(AttributeError, match="no attribute 'spmmm'"):
+        _ = gs.spmmm
+
+
+def test_importing_is_light():
+    heavy = ("llvmlite", "scipy", "typer", "rich", "numba", "gossamer_lower", "gossamer_schedule")
+    code = f"import sys, gossamer; print([m for m in {heavy} if m in sys.modules])"
+    found = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
+    )
+    assert found.stdout.strip() == "[]"

@@ -1,0 +1,136 @@
+"""Every way in which the operands of an operator are wrong: code, what is named, nothing written."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer_ir.errors import UserError
+
+A = sparse.csr_array(np.array([[1, 0, 2], [0, 3, 0]], dtype=np.float32))
+B = np.ones((3, 4), dtype=np.float32)
+X = np.ones(3, dtype=np.float32)
+
+
+def tampered(name, at, value):
+    matrix = A.copy()
+    getattr(matrix, name)[at] = value
+    return matrix
+
+
+BAD_SPMM = [
+    ("operand.dtype", A, B.astype("float64"), "B has the dtype float64, the matrix float32"),
+    ("operand.dtype", A.astype("float64"), B, "B has the dtype float32, the matrix float64"),
+    ("operand.dtype", A, B.astype("int32"), "int32"),
+    ("operand.dtype", A, B.astype("complex64"), "complex64"),
+    ("operand.dtype", A, B.astype("float16"), "float16"),
+    ("operand.shape", A, np.ones((4, 3), dtype=np.float32), "(4, 3); expected (3, any)"),
+    ("operand.shape", A, X, "B has the shape (3,)"),
+    ("operand.shape", A, B.reshape(3, 2, 2), "B has the shape (3, 2, 2)"),
+    ("operand.kind", A, B.tolist(), "B is a list; expected a NumPy array"),
+    ("operand.kind", A, None, "B is a NoneType"),
+    ("operand.kind", A, sparse.csr_array(B), "B is a csr_array"),
+    ("operand.kind", A, np.ma.masked_array(B), "B is a MaskedArray"),
+    ("format.kind", B, B, "The matrix is a ndarray"),
+    ("format.dtype", A.astype(np.int64), B, "int64"),
+    ("format.dtype", A.astype(np.complex64), B, "complex64"),
+    ("format.indptr.start", tampered("indptr", 0, 1), B, "indptr[0] is 1"),
+    ("format.indptr.decreasing", tampered("indptr", 1, -1), B, "indptr[1] is -1"),
+    ("format.indptr.decreasing", tampered("indptr", 1, 9), B, "indptr[2] is 3"),
+    ("format.indices.range", tampered("indices", 2, 3), B, "indices[2] is 3"),
+    ("format.indices.range", tampered("indices", 0, -1), B, "indices[0] is -1"),
+]
+
+
+@pytest.mark.parametrize(("code", "matrix", "dense", "named"), BAD_SPMM)
+def test_bad_operands_of_spmm(code, matrix, dense, named):
+    out = np.full((2, 4), 7, dtype=np.float32)
+    with pytest.raises(UserError) as caught:
+        gs.spmm(matrix, dense, out=out)
+    assert caught.value.code == code
+    assert named in str(caught.value)
+    assert "\n" not in str(caught.value)
+    assert (out == 7).all()
+
+
+BAD_SPMV = [
+    ("operand.shape", A, B, "x has the shape (3, 4); expected (3,)"),
+    ("operand.shape", A, np.ones(2, dtype=np.float32), "x has the shape (2,)"),
+    ("operand.dtype", A, np.ones(3), "x has the dtype float64, the matrix float32"),
+    ("operand.kind", A, [1.0, 2.0, 3.0], "x is a list"),
+]
+
+
+@pytest.mark.parametrize(("code", "matrix", "vector", "named"), BAD_SPMV)
+def test_bad_operands_of_spmv(code, matrix, vector, named):
+    with pytest.raises(UserError) as caught:
+        gs.spmv(matrix, vector)
+    assert caught.value.code == code
+    assert named in str(caught.value)
+
+
+def read_only():
+    out = np.zeros((2, 4), dtype=np.float32)
+    out.setflags(write=False)
+    return out
+
+
+BAD_OUT = [
+    ("operand.kind", [[0.0] * 4] * 2, "out is a list"),
+    ("operand.dtype", np.zeros((2, 4)), "out has the dtype float64; expected float32"),
+    ("operand.dtype", np.zeros((2, 4), dtype=">f4"), "out has the dtype >f4"),
+    ("operand.shape", np.zeros((4, 2), dtype=np.float32), "(4, 2); expected (2, 4)"),
+    ("operand.shape", np.zeros(8, dtype=np.float32), "(8,); expected (2, 4)"),
+    ("operand.contiguous", np.zeros((2, 8), dtype=np.float32)[:, ::2], "strides (32, 8)"),
+    ("operand.contiguous", np.zeros((4, 2), dtype=np.float32).T, "strides (4, 8)"),
+    ("operand.readonly", read_only(), "out is read-only"),
+]
+
+
+@pytest.mark.parametrize(("code", "out", "named"), BAD_OUT)
+def test_bad_outputs(code, out, named):
+    with pytest.raises(UserError) as caught:
+        gs.spmm(A, B, out=out)
+    assert caught.value.code == code
+    assert named in str(caught.value)
+
+
+def test_an_output_over_an_input_is_refused():
+    square = sparse.csr_array(np.eye(3, dtype=np.float32))
+    dense = np.ones((3, 3), dtype=np.float32)
+    memory = np.ones(12, dtype=np.float32)
+    overlapping = [
+        (square, dense, dense),
+        (square, memory[:9].reshape(3, 3), memory[3:].reshape(3, 3)),
+    ]
+    for matrix, operand, out in overlapping:
+        with pytest.raises(UserError, match="out overlaps an input") as caught:
+            gs.spmm(matrix, operand, out=out)
+        assert caught.value.code == "operand.overlap"
+    with pytest.raises(UserError, match="out overlaps an input"):
+        gs.spmv(square, X, out=square.data)
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("no-such-backend", "backend.unknown"),
+        ("No Target", "target.syntax"),
+        ("a:b", "target.syntax"),
+    ],
+)
+def test_a_bad_target_is_named(target, code):
+    with pytest.raises(UserError) as caught:
+        gs.spmm(A, B, target=target)
+    assert caught.value.code == code
+    assert target in str(caught.value)
+
+
+def test_a_writable_matrix_is_checked_at_every_call():
+    matrix = A.copy()
+    gs.spmm(matrix, B)
+    matrix.indices[0] = 10**6
+    with pytest.raises(UserError, match=r"indices\[0\] is 1000000"):
+        gs.spmm(matrix, B)

@@ -1,0 +1,222 @@
+"""SpMM and SpMV through the front door, against SciPy in float64."""
+
+from __future__ import annotations
+
+import mmap
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer_formats import from_arrays, from_scipy
+
+DTYPES = ("float32", "float64")
+
+
+def integers(shape, *, seed, dtype):
+    """Small integers, whose sums are exact in either dtype."""
+    return np.random.default_rng(seed).integers(-4, 5, size=shape).astype(dtype)
+
+
+def random_matrix(shape, *, density, seed, dtype):
+    random = np.random.default_rng(seed)
+    dense = integers(shape, seed=seed, dtype=dtype)
+    dense[random.random(shape) >= density] = 0
+    return sparse.csr_array(dense)
+
+
+def matrices(dtype):
+    """Matrices by what is special about them."""
+    usual = random_matrix((37, 29), density=0.2, seed=1, dtype=dtype)
+    ends = usual.tolil()
+    ends[:3] = 0
+    ends[-4:] = 0
+    dense_row = usual.tolil()
+    dense_row[5] = 3
+    dense_column = usual.tolil()
+    dense_column[:, 7] = 2
+    zeros = usual.copy()
+    zeros.data[::3] = 0
+    order = np.random.default_rng(2).integers(0, 29, size=200).astype(np.int32)
+    pointers = np.sort(np.random.default_rng(3).integers(0, 201, size=36))
+    pointers = np.concatenate(([0], pointers, [200])).astype(np.int32)
+    unsorted = (integers(200, seed=4, dtype=dtype), order, pointers)
+    return {
+        "usual": usual,
+        "empty rows at both ends": ends.tocsr(),
+        "one dense row": dense_row.tocsr(),
+        "one dense column": dense_column.tocsr(),
+        "explicit zeros": zeros,
+        "unsorted and duplicate columns": sparse.csr_array(unsorted, shape=(37, 29)),
+        "one row": usual[[4]],
+        "one column": usual[:, [7]],
+        "one element": sparse.csr_array(np.array([[3.0]], dtype=dtype)),
+        "long rows": random_matrix((5, 3000), density=0.5, seed=8, dtype=dtype),
+        "no nonzeros": sparse.csr_array((37, 29), dtype=dtype),
+        "no rows": sparse.csr_array((0, 29), dtype=dtype),
+        "no columns": sparse.csr_array((37, 0), dtype=dtype),
+        "nothing": sparse.csr_array((0, 0), dtype=dtype),
+    }
+
+
+NAMES = tuple(matrices("float32"))
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("name", NAMES)
+def test_spmv_is_exact_on_integers(name, dtype):
+    matrix = matrices(dtype)[name]
+    x = integers(matrix.shape[1], seed=6, dtype=dtype)
+    expected = matrix.astype("float64") @ x.astype("float64")
+    for operand in (matrix, from_scipy(matrix)):
+        found = gs.spmv(operand, x)
+        assert found.dtype == dtype
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("features", [0, 1, 7, 16, 33])
+@pytest.mark.parametrize("name", NAMES)
+def test_spmm_is_exact_on_integers(name, features, dtype):
+    matrix = matrices(dtype)[name]
+    dense = integers((matrix.shape[1], features), seed=7, dtype=dtype)
+    expected = matrix.astype("float64") @ dense.astype("float64")
+    for operand in (matrix, from_scipy(matrix)):
+        found = gs.spmm(operand, dense)
+        assert (found.dtype, found.shape) == (dtype, (matrix.shape[0], features))
+        np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("indptr_dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("indices_dtype", [np.int32, np.int64])
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_every_storage_of_indices(dtype, indptr_dtype, indices_dtype):
+    matrix = matrices(dtype)["usual"]
+    tensor = from_arrays(
+        "csr",
+        matrix.shape,
+        indptr=matrix.indptr.astype(indptr_dtype),
+        indices=matrix.indices.astype(indices_dtype),
+        data=matrix.data,
+    )
+    dense = integers((29, 8), seed=7, dtype=dtype)
+    np.testing.assert_array_equal(gs.spmm(tensor, dense), matrix @ dense)
+    np.testing.assert_array_equal(gs.spmv(tensor, dense[:, 0]), matrix @ dense[:, 0])
+
+
+@pytest.mark.parametrize("kind", ["coo", "csc", "bsr", "dia", "dok", "lil"])
+def test_other_kinds_of_scipy_matrices(kind):
+    matrix = matrices("float64")["usual"]
+    x = integers(29, seed=6, dtype="float64")
+    np.testing.assert_array_equal(gs.spmv(matrix.asformat(kind), x), matrix @ x)
+
+
+def operand_layouts():
+    dense = integers((29, 6), seed=7, dtype="float32")
+    wide = np.zeros((29, 12), dtype="float32")
+    wide[:, ::2] = dense
+    frozen = dense.copy()
+    frozen.setflags(write=False)
+    raw = np.zeros(dense.nbytes + 1, dtype=np.uint8)
+    raw[1:] = dense.reshape(-1).view(np.uint8)
+    return {
+        "fortran": np.asfortranarray(dense),
+        "strided": wide[:, ::2],
+        "reversed": np.ascontiguousarray(dense[::-1])[::-1],
+        "read-only": frozen,
+        "unaligned": raw[1:].view("float32").reshape(29, 6),
+        "foreign byte order": dense.astype(">f4"),
+        "a subclass": dense.view(np.matrix),
+    }
+
+
+@pytest.mark.parametrize("layout", list(operand_layouts()))
+def test_a_dense_operand_may_have_any_layout(layout):
+    matrix = matrices("float32")["usual"]
+    dense = operand_layouts()[layout]
+    expected = matrix @ np.ascontiguousarray(dense, dtype="float32").view(np.ndarray)
+    found = gs.spmm(matrix, dense)
+    assert type(found) is np.ndarray
+    np.testing.assert_array_equal(found, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_nan_and_infinity_go_where_they_belong(dtype):
+    matrix = sparse.csr_array(np.array([[1, 0, 2], [0, 0, 0], [0, 3, 0]], dtype=dtype))
+    dense = np.array([[np.nan, 1], [np.inf, 2], [3, -np.inf]], dtype=dtype)
+    expected = [[np.nan, -np.inf], [0, 0], [np.inf, 6]]
+    np.testing.assert_array_equal(gs.spmm(matrix, dense), expected)
+
+
+def test_out_is_filled_and_returned():
+    matrix = matrices("float32")["empty rows at both ends"]
+    dense = integers((29, 5), seed=7, dtype="float32")
+    out = np.full((37, 5), np.nan, dtype="float32")
+    assert gs.spmm(matrix, dense, out=out) is out
+    np.testing.assert_array_equal(out, matrix @ dense)
+    y = np.full(37, np.nan, dtype="float32")
+    assert gs.spmv(matrix, dense[:, 0], out=y) is y
+    np.testing.assert_array_equal(y, matrix @ dense[:, 0])
+
+
+@pytest.mark.parametrize("name", ["no nonzeros", "no columns"])
+def test_out_is_zero_where_there_is_nothing_to_add(name):
+    matrix = matrices("float32")[name]
+    out = np.full((37, 5), np.nan, dtype="float32")
+    gs.spmm(matrix, np.ones((matrix.shape[1], 5), dtype="float32"), out=out)
+    assert not out.any()
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_results_do_not_depend_on_the_number_of_threads(dtype):
+    matrix = sparse.random_array(
+        (20_000, 500), density=0.01, rng=np.random.default_rng(1), dtype=dtype
+    ).tocsr()
+    dense = np.random.default_rng(2).standard_normal((500, 24)).astype(dtype)
+    before = gs.get_num_threads()
+    results = []
+    for threads in (1, 2, 5):
+        gs.set_num_threads(threads)
+        results.append((gs.spmm(matrix, dense), gs.spmv(matrix, dense[:, 0])))
+    gs.set_num_threads(before)
+    for product, vector in results[1:]:
+        np.testing.assert_array_equal(product, results[0][0])
+        np.testing.assert_array_equal(vector, results[0][1])
+
+
+def untouched(count, dtype):
+    """An array on an anonymous mapping; only the pages that are used take memory."""
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE
+    return np.frombuffer(mmap.mmap(-1, count * np.dtype(dtype).itemsize, flags=flags), dtype=dtype)
+
+
+@pytest.mark.parametrize("index", [np.int32, np.int64])
+def test_offsets_beyond_two_to_the_31_are_exact(index):
+    rows, features = 2**26 + 5, 33
+    dense = untouched(rows * features, "float32").reshape(rows, features)
+    dense[-3:] = integers((3, features), seed=3, dtype="float32")
+    columns = np.array([rows - 1, 0, rows - 3, rows - 2], dtype=index)
+    tensor = from_arrays(
+        "csr",
+        (3, rows),
+        indptr=np.array([0, 2, 2, 4], dtype=index),
+        indices=columns,
+        data=np.array([2, 5, 3, 7], dtype=np.float32),
+    )
+    expected = np.stack([2 * dense[-1], np.zeros(features), 3 * dense[-3] + 7 * dense[-2]])
+    np.testing.assert_array_equal(gs.spmm(tensor, dense), expected)
+
+
+def test_columns_beyond_two_to_the_31_are_exact():
+    length = 2**31 + 10
+    x = untouched(length, "float32")
+    x[-2:] = (5, 7)
+    tensor = from_arrays(
+        "csr",
+        (2, length),
+        indptr=np.array([0, 2, 3], dtype=np.int64),
+        indices=np.array([length - 1, 0, length - 2], dtype=np.int64),
+        data=np.array([2, 1, 3], dtype=np.float32),
+    )
+    np.testing.assert_array_equal(gs.spmv(tensor, x), [14, 15])

@@ -1,0 +1,136 @@
+"""The oracle finds what is wrong and nothing else; graphs and timings are what they say."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+from gossamer.graphs import power_law
+from gossamer.measure import SAMPLE_SECONDS, interleaved
+from gossamer.oracle import BLOCK_ELEMENTS, compare
+from gossamer.peers import mkl
+from gossamer_formats import from_scipy, to_scipy
+from gossamer_ir.errors import UserError
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("shape", [(50, 3), (50,)])
+def test_a_right_result_is_within_and_a_wrong_one_is_not(dtype, shape):
+    graph = power_law(50, 400, dtype=dtype)
+    dense = np.random.default_rng(1).standard_normal(shape).astype(dtype)
+    result = to_scipy(graph) @ dense
+    found = compare(graph, dense, result)
+    assert found.is_within
+    assert found.max_relative_error <= found.tolerance
+    wrong = result.copy()
+    wrong.flat[7] += 1
+    found = compare(graph, dense, wrong)
+    assert not found.is_within
+    assert found.max_relative_error > found.tolerance
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
+def test_a_result_that_is_not_finite_is_wrong_where_the_right_one_is(value):
+    graph = power_law(10, 20)
+    dense = np.ones((10, 2), dtype=np.float32)
+    result = to_scipy(graph) @ dense
+    result[3, 1] = value
+    found = compare(graph, dense, result)
+    assert not found.is_within
+    assert found.max_relative_error == np.inf
+
+
+def test_nan_and_infinity_agree_with_themselves():
+    matrix = from_scipy(sparse.csr_array(np.array([[1.0, 0.0], [0.0, 2.0]])))
+    dense = np.array([[np.nan, np.inf], [1.0, 2.0]])
+    assert compare(matrix, dense, np.array([[np.nan, np.inf], [2.0, 4.0]])).is_within
+    assert not compare(matrix, dense, np.array([[np.nan, -np.inf], [2.0, 4.0]])).is_within
+
+
+def test_a_wrong_value_in_an_empty_row_is_found():
+    matrix = from_scipy(sparse.csr_array((3, 3)))
+    assert compare(matrix, np.ones((3, 2)), np.zeros((3, 2))).is_within
+    assert not compare(matrix, np.ones((3, 2)), np.full((3, 2), 1e-300)).is_within
+
+
+def test_sums_that_overflow_or_underflow_the_dtype_are_allowed():
+    matrix = from_scipy(sparse.csr_array(np.array([[3e38], [1e-30]], dtype=np.float32)))
+    dense = np.array([[10.0, 1e-30]], dtype=np.float32)
+    with np.errstate(all="ignore"):
+        result = to_scipy(matrix) @ dense
+    assert np.isinf(result[0, 0])
+    assert result[1, 1] == 0
+    assert compare(matrix, dense, result).is_within
+
+
+def test_every_block_is_compared():
+    rows, columns = BLOCK_ELEMENTS // 32 + 9, 40
+    matrix = from_scipy(sparse.csr_array((rows, 1), dtype=np.float32))
+    result = np.zeros((rows, columns), dtype=np.float32)
+    dense = np.zeros((1, columns), dtype=np.float32)
+    assert compare(matrix, dense, result).is_within
+    for corner in ((0, 0), (0, -1), (-1, 0), (-1, -1)):
+        result[corner] = 1
+        assert not compare(matrix, dense, result).is_within
+        result[corner] = 0
+
+
+@pytest.mark.parametrize("nodes", [1, 4, 1000])
+def test_a_graph_has_exactly_its_edges_and_depends_on_the_seed_only(nodes):
+    edges = nodes * nodes // 4 if nodes < 100 else 7000
+    first, again, other = (power_law(nodes, edges, seed=seed) for seed in (1, 1, 2))
+    assert first.nnz == to_scipy(first).nnz == edges
+    assert first.format.axes[1].unique
+    for name in first.arrays:
+        np.testing.assert_array_equal(first.arrays[name], again.arrays[name])
+    if nodes == 1000:
+        assert not np.array_equal(first.arrays["indices"], other.arrays["indices"])
+
+
+def test_degrees_follow_a_power_law():
+    graph = to_scipy(power_law(20_000, 140_000))
+    for degrees in (np.diff(graph.indptr), np.bincount(graph.indices, minlength=20_000)):
+        heavy = np.sort(degrees)[::-1]
+        assert heavy[0] > 40 * degrees.mean()
+        slope = np.log(heavy[20] / heavy[2000]) / np.log(2000 / 20)
+        assert 0.5 < slope < 1.0  # 1 / (exponent - 1) = 0.77
+
+
+@pytest.mark.parametrize(("nodes", "edges"), [(0, 0), (-1, 0), (10, -1), (10, 26)])
+def test_impossible_graphs_are_refused(nodes, edges):
+    with pytest.raises(UserError) as caught:
+        power_law(nodes, edges)
+    assert caught.value.code == "graph.size"
+
+
+def test_competitors_take_turns():
+    order = []
+
+    def call(name):
+        order.append(name)
+        time.sleep(1.1 * SAMPLE_SECONDS)
+
+    calls = {name: partial(call, name) for name in "ab"}
+    times = interleaved(calls, rounds=3, after_round=lambda: order.append("-"))
+    assert "".join(order) == "aabb" + 3 * "ab-"
+    assert all(found > 1e3 * SAMPLE_SECONDS for found in times.values())
+
+
+@pytest.mark.skipif(mkl.library() is None, reason="MKL is not installed beside this Python")
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mkl_agrees_with_the_oracle(dtype):
+    graph = power_law(300, 2000, dtype=dtype)
+    dense = np.random.default_rng(1).standard_normal((300, 5)).astype(dtype)
+    out = np.empty((300, 5), dtype=dtype)
+    mkl.MklMatrix(graph, hint=5).spmm(dense, out)
+    assert compare(graph, dense, out).is_within
+    x, y = dense[:, 0].copy(), np.empty(300, dtype=dtype)
+    mkl.MklMatrix(graph, hint=0, optimize=False).spmv(x, y)
+    assert compare(graph, x, y).is_within
+    with pytest.raises(UserError) as caught:
+        mkl.MklMatrix(graph, hint=5).spmm(dense[:, ::2], out)
+    assert caught.value.code == "peers.mkl"
