@@ -12,6 +12,8 @@ if TYPE_CHECKING:
     from gossamer.build import Built
 
 DEFAULT_TARGET = "generic-cpu"
+LIMIT = 1024
+"""How many are remembered; `build` finds the others again by their schedule."""
 
 _Key = tuple[str, Variant, Stats, str]
 _built: dict[_Key, Built] = {}
@@ -32,5 +34,7 @@ def kernel_for(
 
     with _lock:
         if key not in _built:
+            while len(_built) >= LIMIT:
+                del _built[next(iter(_built))]
             _built[key] = build(module_of(operator, variant), target=wanted, stats=stats)
         return _built[key]

@@ -47,8 +47,8 @@ def compare(matrix: SparseTensor, dense: Array, result: Array) -> Comparison:
         worst = max(worst, float(_ratio(error, bound).max(initial=0.0)))
         allowed = tolerance[rows] * bound + lengths[rows] * float(kind.tiny)
         overflows = np.isfinite(bound) & (bound > float(kind.max))
-        is_right = (error == 0.0) | (error <= allowed) | overflows
-        is_within = is_within and bool(is_right.all())
+        is_close = np.isfinite(error) & (error <= allowed)
+        is_within = is_within and bool(((error == 0.0) | is_close | overflows).all())
     return Comparison(worst, float(tolerance.max(initial=0.0)), is_within)
 
 
@@ -75,4 +75,5 @@ def _difference(found: Array, expected: Array) -> Array:
 
 def _ratio(error: Array, bound: Array) -> Array:
     with np.errstate(all="ignore"):
-        return np.where(error == 0.0, 0.0, np.where(bound == 0.0, np.inf, error / bound))
+        ratio = np.where(bound == 0.0, np.inf, error / bound)
+    return np.where(error == 0.0, 0.0, np.where(np.isfinite(error), ratio, np.inf))

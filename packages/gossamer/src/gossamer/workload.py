@@ -12,6 +12,7 @@ from gossamer.operators import operator_named, spmm, spmv
 from gossamer.operators.operands import sparse_operand
 from gossamer.operators.operator import module_of
 from gossamer_formats import Array, SparseTensor, to_scipy
+from gossamer_ir.contracts import Schedule
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -25,13 +26,14 @@ class Workload:
     ) -> None:
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, features
         self.out: Array = np.empty((tensor.shape[0], *dense.shape[1:]), dtype=tensor.dtype)
-        self.compile_ms, self.is_cached = 0.0, False
+        self.compile_ms, self.is_cached, self.schedule = 0.0, False, Schedule()
         self._target = target
         self._scipy: csr_array = to_scipy(tensor)
         if self.out.size and tensor.nnz:
             variant = sparse_operand(tensor).variant(features)
             built = kernel_for(operator_named(op), variant, stats=tensor.stats, target=target)
             self.compile_ms, self.is_cached = built.compile_ms, built.cached
+            self.schedule = built.schedule
 
     def run(self) -> Array:
         """The operator, written to the workload's own array."""

@@ -18,6 +18,7 @@ from gossamer.peers import mkl
 from gossamer.workload import Workload, prepare
 from gossamer_backend.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
+from gossamer_ir.contracts import Trace
 
 NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
 
@@ -86,10 +87,17 @@ def _show_stages(console: Console, work: Workload) -> None:
             console.rule(f"{work.op}, {stage} stage", align="left")
             console.print(texts[stage].rstrip(), markup=False)
         console.rule()
+    steps = [step.op for trace in _traces(work) for step in trace]
+    console.print(f"{work.op}: schedule: {', '.join(steps) or 'none'}", markup=False)
     sizes = ", ".join(f"{stage} {text.count(chr(10)) + 1}" for stage, text in texts.items())
     console.print(f"{work.op}: lines of each stage: {sizes}", markup=False)
     source = "loaded from the cache" if work.is_cached else "compiled"
     console.print(f"{work.op}: {source} in {work.compile_ms:.1f} ms", markup=False)
+
+
+def _traces(work: Workload) -> tuple[Trace, ...]:
+    found = work.schedule
+    return found.coordinate, found.position, found.loop
 
 
 def _check(console: Console, work: Workload) -> None:
