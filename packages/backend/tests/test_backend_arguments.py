@@ -160,7 +160,7 @@ def test_bad_operands_are_refused_in_one_sentence(changes, code, text):
 
 def test_good_operands_give_every_parameter():
     given = operands()
-    values = Arguments(SPMM).check((), given)
+    values = Arguments(SPMM).check((), given).values
     assert {name: values[name] for name in ("m", "n", "k", "nnz")} == {
         "m": 3, "n": 4, "k": 2, "nnz": 5,
     }  # fmt: skip
@@ -169,7 +169,7 @@ def test_good_operands_give_every_parameter():
 
 def test_operands_may_be_given_in_order():
     given = operands()
-    values = Arguments(SPMM).check((*given.values(), 3), {"k": 2})
+    values = Arguments(SPMM).check((*given.values(), 3), {"k": 2}).values
     assert (values["m"], values["c"] is given["c"]) == (3, True)
 
 
@@ -187,7 +187,7 @@ def test_arguments_are_counted():
 
 def test_verified_arrays_are_not_read():
     wrong = np.full(5, 99, np.int32)
-    values = Arguments(SPMM).check((), operands(indices=wrong), verified=("indices",))
+    values = Arguments(SPMM).check((), operands(indices=wrong), verified=("indices",)).values
     assert values["indices"] is wrong
 
 
@@ -195,7 +195,7 @@ def test_sizes_of_a_flat_array_must_be_given():
     flat = operands(b=np.ones(8, np.float32), c=np.zeros(6, np.float32))
     with pytest.raises(ArgumentError, match="'n' is missing"):
         Arguments(SPMM).check((), flat)
-    values = Arguments(SPMM).check((), flat | {"n": 4, "k": 2})
+    values = Arguments(SPMM).check((), flat | {"n": 4, "k": 2}).values
     assert values["b"].shape == (8,)
 
 
@@ -208,25 +208,25 @@ def test_nothing_at_all_is_accepted(rows):
         "indptr": np.zeros(rows + 1, np.int32),
         "indices": np.zeros(0, np.int32),
     }
-    values = Arguments(SPMM).check((), empty)
+    values = Arguments(SPMM).check((), empty).values
     assert [values[name] for name in ("m", "n", "k", "nnz")] == [rows, 0, 0, 0]
 
 
 def test_arrays_that_touch_do_not_overlap():
     memory = np.zeros(14, np.float32)
     given = operands(b=memory[:8].reshape(4, 2), c=memory[8:].reshape(3, 2))
-    assert Arguments(SPMM).check((), given)["c"] is given["c"]
+    assert Arguments(SPMM).check((), given).values["c"] is given["c"]
 
 
 def test_inputs_may_share_memory_and_be_read_only():
     given = operands(b=read_only(np.ones((4, 2), np.float32)))
     given["a"] = read_only(given["b"].reshape(-1)[:5])
-    assert Arguments(SPMM).check((), given)["a"] is given["a"]
+    assert Arguments(SPMM).check((), given).values["a"] is given["a"]
 
 
 def test_subclasses_that_are_plain_memory_are_accepted(tmp_path):
     mapped = np.memmap(tmp_path / "b", np.float32, mode="w+", shape=(4, 2))
-    assert Arguments(SPMM).check((), operands(b=mapped))["b"] is mapped
+    assert Arguments(SPMM).check((), operands(b=mapped)).values["b"] is mapped
 
 
 BLOCKS = Signature(
@@ -239,7 +239,7 @@ BLOCKS = Signature(
 
 def test_a_flat_buffer_takes_an_array_shaped_by_fixed_dimensions():
     blocks = np.zeros((3, 2, 2), np.float32)
-    assert Arguments(BLOCKS).check((blocks,), {})["blocks"] == 3
+    assert Arguments(BLOCKS).check((blocks,), {}).values["blocks"] == 3
     with pytest.raises(ArgumentError, match="'blocks' is missing"):
         Arguments(BLOCKS).check((np.zeros(5, np.float32),), {})
 
@@ -257,7 +257,7 @@ BY_LAST_OFFSET = Signature(
 
 def test_a_size_may_be_the_last_offset():
     indptr = np.array([0, 1, 4], np.int32)
-    assert Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {})["m"] == 2
+    assert Arguments(BY_LAST_OFFSET).check((np.zeros(4, np.float32), indptr), {}).values["m"] == 2
     with pytest.raises(ArgumentError, match=re.escape("'x' has shape (5,), expected (4,)")):
         Arguments(BY_LAST_OFFSET).check((np.zeros(5, np.float32), indptr), {})
     with pytest.raises(ArgumentError, match="element 7 of J_indptr, which has 3 elements"):
@@ -280,7 +280,7 @@ def test_scalars_are_checked_against_their_dtype(dtype, values):
     arguments = Arguments(Signature("f", (), (ScalarParam("s", dtype),), ("s",)))
     *fitting, too_much = values
     for value in fitting:
-        np.testing.assert_equal(arguments.check((value,), {})["s"], value)
+        np.testing.assert_equal(arguments.check((value,), {}).values["s"], value)
     with pytest.raises(ArgumentError, match=f"'s' is .*which {dtype} cannot hold") as caught:
         arguments.check((too_much,), {})
     assert caught.value.code == "kernel.scalar_range"
@@ -299,7 +299,7 @@ def test_scalars_of_other_types_are_refused(dtype, value):
 
 def test_bools_are_accepted():
     arguments = Arguments(Signature("f", (), (ScalarParam("s", "bool"),), ("s",)))
-    assert arguments.check((np.True_,), {}) == {"s": True}
+    assert arguments.check((np.True_,), {}).values == {"s": True}
 
 
 def test_arrays_that_numpy_has_not_are_refused_by_name():

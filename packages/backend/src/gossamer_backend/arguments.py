@@ -3,26 +3,40 @@
 from __future__ import annotations
 
 from collections.abc import Collection, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gossamer_backend.arrays import (
+    address,
     numpy_dtype,
     require_array,
     require_no_overlap,
     require_shape,
 )
 from gossamer_backend.facts import check_facts
-from gossamer_backend.scalars import require_scalar, require_size
-from gossamer_backend.sizes import Array, evaluate, solve
+from gossamer_backend.scalars import limits_of, require_scalar, require_size
+from gossamer_backend.sizes import Array, Linear, evaluate, to_linear
 from gossamer_ir.contracts import BufferParam, Signature
-from gossamer_ir.errors import ArgumentError
+from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.nodes import Expr
 from gossamer_ir.walk import free_vars
 
 Value: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
 Number: TypeAlias = int | float | bool
+
+
+class Checked(NamedTuple):
+    """A value for each parameter, and the addresses of the arrays."""
+
+    values: dict[str, Array | Number]
+    addresses: dict[str, int]
+
+
+class _Buffer(NamedTuple):
+    param: BufferParam
+    dtype: np.dtype[Any]
+    shape: tuple[tuple[Expr, Linear | None], ...]
 
 
 class Arguments:
@@ -31,12 +45,23 @@ class Arguments:
     def __init__(self, signature: Signature) -> None:
         self._order = signature.order
         self._buffers = signature.buffers
-        self._dtypes = [numpy_dtype(param) for param in signature.buffers]
+        self._rows = [
+            _Buffer(
+                param, numpy_dtype(param), tuple((size, to_linear(size)) for size in param.shape)
+            )
+            for param in signature.buffers
+        ]
         self._scalars = {param.name: param for param in signature.scalars}
         self._names = {param.buffer: param.name for param in signature.buffers}
         self._sizes = frozenset(
             name for param in signature.buffers for size in param.shape for name in free_vars(size)
-        ) & frozenset(self._scalars)
+        )
+        if unknown := self._sizes - self._scalars.keys():
+            raise InternalError(f"Shapes of a signature use {unknown}, which are no parameters.")
+        self._limits = {
+            param.name: limits_of(param, is_size=param.name in self._sizes)
+            for param in signature.scalars
+        }
 
     def check(
         self,
@@ -44,21 +69,28 @@ class Arguments:
         kwargs: Mapping[str, Any],
         *,
         verified: Collection[str] = (),
-    ) -> dict[str, Array | Number]:
+    ) -> Checked:
         """One value for each parameter; `ArgumentError` says what is wrong with one."""
         given = self._by_name(args, kwargs)
-        self._require_known(verified)
+        if verified:
+            self._require_known(verified)
         arrays = {
-            param.buffer: require_array(param, dtype, value=self._required(param.name, given))
-            for param, dtype in zip(self._buffers, self._dtypes, strict=True)
+            row.param.buffer: require_array(
+                row.param, row.dtype, value=self._required(row.param.name, given)
+            )
+            for row in self._rows
         }
         scalars = self._numbers(given, arrays)
         shaped = self._shaped(scalars, arrays)
-        require_no_overlap(self._buffers, list(arrays.values()))
+        plain = list(arrays.values())
+        addresses = list(map(address, plain))
+        require_no_overlap(self._buffers, plain, addresses=addresses)
         self._require_facts(scalars, shaped, verified=verified)
-        values: dict[str, Array | Number] = dict(scalars)
-        values.update((param.name, arrays[param.buffer]) for param in self._buffers)
-        return values
+        names = [param.name for param in self._buffers]
+        return Checked(
+            {**scalars, **dict(zip(names, plain, strict=True))},
+            dict(zip(names, addresses, strict=True)),
+        )
 
     def _by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
         if len(args) > len(self._order):
@@ -68,6 +100,9 @@ class Arguments:
                 f"{', '.join(self._order)}.",
             )
         given = dict(zip(self._order, args, strict=False))
+        if not args:
+            self._require_known(kwargs)
+            return dict(kwargs)
         for name in kwargs:
             if name in given:
                 raise ArgumentError(
@@ -97,33 +132,49 @@ class Arguments:
 
     def _numbers(self, given: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, Number]:
         numbers: dict[str, Number] = {
-            name: require_scalar(param, given[name])
-            for name, param in self._scalars.items()
+            name: self._number(name, given[name])
+            for name in self._scalars
             if given.get(name) is not None
         }
         if len(numbers) < len(self._scalars):
             self._solve_sizes(numbers, arrays)
-        for name, param in self._scalars.items():
-            self._required(name, numbers)
-            if name in self._sizes:
-                require_size(param, numbers[name])
+            for name in self._scalars:
+                self._required(name, numbers)
         return numbers
 
     def _solve_sizes(self, numbers: dict[str, Number], arrays: Mapping[str, Array]) -> None:
-        for param in self._buffers:
-            for expr, size in _dimensions(param, arrays[param.buffer]):
-                solution = solve(expr, size, known=numbers)
-                if solution is not None and solution[0] in self._scalars:
-                    name, number = solution
-                    numbers[name] = require_scalar(self._scalars[name], number)
+        for row in self._rows:
+            array = arrays[row.param.buffer]
+            sizes = array.shape if array.ndim == len(row.shape) else (array.size,)
+            for (_, linear), size in zip(row.shape, sizes, strict=False):
+                if linear is None or linear.name in numbers or len(sizes) != len(row.shape):
+                    continue
+                solution = linear.solve(size)
+                if solution is not None and solution >= 0:
+                    numbers[linear.name] = self._number(linear.name, solution)
+
+    def _number(self, name: str, value: Any) -> Number:
+        low, high = self._limits.get(name, (0, 0))
+        if type(value) is int and low <= value < high:
+            return value
+        number = require_scalar(self._scalars[name], value)
+        if name in self._sizes:
+            require_size(self._scalars[name], number)
+        return number
 
     def _shaped(
         self, scalars: Mapping[str, Number], arrays: Mapping[str, Array]
     ) -> dict[str, Array]:
         shaped = {}
-        for param in self._buffers:
-            shape = tuple(evaluate(size, scalars, arrays=arrays) for size in param.shape)
-            shaped[param.buffer] = require_shape(param, arrays[param.buffer], shape=shape)
+        for row in self._rows:
+            shape = tuple(
+                evaluate(size, scalars, arrays=arrays) if linear is None else linear.value(scalars)
+                for size, linear in row.shape
+            )
+            array = arrays[row.param.buffer]
+            if array.shape != shape:
+                array = require_shape(row.param, array, shape=shape)
+            shaped[row.param.buffer] = array
         return shaped
 
     def _require_facts(
@@ -141,9 +192,3 @@ class Arguments:
         )
         if facts:
             check_facts(facts, scalars, arrays=arrays, names=self._names)
-
-
-def _dimensions(param: BufferParam, array: Array) -> list[tuple[Expr, int]]:
-    if array.ndim == len(param.shape):
-        return list(zip(param.shape, array.shape, strict=True))
-    return [(param.shape[0], array.size)] if len(param.shape) == 1 else []

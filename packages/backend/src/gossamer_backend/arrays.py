@@ -105,18 +105,18 @@ def address(array: Array) -> int:
     return int(array.__array_interface__["data"][0])
 
 
-def require_no_overlap(params: Sequence[BufferParam], arrays: Sequence[Array]) -> None:
+def require_no_overlap(
+    params: Sequence[BufferParam], arrays: Sequence[Array], *, addresses: Sequence[int]
+) -> None:
     """No array that is written shares memory with another one."""
-    spans = []
-    for param, array in zip(params, arrays, strict=True):
-        if array.nbytes:
-            start = address(array)
-            spans.append((start, start + array.nbytes, param))
-    for start, end, param in spans:
-        if not param.is_written:
+    for param, array, start in zip(params, arrays, addresses, strict=True):
+        end = start + array.nbytes
+        if not param.is_written or start == end:
             continue
-        for other_start, other_end, other in spans:
-            if other is not param and start < other_end and other_start < end:
+        for other, array_of_other, other_start in zip(params, arrays, addresses, strict=True):
+            if other is param or not start < other_start + array_of_other.nbytes:
+                continue
+            if other_start < end and array_of_other.nbytes:
                 raise ArgumentError(
                     "kernel.overlap",
                     f"The array '{param.name}', which is written, shares memory with "

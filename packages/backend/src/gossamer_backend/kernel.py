@@ -5,9 +5,6 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import Any
-
-import numpy as np
 
 from gossamer_backend.arguments import Arguments, Value
 from gossamer_backend.artifact import Artifact
@@ -24,6 +21,7 @@ from gossamer_ir.contracts import Signature
 from gossamer_ir.errors import ArgumentError, InternalError
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
+_POINTER = ctypes.c_void_p
 
 
 class Kernel:
@@ -102,14 +100,12 @@ class Kernel:
         *,
         verified: Collection[str] = (),
     ) -> BoundKernel:
-        values = self._arguments.check(args, kwargs, verified=verified)
-        prepared = [self._prepare(name, values[name]) for name in self.signature.order]
-        return BoundKernel(self, partial(self._function, *prepared), values)
-
-    def _prepare(self, name: str, value: Value) -> Any:
-        if isinstance(value, np.ndarray):
-            return ctypes.c_void_p(value.__array_interface__["data"][0])
-        return self._types[name](value)
+        checked = self._arguments.check(args, kwargs, verified=verified)
+        prepared = [
+            kind(checked.addresses[name] if kind is _POINTER else checked.values[name])
+            for name, kind in self._types.items()
+        ]
+        return BoundKernel(self, partial(self._function, *prepared), checked.values)
 
 
 class BoundKernel:

@@ -34,6 +34,21 @@ def require_size(param: ScalarParam, value: float) -> None:
         )
 
 
+def limits_of(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
+    """The integers that a parameter takes: from the first, below the second; none for a float."""
+    kind = DType.parse(param.dtype)
+    if not kind.is_integer:
+        return 0, 0
+    low, high = _limits(kind)
+    return (max(low, 0) if is_size else low), high
+
+
+def _limits(kind: DType) -> tuple[int, int]:
+    low = 0 if kind.kind == "uint" else -(2 ** (kind.bits - 1))
+    # Scalars travel as int64_t, so the upper half of uint64 has no place.
+    return low, min(2 ** (kind.bits - (kind.kind == "int")), 2**63)
+
+
 def _bool(param: ScalarParam, value: object) -> bool:
     if isinstance(value, (bool, np.bool_)):
         return bool(value)
@@ -44,9 +59,7 @@ def _integer(param: ScalarParam, kind: DType, *, value: object) -> int:
     if isinstance(value, np.ndarray) or not hasattr(value, "__index__"):
         raise _not_a(param, value, expected="an integer")
     number = operator.index(value)
-    low = 0 if kind.kind == "uint" else -(2 ** (kind.bits - 1))
-    # Scalars travel as int64_t, so the upper half of uint64 has no place.
-    high = min(2 ** (kind.bits - (kind.kind == "int")), 2**63)
+    low, high = _limits(kind)
     if not low <= number < high:
         raise ArgumentError(
             "kernel.scalar_range",

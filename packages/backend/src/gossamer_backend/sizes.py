@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
+from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
@@ -35,7 +35,7 @@ def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> in
         case Const():
             return int(expr.text)
         case Var():
-            return _variable(expr.name, scalars)
+            return int(scalars[expr.name])
         case Binary() if expr.op in _OPERATIONS:
             left = evaluate(expr.lhs, scalars, arrays=arrays)
             right = evaluate(expr.rhs, scalars, arrays=arrays)
@@ -52,12 +52,6 @@ def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> in
             )
 
 
-def _variable(name: str, scalars: Scalars) -> int:
-    if name not in scalars:
-        raise InternalError(f"A signature's expression uses {name}, which is no parameter.")
-    return int(scalars[name])
-
-
 def _element(buffer: str, position: int, arrays: Mapping[str, Array]) -> int:
     array = arrays[buffer]
     if not 0 <= position < array.size:
@@ -68,26 +62,57 @@ def _element(buffer: str, position: int, arrays: Mapping[str, Array]) -> int:
     return int(array.reshape(-1)[position])
 
 
-def solve(expr: Expr, value: int, *, known: Scalars) -> tuple[str, int] | None:
-    """The scalar, and its value, that makes expr equal value; None where that is not plain.
+class Linear(NamedTuple):
+    """`factor * name + offset`; a constant has no name and the factor 0."""
 
-    A variable is solved for through sums, differences and products with constants.
+    name: str
+    factor: int
+    offset: int
+
+    def value(self, scalars: Scalars) -> int:
+        """Its value."""
+        return self.offset + self.factor * int(scalars[self.name]) if self.factor else self.offset
+
+    def solve(self, value: int) -> int | None:
+        """What the variable must be, None where no integer gives this value."""
+        if not self.factor:
+            return None
+        quotient, rest = divmod(value - self.offset, self.factor)
+        return None if rest else quotient
+
+
+def to_linear(expr: Expr) -> Linear | None:
+    """An expression in at most one variable, None for anything else.
 
     >>> from gossamer_ir.build import add, index, index_var, mul
-    >>> solve(mul(add(index_var("m"), index(1)), index(4)), 20, known={})
-    ('m', 4)
+    >>> to_linear(mul(add(index_var("m"), index(1)), index(4)))
+    Linear(name='m', factor=4, offset=4)
     """
     match expr:
-        case Var() if expr.name not in known:
-            return expr.name, value
-        case Binary(op="add", rhs=Const(text=term)):
-            return solve(expr.lhs, value - int(term), known=known)
-        case Binary(op="sub", rhs=Const(text=term)):
-            return solve(expr.lhs, value + int(term), known=known)
-        case Binary(op="mul", rhs=Const(text=factor)) if factor != "0":
-            quotient, rest = divmod(value, int(factor))
-            return None if rest else solve(expr.lhs, quotient, known=known)
-        case Binary(op="add" | "mul", lhs=Const(), rhs=rhs) if not isinstance(rhs, Const):
-            return solve(Binary(expr.op, rhs, expr.lhs), value, known=known)
+        case Const():
+            return Linear("", 0, int(expr.text))
+        case Var():
+            return Linear(expr.name, 1, 0)
+        case Cast(dtype="int64"):
+            return to_linear(expr.value)
+        case Binary(op="add" | "sub" | "mul"):
+            left, right = to_linear(expr.lhs), to_linear(expr.rhs)
+            return None if left is None or right is None else _combine(expr.op, left, right)
         case _:
             return None
+
+
+def _combine(operation: str, left: Linear, right: Linear) -> Linear | None:
+    if operation == "mul":
+        if left.factor and right.factor:
+            return None
+        times, inner = (right.offset, left) if left.factor else (left.offset, right)
+        return Linear(inner.name if times else "", inner.factor * times, inner.offset * times)
+    if left.factor and right.factor:
+        return None
+    sign = -1 if operation == "sub" else 1
+    return Linear(
+        left.name or right.name,
+        left.factor + sign * right.factor,
+        left.offset + sign * right.offset,
+    )
