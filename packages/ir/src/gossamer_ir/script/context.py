@@ -1,0 +1,79 @@
+"""What the parser knows while it reads one function: names, source, captured values, loops."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import TypeAlias, TypeVar
+
+from gossamer_ir.errors import ParseError
+from gossamer_ir.names import Namer, to_identifier
+from gossamer_ir.nodes import Axis, Buffer, Expr, Node, Param, Range, SparseBuffer, Var
+from gossamer_ir.script.block_parts import BlockParts
+from gossamer_ir.script.function_parts import FunctionParts
+from gossamer_ir.script.source import Source
+
+Entity: TypeAlias = Var | Axis | SparseBuffer | Buffer | Param
+"""What a name stands for; a `Param` is a handle, scalar parameters are variables."""
+
+Captured: TypeAlias = Mapping[str, object]
+"""Names of the surrounding Python code; only numbers, bools and strings are ever used."""
+
+N = TypeVar("N", bound=Node)
+
+
+class Context:
+    """Names in scope, what was read so far, and how to report an error at a syntax node."""
+
+    def __init__(self, source: Source, captured: Captured, calls: Mapping[str, Handler]) -> None:
+        self.source = source
+        self.captured = captured
+        self.calls = calls
+        self.namer = Namer()
+        self.labels = Namer()
+        self.scopes: list[dict[str, Entity]] = [{}]
+        self.function = FunctionParts()
+        self.is_top = True
+        self.parts: BlockParts | None = None
+        self.loops: dict[str, Range] = {}
+        self.origins: dict[int, tuple[Node, ast.AST]] = {}
+
+    def lookup(self, name: str) -> Entity | None:
+        """What a name stands for here, the innermost scope first."""
+        for scope in reversed(self.scopes):
+            if name in scope:
+                return scope[name]
+        return None
+
+    def fresh(self, name: str) -> str:
+        """A name as it stands in the module: an identifier, unique in the function."""
+        return self.namer.fresh(to_identifier(name))
+
+    def bind(self, name: str, entity: Entity) -> None:
+        """Lets a name of the text stand for an entity, to the end of the scope."""
+        self.scopes[-1][name] = entity
+
+    def bind_var(self, name: str, dtype: str = "int64") -> Var:
+        """Binds a new variable."""
+        var = Var(self.fresh(name), dtype)
+        self.bind(name, var)
+        return var
+
+    def mark(self, node: N, origin: ast.AST) -> N:
+        """Remembers where a node was read; keeps it alive, so that its id stays its own."""
+        self.origins.setdefault(id(node), (node, origin))
+        return node
+
+    def error(self, code: str, message: str, node: ast.AST, *, hint: str = "") -> ParseError:
+        """A `ParseError` with the source line and carets under a syntax node."""
+        carets = self.source.carets(self.source.span_of(node))
+        return ParseError(f"parse.{code}", message, hint=hint, text=carets)
+
+    def names(self, kinds: type | tuple[type, ...]) -> str:
+        """The names in scope that stand for one of the kinds, for a hint."""
+        found = [name for scope in self.scopes for name in scope if isinstance(scope[name], kinds)]
+        return ", ".join(found) or "none"
+
+
+Handler: TypeAlias = Callable[[Context, ast.Call, str | None], Expr]
+"""Reads a call as an expression; the last argument is the dtype expected there, if any."""

@@ -1,0 +1,28 @@
+"""What is collected for a function while its body is read."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import (
+    AnnotationValue,
+    AnyBuffer,
+    Axis,
+    Fact,
+    IndexMap,
+    Param,
+    Relation,
+    StageName,
+)  # fmt: skip
+
+
+class FunctionParts:
+    """Parameters, declarations and attributes, in the order of the text."""
+
+    def __init__(self) -> None:
+        self.params: list[Param] = []
+        self.axes: list[Axis] = []
+        self.buffers: list[AnyBuffer] = []
+        self.relations: list[Relation] = []
+        self.facts: list[Fact] = []
+        self.annotations: list[tuple[str, AnnotationValue]] = []
+        self.stage: StageName | None = None
+        self.map: IndexMap | None = None

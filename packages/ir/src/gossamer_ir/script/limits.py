@@ -1,0 +1,102 @@
+"""How large and how deep a script may be; checked before parsing and before printing.
+
+Python's own parser refuses 200 nested brackets and 100 levels of indentation; every expression node
+costs at most one bracket, every statement one level (an `init` one more).
+"""
+
+from __future__ import annotations
+
+import ast
+
+from gossamer_ir.errors import ParseError, Place, VerifyError
+from gossamer_ir.nodes import Module, Node
+from gossamer_ir.walk import children
+
+MAX_CHARACTERS = 8_000_000
+"""Characters of a script."""
+
+MAX_DEPTH = 190
+"""Nodes on a path from a module to a leaf."""
+
+MAX_INDENT = 95
+"""Levels of indentation of a printed module."""
+
+_MAX_SYNTAX_DEPTH = 3 * MAX_DEPTH
+
+
+def parse_syntax(text: str) -> ast.Module:
+    """Python's syntax tree of a text; `ParseError` where it is too large, too deep or no Python."""
+    if len(text) > MAX_CHARACTERS:
+        raise ParseError(
+            "parse.size", f"The script has {len(text)} characters, more than {MAX_CHARACTERS}."
+        )
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        raise _syntax_error(text, error) from None
+    except ValueError as error:
+        raise ParseError("parse.syntax", f"The script is no Python text: {error}.") from None
+    except (RecursionError, MemoryError):
+        raise _too_deep("parse.depth", "The script") from None
+    _check_syntax_depth(tree)
+    return tree
+
+
+def check_module_depth(module: Module) -> None:
+    """`VerifyError` (`print.depth`) where a module is nested deeper than scripts may be."""
+    if depth_of(module) > MAX_DEPTH:
+        found = _too_deep("print.depth", "The module")
+        raise VerifyError(found.code, found.diagnostics[0].message)
+
+
+def depth_of(node: Node) -> int:
+    """Nodes on the longest path from a node to a leaf, itself included."""
+    deepest = 0
+    stack = [(node, 1)]
+    while stack:
+        current, depth = stack.pop()
+        deepest = max(deepest, depth)
+        stack.extend((child, depth + 1) for child in children(current))
+    return deepest
+
+
+def indent_error(place: Place) -> VerifyError:
+    """The error for statements nested deeper than text can be indented."""
+    return VerifyError(
+        "print.depth",
+        f"The statements of the module are nested deeper than {MAX_INDENT} levels.",
+        place=place,
+    )
+
+
+def _too_deep(code: str, what: str) -> ParseError:
+    return ParseError(
+        code,
+        f"{what} is nested deeper than {MAX_DEPTH} levels.",
+        hint="Bind inner expressions to variables.",
+    )
+
+
+def _check_syntax_depth(tree: ast.Module) -> None:
+    stack: list[tuple[ast.AST, int]] = [(tree, 0)]
+    while stack:
+        current, depth = stack.pop()
+        if depth > _MAX_SYNTAX_DEPTH:
+            raise _too_deep("parse.depth", "The script")
+        step = 1 if isinstance(current, ast.expr | ast.stmt) else 0
+        stack.extend((child, depth + step) for child in ast.iter_child_nodes(current))
+
+
+def _syntax_error(text: str, error: SyntaxError) -> ParseError:
+    line = error.lineno or 1
+    message = (error.msg or "invalid syntax").rstrip(".")
+    if "too many" in message:
+        return _too_deep("parse.depth", "The script")
+    lines = text.splitlines()
+    source = lines[line - 1] if 0 < line <= len(lines) else ""
+    caret = " " * (max(error.offset or 1, 1) - 1) + "^"
+    return ParseError(
+        "parse.syntax",
+        f"The script is no Python text: {message}.",
+        text=f"line {line}:\n    {source}\n    {caret}",
+    )

@@ -1,0 +1,56 @@
+"""`T`: what makes a script legal Python. Its members stand for nothing by themselves.
+
+`T.prim_func` parses the decorated function and returns its `Module`; nothing of the body is run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, overload
+
+from gossamer_ir.nodes import FormatDescription, Module
+
+
+class Member:
+    """A member of `T` (or of a member): may be called and entered, so that annotations evaluate."""
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __getattr__(self, name: str) -> Member:
+        if name.startswith("_"):
+            raise AttributeError(name)
+        return Member(f"{self._name}.{name}")
+
+    def __call__(self, *args: Any, **kwargs: Any) -> Member:
+        return self
+
+    def __repr__(self) -> str:
+        return self._name
+
+
+class Namespace(Member):
+    """The root of all members."""
+
+    @overload
+    def prim_func(self, function: Callable[..., Any], /) -> Module: ...
+
+    @overload
+    def prim_func(self, *, entry: bool = True) -> Callable[[Callable[..., Any]], Module]: ...
+
+    def prim_func(
+        self, function: Callable[..., Any] | None = None, /, *, entry: bool = True
+    ) -> Module | Callable[[Callable[..., Any]], Module]:
+        """Parses a function and returns the module that it is the entry of."""
+        from gossamer_ir.script.parse import parse_function
+
+        return parse_function if function is None else parse_function(function)
+
+    def format(self, function: Callable[..., Any]) -> FormatDescription:
+        """Parses a function as the description of a format."""
+        from gossamer_ir.script.formats import parse_format
+
+        return parse_format(function)
+
+
+T = Namespace("T")

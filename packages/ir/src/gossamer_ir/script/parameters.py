@@ -1,0 +1,84 @@
+"""Reads the parameters of a function; a scalar that is used as a size is int64."""
+
+from __future__ import annotations
+
+import ast
+
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import Buffer, Param, Var
+from gossamer_ir.script.arguments import bind, call_name, dotted
+from gossamer_ir.script.axes import AXES
+from gossamer_ir.script.buffers import BUFFERS, shape_argument
+from gossamer_ir.script.calls import dtype_argument, known_dtype
+from gossamer_ir.script.context import Context
+
+_SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
+
+
+def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
+    """Binds the parameters and appends them to the function's."""
+    arguments = node.args
+    extra = [*arguments.posonlyargs, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    for item in extra:
+        if item is not None:
+            raise ctx.error("parameter", "A parameter is `name: T.dtype`, nothing else.", item)
+    if arguments.defaults:
+        raise ctx.error("parameter", "A parameter has no default.", arguments.defaults[0])
+    sizes = size_names(node)
+    for item in arguments.args:
+        _parameter(ctx, item, sizes)
+    for item in arguments.args:
+        if isinstance(item.annotation, ast.Call) and call_name(item.annotation) == "Buffer":
+            _buffer(ctx, item.arg, item.annotation)
+
+
+def size_names(node: ast.AST) -> frozenset[str]:
+    """The names that stand in a length, nnz, width or shape."""
+    found: set[str] = set()
+    for call in ast.walk(node):
+        if isinstance(call, ast.Call) and call_name(call) in _SIZED:
+            stack: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
+            while stack:
+                item = stack.pop()
+                if isinstance(item, ast.Name):
+                    found.add(item.id)
+                elif not isinstance(item, ast.Call | ast.Subscript):
+                    stack.extend(ast.iter_child_nodes(item))
+    return frozenset(found)
+
+
+def _parameter(ctx: Context, item: ast.arg, sizes: frozenset[str]) -> None:
+    dtype = _dtype(ctx, item)
+    if item.arg in sizes and DType.parse(dtype).is_integer:
+        dtype = "int64"
+    param = ctx.mark(Param(ctx.fresh(item.arg), dtype), item)
+    ctx.function.params.append(param)
+    ctx.bind(item.arg, param if dtype == "handle" else Var(param.name, dtype))
+
+
+def _dtype(ctx: Context, item: ast.arg) -> str:
+    node = item.annotation
+    if node is None:
+        raise ctx.error("parameter", f"The parameter '{item.arg}' has no dtype.", item)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return known_dtype(ctx, node, node.value.removeprefix("T."))
+    if isinstance(node, ast.Call):
+        name = dotted(node.func)
+        if name == "Buffer":
+            return "handle"
+        if name == "var":
+            return dtype_argument(ctx, bind(ctx, node, "dtype", required=1)["dtype"])
+    if dotted(node) is None:
+        raise ctx.error("parameter", "Expected a dtype such as T.handle or T.int64.", node)
+    return dtype_argument(ctx, node)
+
+
+def _buffer(ctx: Context, name: str, call: ast.Call) -> None:
+    """`A: T.Buffer((m, n), "float32")`: the handle is `A`, the buffer bound to it `A_buffer`."""
+    found = bind(ctx, call, "shape dtype", required=1)
+    handle = next(item for item in ctx.function.params if ctx.lookup(name) is item)
+    dtype = dtype_argument(ctx, found["dtype"]) if "dtype" in found else "float32"
+    shape = shape_argument(ctx, found["shape"])
+    buffer = Buffer(ctx.fresh(f"{handle.name}_buffer"), shape, dtype, handle.name)
+    ctx.function.buffers.append(ctx.mark(buffer, call))
+    ctx.bind(name, buffer)

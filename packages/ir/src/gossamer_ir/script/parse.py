@@ -1,0 +1,116 @@
+"""The public ways to read script text: modules, decorated functions, expressions."""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import textwrap
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from gossamer_ir.errors import ParseError
+from gossamer_ir.nodes import Buffer, Expr, Module, Var
+from gossamer_ir.script.calls import CALLS
+from gossamer_ir.script.context import Context
+from gossamer_ir.script.expressions import expr
+from gossamer_ir.script.limits import parse_syntax
+from gossamer_ir.script.modules import Parsed, parse_text
+from gossamer_ir.script.source import Source
+
+
+def parse_module(text: str) -> Module:
+    """The module that a script stands for.
+
+    The text holds functions decorated with `@T.prim_func`, besides imports and constants. It is
+    read, never run. Raises `ParseError` (codes `parse.*`) with the line and carets.
+
+    >>> parse_module('''
+    ... @T.prim_func
+    ... def fill(x: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i] = 1.0
+    ... ''').stage
+    'loop'
+    """
+    return parse_text(Source(text), captured={}).module
+
+
+def parse_function(function: Callable[..., Any] | str) -> Module:
+    """The module of one decorated function, an object or text.
+
+    Numbers and strings of the surrounding scopes stand for themselves. Raises `ParseError`
+    (`parse.no_source` where Python does not know the source, as for code made by exec).
+    """
+    return parse_source(function).module
+
+
+def parse_source(function: Callable[..., Any] | str) -> Parsed:
+    """As `parse_function`, with the source and where the nodes stand in it."""
+    if isinstance(function, str):
+        return parse_text(Source(function), captured={})
+    return parse_text(source_of(function), captured=_Surroundings(function))
+
+
+def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
+    """The expression of a text; `dtypes` gives those of variables and buffers by name.
+
+    >>> parse_expr("i * 4 + 1", {"i": "int64"}).op
+    'add'
+    """
+    tree = parse_syntax(f"({text}\n)")
+    ctx = Context(Source(f"({text}\n)"), {}, CALLS)
+    subscripted = _buffer_names(tree)
+    for name, dtype in dtypes.items():
+        is_buffer = name in subscripted
+        ctx.bind(name, Buffer(name, (), dtype) if is_buffer else Var(name, dtype))
+    if len(tree.body) != 1 or not isinstance(tree.body[0], ast.Expr):
+        raise ParseError("parse.expression", f"'{text}' is no expression.")
+    return expr(ctx, tree.body[0].value)
+
+
+def source_of(function: Callable[..., Any]) -> Source:
+    """The source text of a Python function, without the indentation of its surroundings."""
+    try:
+        lines, first = inspect.getsourcelines(function)
+        name = inspect.getsourcefile(function) or ""
+    except (OSError, TypeError):
+        raise ParseError(
+            "parse.no_source",
+            f"Python does not know the source of {function!r}.",
+            hint="Pass the text to parse_module instead.",
+        ) from None
+    return Source(textwrap.dedent("".join(lines)), name=name, first_line=max(first, 1))
+
+
+class _Surroundings(Mapping[str, object]):
+    """The nonlocal and global names of a function, looked up when they are asked for."""
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self._globals: Mapping[str, object] = getattr(function, "__globals__", {})
+        self._nonlocals: dict[str, object] = {}
+        code, cells = getattr(function, "__code__", None), getattr(function, "__closure__", None)
+        for name, cell in zip(code.co_freevars if code else (), cells or (), strict=True):
+            try:
+                self._nonlocals[name] = cell.cell_contents
+            except ValueError:
+                continue
+
+    def __getitem__(self, name: str) -> object:
+        return self._nonlocals[name] if name in self._nonlocals else self._globals[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter({**self._globals, **self._nonlocals})
+
+    def __len__(self) -> int:
+        return len({**self._globals, **self._nonlocals})
+
+
+def _buffer_names(tree: ast.AST) -> frozenset[str]:
+    found: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
+            found.add(node.value.id)
+        if isinstance(node, ast.Call):
+            found.update(item.id for item in node.args[:2] if isinstance(item, ast.Name))
+    return frozenset(found)

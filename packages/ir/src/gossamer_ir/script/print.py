@@ -1,0 +1,119 @@
+"""The public ways to write script text, in the RFC's spelling."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gossamer_ir.errors import Place
+from gossamer_ir.nodes import Expr, Function, Module, Param
+from gossamer_ir.script.attributes import LEVELS, STAGE_KEY
+from gossamer_ir.script.limits import check_module_depth
+from gossamer_ir.script.print_decl import write_axis, write_buffer, write_fact, write_relation
+from gossamer_ir.script.print_expr import write_expr
+from gossamer_ir.script.print_stmt import annotations_text, write_statements
+from gossamer_ir.script.printer import Printer
+from gossamer_ir.script.source import Span
+from gossamer_ir.script.writer import Writer
+
+
+class Printed(msgspec.Struct, frozen=True):
+    """A text, and where in it each place of the module stands."""
+
+    text: str
+    spans: Mapping[Place, Span]
+
+
+def print_module(module: Module) -> str:
+    """The script of a module, which `parse_module` reads back as an equal module.
+
+    `VerifyError` (`print.depth`) where it is nested deeper than text may be.
+    """
+    return print_with_places(module).text
+
+
+def print_with_places(module: Module) -> Printed:
+    """As `print_module`, with where each place stands."""
+    check_module_depth(module)
+    w = Writer()
+    for number, function in enumerate(module.functions):
+        if number:
+            w.end_line()
+            w.end_line()
+        w.path += ("functions", number)
+        start = w.start()
+        is_entry = len(module.functions) > 1 and function.name == module.entry
+        w.end_line("@T.prim_func(entry=True)" if is_entry else "@T.prim_func")
+        _write_function(w, module, function)
+        w.close(start)
+        del w.path[-2:]
+    return Printed(w.text, w.spans)
+
+
+def print_expr(expr: Expr) -> str:
+    """The text of an expression, which `parse_expr` reads back where the names' dtypes are known."""
+    w = Writer()
+    write_expr(w, expr, "expr")
+    w.end_line()
+    return w.text[:-1]
+
+
+def _write_function(w: Writer, module: Module, function: Function) -> None:
+    write_signature(w, function.name, function.params)
+    w.indent()
+    first = w.position[0]
+    _write_attributes(w, module, function)
+    p = Printer(w)
+    write_declarations(p, function)
+    write_statements(p, function.body, "body")
+    if w.position[0] == first:
+        w.end_line("pass")
+    w.dedent()
+
+
+def write_signature(w: Writer, name: str, params: tuple[Param, ...]) -> None:
+    """Writes `def name(...) -> None:`, one parameter on a line."""
+    if not params:
+        return w.end_line(f"def {name}() -> None:")
+    w.end_line(f"def {name}(")
+    w.indent()
+    for number, param in enumerate(params):
+        w.path += ("params", number)
+        start = w.start()
+        w.put(f"{param.name}: T.{param.dtype},")
+        w.close(start)
+        del w.path[-2:]
+        w.end_line()
+    w.dedent()
+    return w.end_line(") -> None:")
+
+
+def _write_attributes(w: Writer, module: Module, function: Function) -> None:
+    level = {stage: number for number, stage in LEVELS.items()}.get(module.stage)
+    if level is None:
+        w.end_line(f'T.stage("{module.stage}")')
+        if function.annotations:
+            w.end_line(f"T.func_attr({annotations_text(function.annotations)})")
+        return
+    found = ((STAGE_KEY, level), *function.annotations)
+    w.end_line(f"T.func_attr({annotations_text(found)})")
+
+
+def write_declarations(p: Printer, function: Function) -> None:
+    """Writes axes, buffers, relations and facts, one on a line."""
+    for buffer in function.buffers:
+        p.declare(buffer)
+    for field, write in (
+        ("axes", write_axis),
+        ("buffers", write_buffer),
+        ("relations", write_relation),
+        ("facts", write_fact),
+    ):
+        for number, found in enumerate(getattr(function, field)):
+            p.w.path += (field, number)
+            start = p.w.start()
+            write(p.w, found)
+            p.w.close(start)
+            del p.w.path[-2:]
+            p.w.end_line()

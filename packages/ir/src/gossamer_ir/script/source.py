@@ -1,0 +1,55 @@
+"""The text of a script, spans in it, and lines with carets under a span."""
+
+from __future__ import annotations
+
+import ast
+
+import msgspec
+
+
+class Span(msgspec.Struct, frozen=True):
+    """A piece of text: lines from 1, columns from 0 in characters, the end exclusive."""
+
+    line: int
+    column: int
+    end_line: int
+    end_column: int
+
+
+class Source:
+    """A text, what it is called, and the line its first line is there."""
+
+    def __init__(self, text: str, *, name: str = "", first_line: int = 1) -> None:
+        self.text = text
+        self.name = name
+        self.first_line = first_line
+        self.lines = text.splitlines()
+
+    def span_of(self, node: ast.AST) -> Span:
+        """Where a syntax node stands; Python counts columns in UTF-8 bytes."""
+        line, end_line = getattr(node, "lineno", 1), getattr(node, "end_lineno", 1)
+        return Span(
+            line,
+            self._characters(line, getattr(node, "col_offset", 0)),
+            end_line,
+            self._characters(end_line, getattr(node, "end_col_offset", 0)),
+        )
+
+    def carets(self, span: Span) -> str:
+        """The first line of a span with carets below it."""
+        line = self.line(span.line)
+        end = span.end_column if span.end_line == span.line else len(line)
+        width = max(end - span.column, 1)
+        where = f"{self.name}:" if self.name else "line "
+        head = f"{where}{span.line + self.first_line - 1}:"
+        return f"{head}\n    {line}\n    {' ' * span.column}{'^' * width}"
+
+    def line(self, number: int) -> str:
+        """A line, counted from 1; empty where there is none."""
+        return self.lines[number - 1] if 0 < number <= len(self.lines) else ""
+
+    def _characters(self, line: int, offset: int) -> int:
+        text = self.line(line)
+        if text.isascii():
+            return offset
+        return len(text.encode()[:offset].decode(errors="ignore"))

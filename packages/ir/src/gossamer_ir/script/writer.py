@@ -1,0 +1,69 @@
+"""Writes text line by line and remembers where each place of the module went."""
+
+from __future__ import annotations
+
+from gossamer_ir.errors import Place
+from gossamer_ir.script.limits import MAX_INDENT, indent_error
+from gossamer_ir.script.source import Span
+
+_INDENT = "    "
+
+
+class Writer:
+    """The text so far, the place that is being written, and the spans of all places written."""
+
+    def __init__(self) -> None:
+        self.spans: dict[Place, Span] = {}
+        self.path: list[str | int] = []
+        self._lines: list[str] = []
+        self._parts: list[str] = []
+        self._column = 0
+        self._depth = 0
+
+    @property
+    def text(self) -> str:
+        """The finished lines."""
+        return "\n".join(self._lines) + "\n"
+
+    @property
+    def position(self) -> tuple[int, int]:
+        """Line (from 1) and column (from 0) of what is written next."""
+        return len(self._lines) + 1, self._column
+
+    def put(self, text: str) -> None:
+        """Continues the line; the first text of a line is indented."""
+        if not self._parts:
+            text = _INDENT * self._depth + text
+        self._parts.append(text)
+        self._column += len(text)
+
+    def start(self) -> tuple[int, int]:
+        """The position of the next text, its line being indented."""
+        if not self._parts:
+            self.put("")
+        return self.position
+
+    def end_line(self, text: str = "") -> None:
+        """Ends the line."""
+        if text:
+            self.put(text)
+        self._lines.append("".join(self._parts))
+        self._parts.clear()
+        self._column = 0
+
+    def indent(self) -> None:
+        """Begins a body; `VerifyError` (`print.depth`) beyond what can be indented."""
+        self._depth += 1
+        if self._depth > MAX_INDENT:
+            raise indent_error(tuple(self.path))
+
+    def dedent(self) -> None:
+        """Ends a body."""
+        self._depth -= 1
+
+    def close(self, start: tuple[int, int]) -> None:
+        """Remembers that the current place stands between start and here."""
+        line, column = self.position
+        if column == 0 and self._lines:
+            line, column = line - 1, len(self._lines[-1])
+        self.spans[tuple(self.path)] = Span(start[0], start[1], line, column)
