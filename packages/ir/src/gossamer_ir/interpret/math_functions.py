@@ -35,9 +35,9 @@ def _fma(a: Any, b: Any, c: Any) -> Any:
 
 def _nearest(exact: Fraction) -> float:
     try:
-        return float(exact) or math.copysign(0.0, exact)
+        return float(exact)
     except OverflowError:
-        return math.copysign(math.inf, exact)
+        return math.inf if exact > 0 else -math.inf
 
 
 def _to_odd(exact: Fraction) -> float:
