@@ -5,7 +5,7 @@ import importlib
 
 import pytest
 
-MODULES = ("wire", "schema", "equality")
+MODULES = ("wire", "schema", "equality", "verify", "verify.formats")
 
 
 @pytest.mark.parametrize("name", MODULES)

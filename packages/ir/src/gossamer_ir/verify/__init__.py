@@ -1,0 +1,75 @@
+"""The verifiers: one per stage, each of which finds everything that is wrong at once.
+
+A verified module is what every pass and backend may rely on. Places are paths into the module.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.errors import Diagnostic, Place, VerifyError
+from gossamer_ir.nodes import Function, Module
+from gossamer_ir.verify.context import MAX_DEPTH, ROOT, Context, Stage
+from gossamer_ir.verify.coordinate import COORDINATE
+from gossamer_ir.verify.flat import FLAT, check_calls
+from gossamer_ir.verify.formats import diagnostics_of_format
+from gossamer_ir.verify.functions import check_function
+from gossamer_ir.verify.loop import LOOP
+from gossamer_ir.verify.position import POSITION
+
+STAGES: dict[str, Stage] = {stage.name: stage for stage in (COORDINATE, POSITION, LOOP, FLAT)}
+
+
+def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with a module, in order; nothing where it is right.
+
+    >>> [found.code for found in diagnostics(Module("flat", (), "main"))]
+    ['verify.module.entry']
+    """
+    found: list[Diagnostic] = []
+    stage = STAGES.get(module.stage)
+    if stage is None:
+        message = f"'{module.stage}' is no stage, expected one of {', '.join(STAGES)}."
+        return (Diagnostic("verify.module.stage", message, ("stage",)),)
+    functions: dict[str, Function] = {}
+    contexts: dict[str, Context] = {}
+    names = Context(stage, functions, found)
+    for count, function in enumerate(module.functions):
+        names.define_name(function.name, ROOT.down("functions", count).down("name"))
+        functions.setdefault(function.name, function)
+    if module.entry not in functions:
+        message = f"There is no function '{module.entry}' to enter by."
+        found.append(Diagnostic("verify.module.entry", message, ("entry",)))
+    for count, function in enumerate(module.functions):
+        context = Context(stage, functions, found)
+        check_function(context, function, ROOT.down("functions", count))
+        contexts.setdefault(function.name, context)
+    if stage is FLAT:
+        check_calls(contexts, module)
+    return tuple(found)
+
+
+def verify(module: Module) -> Module:
+    """The module itself where nothing is wrong with it.
+
+    `VerifyError` otherwise, with every diagnostic and the printed module with carets.
+    """
+    found = diagnostics(module)
+    if not found:
+        return module
+    raise VerifyError(found[0].code, found[0].message, diagnostics=found, text=_render(found))
+
+
+def _render(found: tuple[Diagnostic, ...]) -> str:
+    return "\n".join(f"{one.code}: at {path_text(one.place)}" for one in found)
+
+
+def path_text(place: Place) -> str:
+    """A place as text.
+
+    >>> path_text(("functions", 0, "body", 2, "value"))
+    'functions[0].body[2].value'
+    """
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
+    return "".join(parts).removeprefix(".") or "the module"
+
+
+__all__ = ["MAX_DEPTH", "diagnostics", "diagnostics_of_format", "verify"]

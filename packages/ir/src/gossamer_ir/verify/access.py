@@ -1,0 +1,167 @@
+"""Checks of what touches a buffer: loads, stores, prefetches, searches and regions."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Expr, Load, Prefetch, Region, Search, Store
+from gossamer_ir.verify.context import At, Context, KnownBuffer
+from gossamer_ir.verify.kinds import is_integer, is_vector, known, with_lanes_of
+from gossamer_ir.verify.values import check_expr, check_size
+
+SEARCHES = ("exact", "lower", "upper")
+
+
+def check_load(ctx: Context, node: Load, at: At) -> str | None:
+    """The dtype is the buffer's, with the lanes of the index."""
+    buffer, lanes = _check_access(ctx, node, at)
+    if known(node.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is no dtype of values.", at)
+        return None
+    if buffer is not None and node.dtype != with_lanes_of(buffer.dtype, lanes):
+        ctx.report(
+            "verify.load.dtype",
+            f"A load from '{node.buffer}' has the dtype {node.dtype}, "
+            f"expected {with_lanes_of(buffer.dtype, lanes)}.",
+            at,
+        )
+    if (node.predicate is None) != (node.passthrough is None):
+        ctx.report(
+            "verify.predicate.passthrough",
+            f"A load from '{node.buffer}' has a predicate or a passthrough, expected both or none.",
+            at,
+        )
+    _check_predicate(ctx, node.predicate, node.dtype, at.down("predicate"))
+    if node.passthrough is not None:
+        dtype = check_expr(ctx, node.passthrough, at.down("passthrough"))
+        if dtype not in (None, node.dtype):
+            ctx.report(
+                "verify.passthrough.dtype",
+                f"The passthrough has the dtype {dtype}, expected {node.dtype}.",
+                at.down("passthrough"),
+            )
+    return node.dtype
+
+
+def check_store(ctx: Context, node: Store, at: At) -> None:
+    """The value has the buffer's dtype, with the lanes of the index."""
+    buffer, lanes = _check_access(ctx, node, at)
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if buffer is not None:
+        expected = with_lanes_of(buffer.dtype, lanes)
+        if dtype not in (None, expected):
+            ctx.report(
+                "verify.store.dtype",
+                f"A store to '{node.buffer}' has a value of dtype {dtype}, expected {expected}.",
+                at,
+            )
+        _check_predicate(ctx, node.predicate, expected, at.down("predicate"))
+    if node.buffer in ctx.trusted:
+        ctx.report(
+            "verify.store.index",
+            f"'{node.buffer}' holds the structure of an axis, or facts are declared about it: "
+            "it cannot be written.",
+            at,
+        )
+
+
+def check_prefetch(ctx: Context, node: Prefetch, at: At) -> None:
+    """An address, as in a load."""
+    _check_access(ctx, node, at)
+
+
+def _check_predicate(ctx: Context, predicate: Expr | None, dtype: str, at: At) -> None:
+    if predicate is None:
+        return
+    found, expected = check_expr(ctx, predicate, at), with_lanes_of("bool", dtype)
+    if found not in (None, expected):
+        ctx.report(
+            "verify.predicate.dtype", f"A predicate has the dtype {found}, expected {expected}.", at
+        )
+
+
+def _check_access(
+    ctx: Context, node: Load | Store | Prefetch, at: At
+) -> tuple[KnownBuffer | None, str]:
+    """The buffer, and a dtype with the lanes of the access."""
+    buffer = find_buffer(ctx, node.buffer, at)
+    if buffer is not None:
+        _check_rank(ctx, node.buffer, len(node.indices), buffer.rank, at)
+    lanes, last = "int64", len(node.indices) - 1
+    for count, index in enumerate(node.indices):
+        inner = at.down("indices", count)
+        dtype = check_expr(ctx, index, inner)
+        if dtype is None or dtype == "int64":
+            continue
+        if not is_vector(dtype) or not is_integer(dtype):
+            ctx.report(
+                "verify.index.dtype",
+                f"An index of '{node.buffer}' has the dtype {dtype}, expected int64.",
+                inner,
+                hint="Widen it with Cast.",
+            )
+        elif count != last:
+            ctx.report(
+                "verify.index.vector",
+                f"Index {count} of '{node.buffer}' is a vector, which only the last may be.",
+                inner,
+            )
+        else:
+            lanes = dtype
+    return buffer, lanes
+
+
+def find_buffer(ctx: Context, name: str, at: At) -> KnownBuffer | None:
+    """The buffer of a name, which must exist here."""
+    buffer = ctx.buffers.get(name)
+    if buffer is None:
+        ctx.report(
+            "verify.buffer.undefined",
+            f"The buffer '{name}' is not defined here.",
+            at,
+            hint=f"Defined are: {', '.join(sorted(ctx.buffers)) or 'none'}.",
+        )
+    return buffer
+
+
+def _check_rank(ctx: Context, name: str, found: int, rank: int, at: At) -> None:
+    if found != rank:
+        ctx.report(
+            "verify.index.count",
+            f"'{name}' has {rank} dimensions, but {found} indices are given.",
+            at,
+        )
+
+
+def check_search(ctx: Context, node: Search, at: At) -> str:
+    """Bounds are int64, the value int64 or of the buffer's dtype, the prefix all but one index."""
+    if node.kind not in SEARCHES:
+        ctx.report(
+            "verify.search.kind",
+            f"'{node.kind}' is no kind of search, expected one of {', '.join(SEARCHES)}.",
+            at,
+        )
+    buffer = find_buffer(ctx, node.buffer, at)
+    if buffer is not None:
+        _check_rank(ctx, node.buffer, len(node.prefix) + 1, buffer.rank, at)
+    for count, index in enumerate(node.prefix):
+        check_size(ctx, index, at.down("prefix", count))
+    check_size(ctx, node.begin, at.down("begin"))
+    check_size(ctx, node.end, at.down("end"))
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if buffer is not None and dtype not in (None, "int64", buffer.dtype):
+        ctx.report(
+            "verify.search.dtype",
+            f"A value of dtype {dtype} is searched in '{node.buffer}' of {buffer.dtype}.",
+            at.down("value"),
+        )
+    return "int64"
+
+
+def check_region(ctx: Context, region: Region, at: At) -> None:
+    """One range for each dimension of an existing buffer."""
+    buffer = find_buffer(ctx, region.buffer, at)
+    if buffer is not None:
+        _check_rank(ctx, region.buffer, len(region.ranges), buffer.rank, at)
+    for count, found in enumerate(region.ranges):
+        inner = at.down("ranges", count)
+        check_size(ctx, found.start, inner.down("start"))
+        check_size(ctx, found.extent, inner.down("extent"))

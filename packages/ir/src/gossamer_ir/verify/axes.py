@@ -1,0 +1,106 @@
+"""Checks of axes, which form a forest, and of the order of axes in a buffer."""
+
+from __future__ import annotations
+
+from gossamer_ir.dtypes import INDEX_STORAGE
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    SparseBuffer,
+)  # fmt: skip
+from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.declarations import bind_axis
+from gossamer_ir.verify.values import check_size
+
+
+def check_axes(ctx: Context, axes: tuple[Axis, ...], at: At) -> None:
+    """Parents stand before their children, sizes are int64, index arrays are parameters."""
+    for count, axis in enumerate(axes):
+        inner = at.down("axes", count)
+        ctx.define_name(axis.name, inner)
+        if axis.parent is not None and axis.parent not in ctx.axes:
+            ctx.report(
+                "verify.axis.parent",
+                f"'{axis.parent}', the parent of the axis '{axis.name}', does not stand before it.",
+                inner,
+                hint="Declare the parent first.",
+            )
+        _check_storage(ctx, axis, inner)
+        _check_sizes(ctx, axis, inner)
+        bind_axis(ctx, axis, inner)
+        ctx.axes.setdefault(axis.name, axis)
+
+
+def _check_storage(ctx: Context, axis: Axis, at: At) -> None:
+    for field in ("indptr_dtype", "indices_dtype"):
+        dtype = getattr(axis, field, None)
+        if dtype is not None and dtype not in INDEX_STORAGE:
+            ctx.report(
+                "verify.axis.dtype",
+                f"The axis '{axis.name}' stores {field.removesuffix('_dtype')} as {dtype}, "
+                f"expected one of {', '.join(INDEX_STORAGE)}.",
+                at,
+            )
+
+
+def _check_sizes(ctx: Context, axis: Axis, at: At) -> None:
+    check_size(ctx, axis.length, at.down("length"))
+    if isinstance(axis, CompressedFixed):
+        check_size(ctx, axis.width, at.down("width"))
+    elif not isinstance(axis, DenseFixed) and axis.nnz is not None:
+        check_size(ctx, axis.nnz, at.down("nnz"))
+
+
+def check_buffer_axes(ctx: Context, buffer: SparseBuffer, at: At) -> None:
+    """Storage is the nested enumeration of the axes in order, so a parent stands before its child."""
+    seen: list[str] = []
+    for name in buffer.axes:
+        axis = ctx.axes.get(name)
+        if axis is None or name in seen:
+            ctx.report(
+                "verify.buffer.axis",
+                f"'{name}' in the buffer '{buffer.name}' is no axis, or stands twice.",
+                at,
+                hint=f"Axes are: {', '.join(ctx.axes) or 'none'}.",
+            )
+        elif axis.parent is not None and axis.parent not in seen:
+            ctx.report(
+                "verify.buffer.order",
+                f"The axis '{name}' stands in the buffer '{buffer.name}' without its parent "
+                f"'{axis.parent}' before it.",
+                at,
+            )
+        seen.append(name)
+    if buffer.offsets is None:
+        _check_siblings(ctx, buffer, at)
+
+
+def _check_siblings(ctx: Context, buffer: SparseBuffer, at: At) -> None:
+    varied = [name for name in buffer.axes if _is_varied(ctx.axes.get(name))]
+    for count, name in enumerate(varied):
+        above = _ancestors(ctx, name)
+        for other in varied[:count]:
+            if other not in above and above & _ancestors(ctx, other):
+                ctx.report(
+                    "verify.buffer.siblings",
+                    f"'{other}' and '{name}' vary under one parent in the buffer '{buffer.name}', "
+                    "which needs the prefix sums of their products.",
+                    at,
+                    hint="Give them as offsets=.",
+                )
+
+
+def _is_varied(axis: Axis | None) -> bool:
+    return isinstance(axis, DenseVaried | CompressedVaried)
+
+
+def _ancestors(ctx: Context, name: str) -> set[str]:
+    found: set[str] = set()
+    axis = ctx.axes.get(name)
+    while axis is not None and axis.parent is not None and axis.parent not in found:
+        found.add(axis.parent)
+        axis = ctx.axes.get(axis.parent)
+    return found

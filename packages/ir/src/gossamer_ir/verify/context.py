@@ -1,0 +1,143 @@
+"""What a verifier knows while it walks one function, and the diagnostics it has found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager
+from typing import Any, NamedTuple, TypeAlias
+
+from gossamer_ir.errors import Diagnostic, Place
+from gossamer_ir.names import is_identifier
+from gossamer_ir.nodes import AnyBuffer, Axis, Function, Node, StageName
+
+MAX_DEPTH = 190
+"""The most nodes on a path from the module to a leaf, both counted, as in scripts."""
+
+
+class At(NamedTuple):
+    """Where a node stands: a field (and an index in it) of the node above; cheap to make."""
+
+    above: At | None
+    field: str
+    item: int | None
+    depth: int
+
+    def down(self, field: str, item: int | None = None) -> At:
+        """The place of a child."""
+        return At(self, field, item, self.depth + 1)
+
+    def place(self) -> Place:
+        """The path from the root."""
+        parts: list[str | int] = []
+        at: At | None = self
+        while at is not None:
+            if at.item is not None:
+                parts.append(at.item)
+            if at.field:
+                parts.append(at.field)
+            at = at.above
+        return tuple(reversed(parts))
+
+
+ROOT = At(None, "", None, 1)
+
+
+class KnownBuffer(NamedTuple):
+    """What accesses of a buffer must agree with."""
+
+    dtype: str
+    rank: int
+
+
+ExprCheck: TypeAlias = Callable[["Context", Any, At], "str | None"]
+"""Checks an expression and returns its dtype, None where it has none."""
+
+StmtCheck: TypeAlias = Callable[["Context", Any, At], None]
+
+
+class Stage(NamedTuple):
+    """What may stand at a stage, and how it is checked there."""
+
+    name: StageName
+    expressions: Mapping[type[Node], ExprCheck]
+    statements: Mapping[type[Node], StmtCheck]
+    buffers: tuple[type[Node], ...]
+    loops: frozenset[str] = frozenset()
+    has_axes: bool = False
+    has_facts: bool = True
+
+
+class Context:
+    """The names in scope while one function is walked."""
+
+    def __init__(
+        self, stage: Stage, functions: Mapping[str, Function], found: list[Diagnostic]
+    ) -> None:
+        self.stage = stage
+        self.functions = functions
+        self.found = found
+        self.names: set[str] = set()
+        self.variables: dict[str, str] = {}
+        self.handles: dict[str, str | None] = {}
+        self.axes: dict[str, Axis] = {}
+        self.buffers: dict[str, KnownBuffer] = {}
+        self.index_handles: set[str] = set()
+        self.trusted: set[str] = set()
+        self.hidden: frozenset[str] = frozenset()
+        self.iterated: tuple[str, ...] = ()
+        self.calls: list[tuple[str, At]] = []
+        self._scoped: list[str] = []
+        self._is_too_deep = False
+
+    def report(self, code: str, message: str, at: At, *, hint: str = "") -> None:
+        """Adds a finding."""
+        self.found.append(Diagnostic(code, message, at.place(), hint))
+
+    def define_name(self, name: str, at: At) -> None:
+        """A name of any kind: it must be an identifier, and the only one of its function."""
+        if name in self.names:
+            self.report("verify.name.duplicate", f"The name '{name}' is given twice.", at)
+        elif not is_identifier(name):
+            self.report("verify.name.identifier", f"'{name}' is not an identifier.", at)
+        self.names.add(name)
+
+    def define(self, name: str, dtype: str, at: At) -> None:
+        """A variable, to the end of the scope."""
+        self.define_name(name, at)
+        if name not in self.variables:
+            self.variables[name] = dtype
+            self._scoped.append(name)
+
+    def define_buffer(self, buffer: AnyBuffer, rank: int, at: At) -> None:
+        """A buffer, to the end of the scope."""
+        self.define_name(buffer.name, at)
+        if buffer.name not in self.buffers:
+            self.buffers[buffer.name] = KnownBuffer(buffer.dtype, rank)
+            self._scoped.append(buffer.name)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """Forgets at its end what was defined in it."""
+        mark = len(self._scoped)
+        yield
+        for name in self._scoped[mark:]:
+            self.variables.pop(name, None)
+            self.buffers.pop(name, None)
+        del self._scoped[mark:]
+
+    def is_too_deep(self, at: At) -> bool:
+        """Whether the walk must stop here; reported once for a function."""
+        if at.depth <= MAX_DEPTH:
+            return False
+        if not self._is_too_deep:
+            self._is_too_deep = True
+            self.report("verify.depth", f"Nodes nest deeper than {MAX_DEPTH} levels.", at)
+        return True
+
+    def refuse_node(self, node: object, at: At) -> None:
+        """The node does not belong to the stage."""
+        self.report(
+            "verify.stage.node",
+            f"{type(node).__name__} does not stand here at the stage '{self.stage.name}'.",
+            at,
+        )

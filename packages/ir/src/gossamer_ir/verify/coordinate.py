@@ -1,0 +1,130 @@
+"""The stage of coordinates: axes, sparse buffers, sparse iterations."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import (
+    AttachAxis,
+    DenseFixed,
+    FuseAxes,
+    Iteration,
+    IterationAxis,
+    OverAxis,
+    SparseBuffer,
+)  # fmt: skip
+from gossamer_ir.verify.context import At, Context, Stage
+from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
+from gossamer_ir.verify.meeting import check_meeting
+from gossamer_ir.verify.statements import (
+    PLAIN_STATEMENTS,
+    check_annotations,
+    check_body,
+    check_init,
+)
+
+
+def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
+    """One variable and letter for each axis, parents before children, points that do not meet."""
+    ctx.define_name(node.name, at)
+    check_annotations(ctx, node.annotations, at)
+    enclosing = ctx.iterated
+    axes = _iterated_axes(ctx, node, at)
+    if not len(axes) == len(node.kinds) == len(node.vars) or set(node.kinds) - {"S", "R"}:
+        ctx.report(
+            "verify.iteration.kinds",
+            f"The iteration '{node.name}' over {len(axes)} axes has the kinds '{node.kinds}' and "
+            f"{len(node.vars)} variables, expected one letter (S or R) and one variable for each.",
+            at,
+        )
+    with ctx.scope():
+        for count, name in enumerate(node.vars):
+            ctx.define(name, "int64", at.down("vars", count))
+        letters = zip(node.kinds, node.vars, strict=False)
+        check_init(ctx, node.init, at, reductions={name for kind, name in letters if kind == "R"})
+        check_body(ctx, node.body, at)
+    ctx.iterated = enclosing
+    check_meeting(ctx, node, axes, at)
+
+
+def _iterated_axes(ctx: Context, node: Iteration, at: At) -> list[str]:
+    """The axes one by one; they are added to those that nested iterations stand in."""
+    names: list[str] = []
+    for count, found in enumerate(node.axes):
+        inner = at.down("axes", count)
+        for name in _names(found):
+            _check_axis(ctx, name, names, inner)
+            names.append(name)
+        _check_order(ctx, found, inner)
+        ctx.iterated += _names(found)
+    return names
+
+
+def _names(found: IterationAxis) -> tuple[str, ...]:
+    return found.axes if isinstance(found, FuseAxes) else (found.axis,)
+
+
+def _check_axis(ctx: Context, name: str, before: list[str], at: At) -> None:
+    if name not in ctx.axes or name in before:
+        ctx.report(
+            "verify.iteration.axis",
+            f"'{name}' is no axis, or the iteration runs over it twice.",
+            at,
+            hint=f"Axes are: {', '.join(ctx.axes) or 'none'}.",
+        )
+
+
+def _check_order(ctx: Context, found: IterationAxis, at: At) -> None:
+    match found:
+        case OverAxis():
+            _require_parent(ctx, found.axis, at)
+        case FuseAxes():
+            _check_chain(ctx, found, at)
+        case AttachAxis():
+            axis = ctx.axes.get(found.axis)
+            if found.parent not in ctx.iterated or (axis is not None and axis.parent is None):
+                ctx.report(
+                    "verify.iteration.attach",
+                    f"'{found.axis}' cannot be attached to '{found.parent}': the one must have a "
+                    "parent, the other be iterated before.",
+                    at,
+                )
+
+
+def _require_parent(ctx: Context, name: str, at: At) -> None:
+    axis = ctx.axes.get(name)
+    if axis is None or isinstance(axis, DenseFixed) or axis.parent in ctx.iterated:
+        return
+    ctx.report(
+        "verify.iteration.parent",
+        f"The iteration runs over '{name}' before its parent '{axis.parent}'.",
+        at,
+        hint="Name the parent first, or attach the axis.",
+    )
+
+
+def _check_chain(ctx: Context, found: FuseAxes, at: At) -> None:
+    first = ctx.axes.get(found.axes[0]) if found.axes else None
+    if first is not None and first.parent is not None:
+        _require_parent(ctx, first.name, at)
+    for above, name in zip(found.axes, found.axes[1:], strict=False):
+        axis = ctx.axes.get(name)
+        if axis is not None and axis.parent != above:
+            break
+    else:
+        if len(found.axes) > 1:
+            return
+    ctx.report(
+        "verify.iteration.fuse",
+        f"({', '.join(found.axes)}) cannot be fused: at least two axes, each the child of the one "
+        "before.",
+        at,
+    )
+
+
+COORDINATE = Stage(
+    name="coordinate",
+    expressions=SCALAR_EXPRESSIONS,
+    statements=PLAIN_STATEMENTS | {Iteration: check_iteration},
+    buffers=(SparseBuffer,),
+    has_axes=True,
+    has_facts=False,
+)

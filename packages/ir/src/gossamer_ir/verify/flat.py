@@ -1,0 +1,181 @@
+"""The flat stage, which a backend receives: functions that call each other, no blocks."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer_ir.nodes import (
+    Buffer,
+    Expr,
+    Function,
+    Guard,
+    Launch,
+    Module,
+    ParallelFor,
+    Param,
+    Var,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.verify.access import find_buffer
+from gossamer_ir.verify.context import ROOT, At, Context, Stage
+from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
+from gossamer_ir.verify.statements import LOOP_STATEMENTS, PLAIN_STATEMENTS, THREAD_TAGS
+from gossamer_ir.verify.values import check_condition, check_expr, check_size
+from gossamer_ir.verify.vectors import VECTOR_EXPRESSIONS, check_vscale
+
+MAX_CALLS = 100
+"""How deep calls may nest."""
+
+RANGE = 2
+"""How many parameters of an outlined loop are its range."""
+
+
+def check_guard(ctx: Context, node: Guard, at: At) -> None:
+    """A scalar condition about an existing buffer."""
+    check_condition(ctx, node.condition, at.down("condition"))
+    find_buffer(ctx, node.buffer, at)
+
+
+def check_parallel_for(ctx: Context, node: ParallelFor, at: At) -> None:
+    """An int64 range, and a function whose first two parameters take it."""
+    check_size(ctx, node.start, at.down("start"))
+    check_size(ctx, node.extent, at.down("extent"))
+    if node.grain is not None:
+        check_size(ctx, node.grain, at.down("grain"))
+    with ctx.scope():
+        ctx.define(node.var, "int64", at)
+        if node.weight is not None:
+            check_size(ctx, node.weight, at.down("weight"))
+    callee = _find_callee(ctx, node.function, at)
+    if callee is None:
+        return
+    if [param.dtype for param in callee.params[:RANGE]] != ["int64"] * RANGE:
+        ctx.report(
+            "verify.flat.range",
+            f"'{node.function}' is run in parallel: its first two parameters must be the int64 "
+            "begin and end.",
+            at,
+        )
+    _check_arguments(ctx, node, callee, callee.params[RANGE:], at)
+
+
+def check_launch(ctx: Context, node: Launch, at: At) -> None:
+    """A grid of different thread axes, and a function."""
+    tags = [thread.tag for thread in node.threads]
+    for count, thread in enumerate(node.threads):
+        inner = at.down("threads", count)
+        if thread.tag not in THREAD_TAGS or thread.tag in tags[:count]:
+            ctx.report(
+                "verify.thread.tag", f"'{thread.tag}' is no thread axis, or is given twice.", inner
+            )
+        check_size(ctx, thread.extent, inner.down("extent"))
+    callee = _find_callee(ctx, node.function, at)
+    if callee is not None:
+        _check_arguments(ctx, node, callee, callee.params, at)
+
+
+def _find_callee(ctx: Context, name: str, at: At) -> Function | None:
+    ctx.calls.append((name, at))
+    callee = ctx.functions.get(name)
+    if callee is None:
+        ctx.report(
+            "verify.flat.callee",
+            f"There is no function '{name}'.",
+            at,
+            hint=f"There are: {', '.join(ctx.functions)}.",
+        )
+    return callee
+
+
+def _check_arguments(
+    ctx: Context, node: ParallelFor | Launch, callee: Function, params: tuple[Param, ...], at: At
+) -> None:
+    if len(node.args) != len(params):
+        ctx.report(
+            "verify.flat.arguments",
+            f"'{callee.name}' takes {len(params)} arguments, not {len(node.args)}.",
+            at,
+        )
+    bound = {buffer.handle: buffer.dtype for buffer in callee.buffers}
+    for count, (arg, param) in enumerate(zip(node.args, params, strict=False)):
+        inner = at.down("args", count)
+        if param.dtype == "handle":
+            found, expected = _pointer_dtype(ctx, arg, inner), bound.get(param.name)
+        else:
+            found, expected = check_expr(ctx, arg, inner), param.dtype
+        if found is not None and expected is not None and found != expected:
+            ctx.report(
+                "verify.flat.argument",
+                f"The parameter '{param.name}' of '{callee.name}' is {expected}, the argument "
+                f"{found}.",
+                inner,
+            )
+
+
+def _pointer_dtype(ctx: Context, arg: Expr, at: At) -> str | None:
+    """The dtype of what an argument points to; None where it is not known."""
+    if isinstance(arg, Var) and arg.dtype == "handle":
+        if arg.name in ctx.handles:
+            return ctx.handles[arg.name]
+        if arg.name in ctx.buffers:
+            return ctx.buffers[arg.name].dtype
+    ctx.report(
+        "verify.flat.pointer",
+        "A pointer argument must be a handle parameter or an allocated buffer.",
+        at,
+    )
+    return None
+
+
+def check_calls(contexts: Mapping[str, Context], module: Module) -> None:
+    """No function runs itself, and the entry's pointers are bound."""
+    entry = contexts.get(module.entry)
+    if entry is not None:
+        _check_bound(entry, module)
+    heights: dict[str, int] = {}
+    for name in contexts:
+        _check_calls_of(contexts, name, (), heights)
+
+
+def _check_bound(entry: Context, module: Module) -> None:
+    index = next(n for n, found in enumerate(module.functions) if found.name == module.entry)
+    for handle, dtype in entry.handles.items():
+        if dtype is None:
+            entry.report(
+                "verify.handle.unbound",
+                f"No buffer is bound to the pointer parameter '{handle}' of the entry.",
+                ROOT.down("functions", index),
+                hint="Remove the parameter, or bind a buffer to it.",
+            )
+
+
+def _check_calls_of(
+    contexts: Mapping[str, Context], name: str, above: tuple[str, ...], heights: dict[str, int]
+) -> int:
+    """How many calls stand above each other at most below a function."""
+    context = contexts.get(name)
+    if context is None or name in heights:
+        return heights.get(name, 0)
+    height = 0
+    for callee, at in context.calls:
+        if callee in (*above, name):
+            context.report("verify.flat.recursion", f"'{callee}' calls itself.", at)
+            continue
+        if len(above) < MAX_CALLS:
+            height = max(height, 1 + _check_calls_of(contexts, callee, (*above, name), heights))
+        if height > MAX_CALLS or len(above) == MAX_CALLS:
+            context.report("verify.depth", f"Calls nest deeper than {MAX_CALLS} levels.", at)
+            height = 0
+    heights[name] = height
+    return height
+
+
+FLAT = Stage(
+    name="flat",
+    expressions=SCALAR_EXPRESSIONS | VECTOR_EXPRESSIONS | {VScale: check_vscale},
+    statements=PLAIN_STATEMENTS
+    | LOOP_STATEMENTS
+    | {Guard: check_guard, ParallelFor: check_parallel_for, Launch: check_launch},
+    buffers=(Buffer,),
+    loops=frozenset({"serial", "thread_binding"}),
+)

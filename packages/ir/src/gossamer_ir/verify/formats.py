@@ -1,0 +1,48 @@
+"""Checks of format descriptions."""
+
+from __future__ import annotations
+
+from gossamer_ir.errors import Diagnostic
+from gossamer_ir.names import is_identifier
+from gossamer_ir.nodes import FormatDescription, IndexMap
+from gossamer_ir.verify.axes import check_axes
+from gossamer_ir.verify.context import ROOT, At, Context
+from gossamer_ir.verify.declarations import check_params
+from gossamer_ir.verify.functions import check_buffers
+from gossamer_ir.verify.position import POSITION
+from gossamer_ir.verify.values import check_size
+
+
+def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, ...]:
+    """Everything that is wrong with a format description; places are paths into it, the buffer of
+    values being the first of `buffers`, the index arrays the others.
+
+    >>> from gossamer_ir.nodes import Const, DenseFixed, SparseBuffer
+    >>> axis = DenseFixed("I", Const("int64", "4"))
+    >>> vector = FormatDescription("vector", (), (axis,), SparseBuffer("A", ("J",), "float32"))
+    >>> [found.code for found in diagnostics_of_format(vector)]
+    ['verify.buffer.axis']
+    """
+    ctx = Context(POSITION, {}, [])
+    if not is_identifier(description.name):
+        ctx.report("verify.name.identifier", f"'{description.name}' is not an identifier.", ROOT)
+    check_params(ctx, description.params, ROOT)
+    check_axes(ctx, description.axes, ROOT)
+    check_buffers(ctx, (description.buffer, *description.index_arrays), ROOT)
+    if description.map is not None:
+        _check_map(ctx, description.map, len(description.buffer.axes), ROOT.down("map"))
+    return tuple(ctx.found)
+
+
+def _check_map(ctx: Context, found: IndexMap, rank: int, at: At) -> None:
+    if len(found.vars) != rank:
+        ctx.report(
+            "verify.format.map",
+            f"The map has {len(found.vars)} variables, the buffer {rank} axes.",
+            at,
+        )
+    with ctx.scope():
+        for count, name in enumerate(found.vars):
+            ctx.define(name, "int64", at.down("vars", count))
+        for count, result in enumerate(found.results):
+            check_size(ctx, result, at.down("results", count))

@@ -1,0 +1,84 @@
+"""Points of an iteration that meet in one element may only accumulate (design 3.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gossamer_ir.build import integer_value
+from gossamer_ir.nodes import (
+    CompressedFixed,
+    DenseFixed,
+    Expr,
+    If,
+    Iteration,
+    Let,
+    Stmt,
+    Store,
+)  # fmt: skip
+from gossamer_ir.reducers import match_reduction
+from gossamer_ir.verify.context import At, Context
+from gossamer_ir.walk import free_vars
+
+Lets = dict[str, frozenset[str]]
+
+
+def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> None:
+    """Assignments use every variable of the iteration in their indices, inits depend on the element."""
+    variables = {
+        name for axis, name in zip(axes, node.vars, strict=False) if not _has_one_element(ctx, axis)
+    }
+    for store, place, lets in _stores(node.body, at, "body", {}):
+        missing = sorted(variables - _variables(store.indices, lets))
+        if missing and match_reduction(store) is None:
+            ctx.report(
+                "verify.iteration.meet",
+                f"Points with different '{', '.join(missing)}' assign one element of "
+                f"'{store.buffer}'.",
+                place,
+                hint=f"Accumulate: {store.buffer}[...] = {store.buffer}[...] + ... (or *, min, max).",
+            )
+    for store, place, lets in _stores(node.init, at, "init", {}):
+        element = _variables(store.indices, lets)
+        further = sorted(variables & _variables((store.value,), lets) - element)
+        if further:
+            ctx.report(
+                "verify.iteration.init",
+                f"The init of '{store.buffer}' depends on '{', '.join(further)}', not only on the "
+                "element.",
+                place,
+            )
+
+
+def _has_one_element(ctx: Context, name: str) -> bool:
+    axis = ctx.axes.get(name)
+    if isinstance(axis, DenseFixed):
+        return integer_value(axis.length) == 1
+    return isinstance(axis, CompressedFixed) and integer_value(axis.width) == 1
+
+
+def _stores(
+    body: Iterable[Stmt], at: At, field: str, lets: Lets
+) -> Iterator[tuple[Store, At, Lets]]:
+    """Every store below, with the variables that each let stands for."""
+    for count, stmt in enumerate(body):
+        inner = at.down(field, count)
+        match stmt:
+            case Store():
+                yield stmt, inner, lets
+            case Let():
+                lets[stmt.var.name] = _variables((stmt.value,), lets)
+            case If():
+                yield from _stores(stmt.then_body, inner, "then_body", lets)
+                yield from _stores(stmt.else_body, inner, "else_body", lets)
+            case Iteration():
+                yield from _stores(stmt.body, inner, "body", lets)
+            case _:
+                pass
+
+
+def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:
+    found: set[str] = set()
+    for value in values:
+        for name in free_vars(value):
+            found |= lets.get(name, {name})
+    return frozenset(found)

@@ -1,0 +1,188 @@
+"""Checks of the statements that several stages share."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from gossamer_ir.nodes import (
+    Allocate,
+    Annotations,
+    Block,
+    BlockIter,
+    For,
+    If,
+    Let,
+    Node,
+    Prefetch,
+    Stmt,
+    Store,
+    ThreadTag,
+    While,
+)  # fmt: skip
+from gossamer_ir.verify.access import check_prefetch, check_region, check_store
+from gossamer_ir.verify.context import At, Context, StmtCheck
+from gossamer_ir.verify.declarations import check_buffer
+from gossamer_ir.verify.kinds import known
+from gossamer_ir.verify.values import check_condition, check_expr, check_size
+
+THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
+LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})
+
+
+def check_body(ctx: Context, body: tuple[Stmt, ...], at: At, *, field: str = "body") -> None:
+    """The statements in order; what they define is known to the end of them."""
+    with ctx.scope():
+        for count, stmt in enumerate(body):
+            inner = at.down(field, count)
+            if ctx.is_too_deep(inner):
+                return
+            check = ctx.stage.statements.get(type(stmt))
+            if check is None:
+                ctx.refuse_node(stmt, inner)
+            else:
+                check(ctx, stmt, inner)
+
+
+def check_let(ctx: Context, node: Let, at: At) -> None:
+    """The variable has the dtype of its value."""
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if known(node.var.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.var.dtype}' is no dtype of values.", at)
+    elif dtype not in (None, node.var.dtype):
+        ctx.report(
+            "verify.let.dtype",
+            f"'{node.var.name}' of dtype {node.var.dtype} is bound to a value of {dtype}.",
+            at,
+        )
+    ctx.define(node.var.name, node.var.dtype, at.down("var"))
+
+
+def check_allocate(ctx: Context, node: Allocate, at: At) -> None:
+    """An allocated buffer is no parameter."""
+    inner = at.down("buffer")
+    if node.buffer.handle is not None:
+        ctx.report(
+            "verify.allocate.handle",
+            f"The allocated buffer '{node.buffer.name}' is bound to '{node.buffer.handle}'.",
+            inner,
+        )
+    check_buffer(ctx, node.buffer, inner)
+    ctx.define_buffer(node.buffer, len(node.buffer.shape), inner)
+
+
+def check_if(ctx: Context, node: If, at: At) -> None:
+    """A scalar condition, and both bodies."""
+    check_condition(ctx, node.condition, at.down("condition"))
+    check_body(ctx, node.then_body, at, field="then_body")
+    check_body(ctx, node.else_body, at, field="else_body")
+
+
+def check_while(ctx: Context, node: While, at: At) -> None:
+    """A scalar condition, and the body."""
+    check_condition(ctx, node.condition, at.down("condition"))
+    check_body(ctx, node.body, at)
+
+
+def check_for(ctx: Context, node: For, at: At) -> None:
+    """Its range is int64; a thread stands with `thread_binding`, a weight with `parallel`."""
+    check_size(ctx, node.start, at.down("start"))
+    check_size(ctx, node.extent, at.down("extent"))
+    _check_loop_kind(ctx, node, at)
+    if node.grain is not None:
+        check_size(ctx, node.grain, at.down("grain"))
+    with ctx.scope():
+        ctx.define(node.var, "int64", at)
+        if node.weight is not None:
+            check_size(ctx, node.weight, at.down("weight"))
+        check_body(ctx, node.body, at)
+    check_annotations(ctx, node.annotations, at)
+
+
+def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
+    if node.kind not in LOOPS:
+        ctx.report("verify.for.kind", f"'{node.kind}' is no kind of loop.", at)
+    elif node.kind not in ctx.stage.loops:
+        ctx.report(
+            "verify.stage.loop",
+            f"The loop '{node.var}' is {node.kind}, which no loop of the stage "
+            f"'{ctx.stage.name}' is.",
+            at,
+        )
+    if (node.kind == "thread_binding") != (node.thread is not None):
+        ctx.report(
+            "verify.for.thread",
+            f"The {node.kind} loop '{node.var}' has the thread {node.thread}: exactly the loops "
+            "bound to threads have one.",
+            at,
+        )
+    elif node.thread is not None and node.thread not in THREAD_TAGS:
+        ctx.report("verify.thread.tag", f"'{node.thread}' is no thread axis.", at)
+    if node.kind != "parallel" and (node.weight is not None or node.grain is not None):
+        ctx.report(
+            "verify.for.weight",
+            f"The {node.kind} loop '{node.var}' has a weight or a grain, which only a parallel "
+            "loop has.",
+            at,
+        )
+
+
+def check_block(ctx: Context, node: Block, at: At) -> None:
+    """Iterators, then init (without the variables of reductions), predicate and body."""
+    ctx.define_name(node.name, at)
+    check_annotations(ctx, node.annotations, at)
+    with ctx.scope():
+        for count, found in enumerate(node.iters):
+            _check_block_iter(ctx, found, at.down("iters", count))
+        if node.predicate is not None:
+            check_condition(ctx, node.predicate, at.down("predicate"))
+        check_init(ctx, node.init, at, reductions={i.var for i in node.iters if i.kind == "R"})
+        check_body(ctx, node.body, at)
+        for field in ("reads", "writes"):
+            for count, region in enumerate(getattr(node, field) or ()):
+                check_region(ctx, region, at.down(field, count))
+
+
+def _check_block_iter(ctx: Context, node: BlockIter, at: At) -> None:
+    domain = at.down("domain")
+    check_size(ctx, node.domain.start, domain.down("start"))
+    check_size(ctx, node.domain.extent, domain.down("extent"))
+    check_size(ctx, node.value, at.down("value"))
+    if node.kind not in ("S", "R"):
+        ctx.report("verify.block.kind", f"'{node.kind}' is no kind of iterator.", at)
+    ctx.define(node.var, "int64", at)
+
+
+def check_init(ctx: Context, init: tuple[Stmt, ...], at: At, *, reductions: set[str]) -> None:
+    """An init, which runs outside of the reductions."""
+    hidden = ctx.hidden
+    ctx.hidden = hidden | reductions
+    check_body(ctx, init, at, field="init")
+    ctx.hidden = hidden
+
+
+def check_annotations(ctx: Context, annotations: Annotations, at: At) -> None:
+    """Keys are given once, values are text, integers or bools."""
+    keys = [key for key, _ in annotations]
+    for count, (key, value) in enumerate(annotations):
+        if keys.index(key) != count or not isinstance(value, bool | int | str):
+            ctx.report(
+                "verify.annotation",
+                f"The annotation '{key}' is given twice, or is no bool, integer or text.",
+                at.down("annotations", count),
+            )
+
+
+PLAIN_STATEMENTS: dict[type[Node], StmtCheck] = {
+    Store: check_store,
+    Let: check_let,
+    If: check_if,
+    Prefetch: check_prefetch,
+}
+"""The statements of every stage."""
+
+LOOP_STATEMENTS: dict[type[Node], StmtCheck] = {
+    Allocate: check_allocate,
+    While: check_while,
+    For: check_for,
+}
+"""The statements of the stages with loops."""

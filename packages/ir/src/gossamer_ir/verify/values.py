@@ -1,0 +1,42 @@
+"""The walk down into an expression, and what statements ask of its dtype."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Expr
+from gossamer_ir.verify.context import At, Context
+
+
+def check_expr(ctx: Context, expr: Expr, at: At) -> str | None:
+    """Checks an expression; its dtype, or None where it has none."""
+    if ctx.is_too_deep(at):
+        return None
+    check = ctx.stage.expressions.get(type(expr))
+    if check is None:
+        ctx.refuse_node(expr, at)
+        return None
+    return check(ctx, expr, at)
+
+
+def check_size(ctx: Context, expr: Expr, at: At) -> None:
+    """A start, extent, length or shape is int64."""
+    dtype = check_expr(ctx, expr, at)
+    if dtype is not None and dtype != "int64":
+        ctx.report(
+            "verify.size.dtype",
+            f"A size has the dtype {dtype}, expected int64.",
+            at,
+            hint="Widen it with Cast.",
+        )
+
+
+def check_condition(ctx: Context, expr: Expr, at: At) -> None:
+    """A condition is a scalar bool."""
+    require_condition(ctx, check_expr(ctx, expr, at), "bool", at)
+
+
+def require_condition(ctx: Context, dtype: str | None, expected: str, at: At) -> None:
+    """The dtype of a condition."""
+    if dtype is not None and dtype != expected:
+        ctx.report(
+            "verify.condition.dtype", f"A condition has the dtype {dtype}, expected {expected}.", at
+        )

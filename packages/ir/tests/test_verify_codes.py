@@ -1,0 +1,554 @@
+"""One minimal module for each finding of the verifiers: the code, alone, at its place."""
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gossamer_ir.verify
+from gossamer_ir.build import ONE, ZERO, handle, index, index_var
+from gossamer_ir.errors import VerifyError
+from gossamer_ir.nodes import (
+    Allocate,
+    AttachAxis,
+    Binary,
+    Block,
+    BlockIter,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    CompressedVaried,
+    Const,
+    DenseFixed,
+    DenseVaried,
+    For,
+    FormatDescription,
+    Function,
+    FuseAxes,
+    If,
+    IfThenElse,
+    IndexMap,
+    InRange,
+    Iteration,
+    LaneReduce,
+    Lanes,
+    Launch,
+    Let,
+    Load,
+    Module,
+    Monotone,
+    OverAxis,
+    ParallelFor,
+    Param,
+    Ramp,
+    Range,
+    Region,
+    Relation,
+    Search,
+    Select,
+    SparseBuffer,
+    Store,
+    ThreadExtent,
+    Unary,
+    Var,
+    While,
+)
+from gossamer_ir.verify import diagnostics, diagnostics_of_format, verify
+
+N = index_var("n")
+HALF = Const("float32", "0.5")
+TRUE = Const("bool", "True")
+W = Lanes(4)
+RUN = Ramp(ZERO, ONE, W)
+MASK = Broadcast(TRUE, W)
+HALVES = Broadcast(HALF, W)
+FLOATS = "float32x4"
+POINTERS = (Param("x", "handle"), Param("y", "handle"), Param("q", "handle"))
+PARAMS = (*POINTERS, Param("n", "int64"))
+BUFFERS = (
+    Buffer("X", (N,), "float32", "x"),
+    Buffer("Y", (N, N), "float32", "y"),
+    Buffer("Q", (N,), "int32", "q"),
+)
+FACTS = (InRange("Q", ZERO, N), Monotone("Q"))
+AXES = (
+    DenseFixed("I", N),
+    CompressedVaried("J", "I", N, N, "indptr", "indices"),
+    DenseFixed("K", N),
+    DenseFixed("U", ONE),
+)
+SPARSE_PARAMS = (
+    *PARAMS[:2], Param("indptr", "handle"), Param("indices", "handle"), Param("n", "int64"),
+)  # fmt: skip
+SPARSE_BUFFERS = (
+    SparseBuffer("A", ("I", "J"), "float32", "x"),
+    SparseBuffer("C", ("I",), "float32", "y"),
+)
+BODY = ("functions", 0, "body", 0)
+
+
+def module(*body, stage="loop", params=PARAMS, buffers=BUFFERS, facts=FACTS, more=(), **fields):
+    function = Function("f", params, body, buffers=buffers, facts=facts, **fields)
+    return Module(stage, (function, *more), "f")
+
+
+def sparse(
+    *body, stage="coordinate", params=SPARSE_PARAMS, axes=AXES, buffers=SPARSE_BUFFERS, **fields
+):
+    return module(*body, stage=stage, params=params, axes=axes, buffers=buffers, facts=(), **fields)
+
+
+def value(expr, dtype="int64", **fields):
+    return module(Let(Var("v", dtype), expr), **fields)
+
+
+def over(names, kinds, *body, init=(), name="it", variables=None):
+    axes = tuple(OverAxis(axis) if isinstance(axis, str) else axis for axis in names)
+    return Iteration(
+        name, axes, kinds, variables or tuple(f"v{n}" for n in range(len(kinds))), body, init
+    )
+
+
+def accumulate(buffer, *indices):
+    return Store(buffer, indices, Binary("add", Load(buffer, indices, "float32"), HALF))
+
+
+def loop(*body, kind="serial", **fields):
+    return For("i", ZERO, N, body, kind, **fields)
+
+
+def block(*body, iters=(), **fields):
+    return Block("b", iters, body, **fields)
+
+
+def flat(*body, more=(), **fields):
+    return module(*body, stage="flat", more=more, **fields)
+
+
+def callee(*params, body=(), buffers=(), name="g"):
+    return Function(name, params, body, buffers=buffers)
+
+
+def negated(times):
+    expr = N
+    for _ in range(times):
+        expr = Unary("neg", expr)
+    return expr
+
+
+RANGE = (Param("begin", "int64"), Param("end", "int64"))
+STORE_W = Store("C", (index_var("w"),), HALF)
+V0, V1 = index_var("v0"), index_var("v1")
+VALUE = (*BODY, "value")
+
+CASES = {
+    "verify.module.stage": (Module("fog", (), "f"), ("stage",)),
+    "verify.module.entry": (Module("loop", (), "f"), ("entry",)),
+    "verify.depth": (value(negated(300)), (*VALUE, *["operand"] * 187)),
+    "verify.name.identifier": (module(For("a b", ZERO, N, ())), BODY),
+    "verify.name.duplicate": (module(For("n", ZERO, N, ())), BODY),
+    "verify.param.dtype": (
+        module(params=(*PARAMS, Param("z", "float32x4"))), ("functions", 0, "params", 4)
+    ),
+    # declarations
+    "verify.axis.parent": (
+        sparse(axes=(*AXES, DenseFixed("M", N, "nowhere"))), ("functions", 0, "axes", 4)
+    ),
+    "verify.axis.dtype": (
+        sparse(axes=(*AXES, DenseVaried("M", "I", N, None, "y", "float32")), buffers=()),
+        ("functions", 0, "axes", 4),
+    ),
+    "verify.buffer.axis": (
+        sparse(buffers=(SparseBuffer("A", ("I", "I"), "float32", "x"),)), ("functions", 0, "buffers", 0)
+    ),
+    "verify.buffer.order": (
+        sparse(buffers=(SparseBuffer("A", ("J", "I"), "float32", "x"),)), ("functions", 0, "buffers", 0)
+    ),
+    "verify.buffer.siblings": (
+        sparse(
+            axes=(*AXES, DenseVaried("M", "I", N, None, "y")),
+            buffers=(SparseBuffer("A", ("I", "J", "M"), "float32", "x"),),
+        ),
+        ("functions", 0, "buffers", 0),
+    ),
+    "verify.buffer.dtype": (
+        module(Allocate(Buffer("T", (N,), "float32x4"))), (*BODY, "buffer")
+    ),
+    "verify.buffer.scope": (
+        module(Allocate(Buffer("T", (N,), "float32", scope="moon"))), (*BODY, "buffer")
+    ),
+    "verify.buffer.extra": (
+        sparse(buffers=(SparseBuffer("A", ("I",), "float32", "x", extra_storage=-1),)),
+        ("functions", 0, "buffers", 0),
+    ),
+    "verify.buffer.fill": (
+        sparse(buffers=(SparseBuffer("A", ("I",), "float32", "x", fill=ZERO),)),
+        ("functions", 0, "buffers", 0, "fill"),
+    ),
+    "verify.handle.undefined": (
+        sparse(buffers=(SparseBuffer("A", ("I",), "float32", "x", offsets="n"),)),
+        ("functions", 0, "buffers", 0, "offsets"),
+    ),
+    "verify.handle.conflict": (
+        module(buffers=(*BUFFERS, Buffer("Z", (N,), "float64", "x"))), ("functions", 0, "buffers", 3)
+    ),
+    "verify.handle.unbound": (flat(params=(*PARAMS, Param("z", "handle"))), ("functions", 0)),
+    "verify.relation.kind": (
+        sparse(relations=(Relation("near", "I", "J"),)), ("functions", 0, "relations", 0)
+    ),
+    "verify.relation.name": (
+        sparse(relations=(Relation("subset", "I", "Z"),)), ("functions", 0, "relations", 0)
+    ),
+    "verify.fact.buffer": (module(facts=(Monotone("Z"),)), ("functions", 0, "facts", 0)),
+    "verify.annotation": (
+        module(annotations=(("a", 1), ("a", 2))), ("functions", 0, "annotations", 1)
+    ),
+    "verify.stage.node": (module(loop(), stage="coordinate", buffers=(), facts=()), BODY),
+    "verify.stage.loop": (flat(loop(kind="parallel")), BODY),
+    # expressions
+    "verify.const.text": (value(Const("int64", "01")), VALUE),
+    "verify.var.undefined": (value(index_var("z")), VALUE),
+    "verify.var.dtype": (value(Var("n", "int32"), "int64"), VALUE),
+    "verify.var.handle": (value(index_var("x")), VALUE),
+    "verify.dtype.unknown": (value(Cast("int65", N)), VALUE),
+    "verify.dtype.operands": (value(Binary("add", N, HALF)), VALUE),
+    "verify.dtype.operator": (value(Binary("div", N, N)), VALUE),
+    "verify.operator.unknown": (value(Binary("xor", N, N)), (*VALUE, "op")),
+    "verify.condition.dtype": (value(IfThenElse(N, N, N)), (*VALUE, "condition")),
+    "verify.cast.lanes": (value(Cast("int64x8", RUN), "int64x8"), VALUE),
+    "verify.call.unknown": (value(Call("sinc", (HALF,), "float32"), "float32"), VALUE),
+    "verify.call.arity": (value(Call("pow", (HALF,), "float32"), "float32"), VALUE),
+    "verify.call.dtype": (value(Call("exp", (N,), "int64")), VALUE),
+    "verify.vector.operand": (value(Broadcast(RUN, W), "int64x4"), VALUE),
+    "verify.lanes.count": (value(Broadcast(N, Lanes(1)), "int64"), VALUE),
+    "verify.reducer.unknown": (value(LaneReduce("sub", RUN)), VALUE),
+    # accesses
+    "verify.buffer.undefined": (value(Load("Z", (N,), "float32"), "float32"), VALUE),
+    "verify.index.count": (value(Load("X", (N, N), "float32"), "float32"), VALUE),
+    "verify.index.dtype": (
+        value(Load("X", (Const("int32", "0"),), "float32"), "float32"), (*VALUE, "indices", 0)
+    ),
+    "verify.index.vector": (
+        value(Load("Y", (RUN, N), "float32"), "float32"), (*VALUE, "indices", 0)
+    ),
+    "verify.load.dtype": (value(Load("X", (N,), "float64"), "float64"), VALUE),
+    "verify.predicate.passthrough": (
+        value(Load("X", (RUN,), FLOATS, predicate=MASK), FLOATS), VALUE
+    ),
+    "verify.predicate.dtype": (
+        value(Load("X", (RUN,), FLOATS, TRUE, HALVES), FLOATS), (*VALUE, "predicate")
+    ),
+    "verify.passthrough.dtype": (
+        value(Load("X", (RUN,), FLOATS, MASK, HALF), FLOATS), (*VALUE, "passthrough")
+    ),
+    "verify.store.dtype": (module(Store("X", (RUN,), HALF)), BODY),
+    "verify.store.index": (module(Store("Q", (N,), Const("int32", "0"))), BODY),
+    "verify.search.kind": (value(Search("near", "Q", (), ZERO, N, N)), VALUE),
+    "verify.search.dtype": (value(Search("exact", "Q", (), ZERO, N, HALF)), (*VALUE, "value")),
+    # statements
+    "verify.let.dtype": (value(HALF, "int64"), BODY),
+    "verify.allocate.handle": (
+        module(Allocate(Buffer("T", (N,), "float32", "x"))), (*BODY, "buffer")
+    ),
+    "verify.size.dtype": (module(For("i", ZERO, HALF, ())), (*BODY, "extent")),
+    "verify.for.kind": (module(loop(kind="sideways")), BODY),
+    "verify.for.thread": (module(loop(kind="thread_binding")), BODY),
+    "verify.thread.tag": (module(loop(kind="thread_binding", thread="threadIdx.w")), BODY),
+    "verify.for.weight": (module(loop(grain=ONE)), BODY),
+    "verify.block.kind": (
+        module(block(iters=(BlockIter("vi", "X", Range(ZERO, N), ZERO),))), (*BODY, "iters", 0)
+    ),
+    "verify.init.reduction": (
+        module(
+            block(
+                iters=(BlockIter("v0", "R", Range(ZERO, N), ZERO),),
+                init=(Store("X", (V0,), HALF),),
+            )
+        ),
+        (*BODY, "init", 0, "indices", 0),
+    ),
+    # iterations
+    "verify.iteration.kinds": (sparse(over(["I"], "SS", accumulate("C", V0))), BODY),
+    "verify.iteration.axis": (sparse(over(["I", "I"], "SS", accumulate("C", V0))), (*BODY, "axes", 1)),
+    "verify.iteration.parent": (sparse(over(["J", "I"], "SS", accumulate("C", V1))), (*BODY, "axes", 0)),
+    "verify.iteration.fuse": (
+        sparse(over([FuseAxes(("I", "K"))], "SS", accumulate("C", V0))), (*BODY, "axes", 0)
+    ),
+    "verify.iteration.attach": (
+        sparse(over([AttachAxis("J", "K")], "S", accumulate("C", V0))), (*BODY, "axes", 0)
+    ),
+    "verify.iteration.meet": (
+        sparse(over(["I", "J"], "SR", Store("C", (V0,), Load("A", (V0, V1), "float32")))),
+        (*BODY, "body", 0),
+    ),
+    "verify.iteration.init": (
+        sparse(
+            over(
+                ["I", "J"], "SS", accumulate("C", V0),
+                init=(Store("C", (V0,), Load("A", (V0, V1), "float32")),),
+            )
+        ),
+        (*BODY, "init", 0),
+    ),
+    # calls
+    "verify.flat.callee": (flat(Launch("g", ())), BODY),
+    "verify.flat.recursion": (
+        flat(Launch("g", ()), more=(callee(body=(Launch("g", ()),)),)),
+        ("functions", 1, "body", 0),
+    ),
+    "verify.flat.range": (
+        flat(ParallelFor("g", "i", ZERO, N, ()), more=(callee(Param("begin", "int64")),)), BODY
+    ),
+    "verify.flat.arguments": (
+        flat(ParallelFor("g", "i", ZERO, N, (N,)), more=(callee(*RANGE),)), BODY
+    ),
+    "verify.flat.argument": (
+        flat(
+            Launch("g", (handle("x"),)),
+            more=(callee(Param("p", "handle"), buffers=(Buffer("P", (ONE,), "float64", "p"),)),),
+        ),
+        (*BODY, "args", 0),
+    ),
+    "verify.flat.pointer": (
+        flat(Launch("g", (N,)), more=(callee(Param("p", "handle")),)), (*BODY, "args", 0)
+    ),
+}  # fmt: skip
+
+FORMAT_CODES = {"verify.format.map"}
+
+
+@pytest.mark.parametrize(("code", "case"), CASES.items(), ids=CASES)
+def test_a_finding_is_the_only_one_and_at_its_place(code, case):
+    wrong, place = case
+    found = diagnostics(wrong)
+    assert [(one.code, one.place) for one in found] == [(code, place)]
+    assert found[0].message.endswith(".")
+    with pytest.raises(VerifyError, match=re.escape(code)):
+        verify(wrong)
+
+
+def test_every_code_in_the_source_has_a_case():
+    folder = Path(gossamer_ir.verify.__file__).parent
+    source = "".join(path.read_text() for path in folder.glob("*.py"))
+    assert set(re.findall(r'"(verify\.[a-z.]+)"', source)) == CASES.keys() | FORMAT_CODES
+
+
+MORE_CASES = {
+    "a statement of another stage in a body": (
+        "verify.stage.node", module(Iteration("it", (), "", (), ()))
+    ),
+    "a block in flat": ("verify.stage.node", flat(block())),
+    "a vector before the loop stage": (
+        "verify.stage.node", value(RUN, "int64x4", stage="position")
+    ),
+    "a search in flat": (
+        "verify.stage.node", value(Search("exact", "Q", (), ZERO, N, N), stage="flat")
+    ),
+    "an axis in the loop stage": (
+        "verify.stage.node", module(axes=(DenseFixed("I", N),))
+    ),
+    "a sparse buffer in the loop stage": (
+        "verify.stage.node", module(buffers=(SparseBuffer("S", (), "float32", "x"),), facts=())
+    ),
+    "an ordinary buffer in the coordinate stage": (
+        "verify.stage.node", module(stage="coordinate", facts=(), buffers=BUFFERS[:1])
+    ),
+    "a fact in the coordinate stage": (
+        "verify.stage.node",
+        module(
+            stage="coordinate", params=SPARSE_PARAMS, axes=AXES, buffers=SPARSE_BUFFERS,
+            facts=(Monotone("C"),),
+        ),
+    ),
+    "two functions of one name": (
+        "verify.name.duplicate", Module("loop", (Function("f", (), ()), Function("f", (), ())), "f")
+    ),
+    "two loops of one name, one after the other": ("verify.name.duplicate", module(loop(), loop())),
+    "a keyword": ("verify.name.identifier", module(For("while", ZERO, N, ()))),
+    "a name of other letters": (
+        "verify.name.identifier", module(For("\N{GREEK SMALL LETTER PI}", ZERO, N, ()))
+    ),
+    "a variable after its loop": (
+        "verify.var.undefined", module(loop(), If(Compare("lt", index_var("i"), N), ()))
+    ),
+    "a let after its body": (
+        "verify.var.undefined",
+        module(If(TRUE, (Let(Var("t", "int64"), N),), (Store("X", (index_var("t"),), HALF),))),
+    ),
+    "a loop's own variable in its extent": (
+        "verify.var.undefined", module(For("i", ZERO, index_var("i"), ()))
+    ),
+    "a temporary after its body": (
+        "verify.buffer.undefined",
+        module(loop(Allocate(Buffer("T", (N,), "float32"))), Store("T", (ZERO,), HALF)),
+    ),
+    "a shape with an unknown variable": (
+        "verify.var.undefined", module(buffers=(*BUFFERS, Buffer("T", (index_var("z"),), "float32")))
+    ),
+    "a condition of integers": ("verify.condition.dtype", module(While(N, ()))),
+    "a vector condition": ("verify.condition.dtype", module(If(MASK, ()))),
+    "a select with other lanes": (
+        "verify.condition.dtype",
+        value(Select(Broadcast(TRUE, Lanes(8)), RUN, RUN), "int64x4"),
+    ),
+    "a region of too few ranges": (
+        "verify.index.count", module(block(reads=(Region("Y", (Range(ZERO, N),)),)))
+    ),
+    "a not of integers": ("verify.dtype.operator", value(Unary("not", N))),
+    "an or of lanes that are numbers": ("verify.dtype.operator", value(LaneReduce("or", RUN))),
+    "a value where statements stand": ("verify.stage.node", module(N)),
+    "two thread axes of one name": (
+        "verify.thread.tag",
+        flat(
+            Launch("g", (), (ThreadExtent("blockIdx.x", N), ThreadExtent("blockIdx.x", N))),
+            more=(callee(),),
+        ),
+    ),
+    "a pointer as a value": ("verify.var.handle", value(Cast("int64", Var("x", "handle")))),
+    "a scalar argument of another dtype": (
+        "verify.flat.argument", flat(Launch("g", (HALF,)), more=(callee(Param("p", "int64")),))
+    ),
+    "two functions that call each other": (
+        "verify.flat.recursion",
+        flat(
+            more=(
+                callee(body=(Launch("h", ()),)), callee(body=(Launch("g", ()),), name="h"),
+            )
+        ),
+    ),
+    "calls that nest too deep": (
+        "verify.depth",
+        flat(
+            more=[
+                callee(name=f"g{n}", body=(Launch(f"g{n + 1}", ()),) if n < 101 else ())
+                for n in range(102)
+            ]
+        ),
+    ),
+    "an index array that is written": (
+        "verify.store.index",
+        sparse(
+            Store("S", (ZERO,), Const("int32", "0")),
+            stage="position",
+            buffers=(SparseBuffer("S", ("I",), "int32", "indptr", extra_storage=1),),
+        ),
+    ),
+    "an assignment through a let that leaves a variable out": (
+        "verify.iteration.meet",
+        sparse(over(["I", "J"], "SS", Let(Var("t", "int64"), V0), Store("C", (index_var("t"),), HALF))),
+    ),
+    "an assignment in a nested iteration that leaves an outer variable out": (
+        "verify.iteration.meet",
+        sparse(over(["K"], "S", over(["I"], "S", STORE_W, name="inner", variables=("w",)))),
+    ),
+    "a minus is no accumulation": (
+        "verify.iteration.meet",
+        sparse(over(["I", "J"], "SR", Store("C", (V0,), Binary("sub", Load("C", (V0,), "float32"), HALF)))),
+    ),
+    "an init by the variable of a reduction": (
+        "verify.init.reduction",
+        sparse(over(["I", "J"], "SR", accumulate("C", V0), init=(Store("C", (V1,), HALF),))),
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("code", "wrong"), MORE_CASES.values(), ids=MORE_CASES)
+def test_further_modules_are_refused(code, wrong):
+    assert [found.code for found in diagnostics(wrong)] == [code]
+
+
+RIGHT = {
+    "an assignment by every variable": sparse(over(["I", "K"], "SS", Store("A", (V0, V1), HALF))),
+    "an accumulation": sparse(over(["I", "J"], "SR", accumulate("C", V0), init=(Store("C", (V0,), HALF),))),
+    "an axis of one element may be left out": sparse(over(["U", "I"], "SS", Store("C", (V1,), HALF))),
+    "a nested iteration over a child": sparse(
+        over(["I"], "S", over(["J"], "R", accumulate("C", V0), name="inner", variables=("w",)))
+    ),
+    "a fused iteration": sparse(over([FuseAxes(("I", "J"))], "SR", accumulate("C", V0))),
+    "an attached axis": sparse(over(["K", AttachAxis("J", "K")], "SS", accumulate("C", V0))),
+    "siblings with offsets": sparse(
+        axes=(*AXES, DenseVaried("M", "I", N, None, "indptr")),
+        buffers=(SparseBuffer("A", ("I", "J", "M"), "float32", "x", offsets="y"),),
+    ),
+    "an indptr bound to its axis": sparse(
+        stage="position", buffers=(SparseBuffer("P", ("I",), "int32", "indptr", extra_storage=1),)
+    ),
+    "a search for a coordinate": value(Search("exact", "Q", (), ZERO, N, N)),
+    "a gather by narrow lanes": value(
+        Load("X", (Load("Q", (RUN,), "int32x4"),), FLOATS), FLOATS
+    ),
+    "a store with a mask": module(Store("X", (RUN,), HALVES, MASK)),
+    "a scalable vector of one": value(Broadcast(N, Lanes(1, scalable=True)), "int64xvscalex1"),
+    "a select of lanes by a scalar": value(Select(TRUE, RUN, RUN), "int64x4"),
+    "an init after the reduction's block": module(
+        block(iters=(BlockIter("v0", "S", Range(ZERO, N), ZERO),), init=(Store("X", (V0,), HALF),))
+    ),
+    "a temporary as an argument": flat(
+        Allocate(Buffer("T", (index(4),), "float64")),
+        Launch("g", (handle("T"),)),
+        more=(callee(Param("p", "handle"), buffers=(Buffer("P", (ONE,), "float64", "p"),)),),
+    ),
+    "calls of one function twice": flat(
+        Launch("g", ()), Launch("g", ()), more=(callee(),)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("right", RIGHT.values(), ids=RIGHT)
+def test_right_modules_pass(right):
+    assert diagnostics(right) == ()
+    assert verify(right) is right
+
+
+def test_all_findings_come_at_once():
+    wrong = module(
+        Store("Z", (N,), HALF), loop(Store("X", (HALF,), ZERO)), annotations=(("a", 1.5),)
+    )
+    assert [found.code for found in diagnostics(wrong)] == [
+        "verify.annotation",
+        "verify.buffer.undefined",
+        "verify.index.dtype",
+        "verify.store.dtype",
+    ]
+    with pytest.raises(VerifyError) as caught:
+        verify(wrong)
+    assert len(caught.value.diagnostics) == 4
+    assert all(found.code in str(caught.value) for found in caught.value.diagnostics)
+
+
+FORMAT = FormatDescription(
+    "csr", (Param("indptr", "handle"), Param("indices", "handle"), Param("n", "int64")), AXES,
+    SparseBuffer("A", ("I", "J"), "float32"),
+)  # fmt: skip
+
+
+def test_a_right_format_passes():
+    assert diagnostics_of_format(FORMAT) == ()
+
+
+FORMATS = {
+    "a map of other rank": (
+        FormatDescription("csr", FORMAT.params, AXES, FORMAT.buffer, map=IndexMap(("i",), (ZERO,))),
+        "verify.format.map",
+    ),
+    "a map by an unknown array": (
+        FormatDescription(
+            "csr", FORMAT.params, AXES, FORMAT.buffer,
+            map=IndexMap(("i", "j"), (Cast("int64", Load("P", (index_var("i"),), "int32")),)),
+        ),
+        "verify.buffer.undefined",
+    ),
+    "a name that is none": (
+        FormatDescription("a-b", FORMAT.params, AXES, FORMAT.buffer), "verify.name.identifier"
+    ),
+    "an axis without array": (
+        FormatDescription("csr", FORMAT.params[1:], AXES, FORMAT.buffer), "verify.handle.undefined"
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("wrong", "code"), FORMATS.values(), ids=FORMATS)
+def test_wrong_formats_are_refused(wrong, code):
+    assert [found.code for found in diagnostics_of_format(wrong)] == [code]

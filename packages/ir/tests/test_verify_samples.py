@@ -1,0 +1,65 @@
+"""The stages of SpMM are right, and stay so quickly."""
+
+import timeit
+from pathlib import Path
+
+import pytest
+
+from gossamer_ir import wire
+from gossamer_ir.nodes import Module
+from gossamer_ir.verify import diagnostics
+
+FOLDER = Path(__file__).parent / "samples"
+STAGES = ("coordinate", "position", "loop", "flat")
+
+
+def sample(stage):
+    return wire.loads((FOLDER / f"0.1-spmm-{stage}.json").read_bytes())
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_spmm_is_right(stage):
+    assert diagnostics(sample(stage)) == ()
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("other", STAGES)
+def test_spmm_is_right_at_no_other_stage_but_plain_loops_are_at_that_of_positions(stage, other):
+    module = sample(stage)
+    found = diagnostics(Module(other, module.functions, module.entry))
+    is_right = stage == other or (stage, other) == ("loop", "position")
+    assert ("verify.stage.node" in {one.code for one in found}) == (not is_right)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_verifying_is_fast(stage):
+    module = sample(stage)
+    assert min(timeit.repeat(lambda: diagnostics(module), number=5, repeat=5)) / 5 < 0.002
+
+
+def test_a_place_leads_to_the_node():
+    text = wire.dumps(sample("flat")).decode()
+    module = wire.loads(text.replace('"buffer":"acc"', '"buffer":"lost"'))
+    found = diagnostics(module)
+    assert len(found) == 4
+    for one in found:
+        assert one.code == "verify.buffer.undefined"
+        node = module
+        for step in one.place:
+            node = node[step] if isinstance(step, int) else getattr(node, step)
+        assert node.buffer == "lost"
+
+
+def test_nesting_up_to_the_limit_is_right():
+    from gossamer_ir.nodes import Const, Function, Let, Unary, Var
+    from gossamer_ir.verify import MAX_DEPTH
+
+    def nested(count):
+        value = Const("int64", "1")
+        for _ in range(count - 1):
+            value = Unary("neg", value)
+        return Module("loop", (Function("f", (), (Let(Var("x", "int64"), value),)),), "f")
+
+    assert diagnostics(nested(MAX_DEPTH - 3)) == ()
+    assert [one.code for one in diagnostics(nested(MAX_DEPTH - 2))] == ["verify.depth"]
+    assert wire.loads(wire.dumps(nested(MAX_DEPTH - 3))) == nested(MAX_DEPTH - 3)
