@@ -8,7 +8,7 @@ import pytest
 from gossamer_backend.arguments import Arguments
 from gossamer_ir.build import add, index, index_var, mul
 from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
-from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.nodes import InRange, Load, Monotone, SortedSegments
 
 M, N, K = index_var("m"), index_var("n"), index_var("k")
@@ -306,3 +306,17 @@ def test_arrays_that_numpy_has_not_are_refused_by_name():
     with pytest.raises(UnsupportedError, match="bfloat16") as caught:
         Arguments(Signature("f", (buffer("x", (N,), "bfloat16"),), (), ("x",)))
     assert caught.value.code == "backend.array_dtype"
+
+
+def test_facts_about_another_name_of_an_array_are_checked():
+    facts = (InRange("ALIAS", index(0), index(5)), SortedSegments("X", None, True))
+    param = buffer("x", (N,), "int32", facts=facts)
+    arguments = Arguments(Signature("f", (param,), (ScalarParam("n", "int64"),), ("x", "n")))
+    assert arguments.check((np.array([1, 4], np.int32),), {}).values["n"] == 2
+    with pytest.raises(ArgumentError, match="Element 1 of 'x' is 5"):
+        arguments.check((np.array([1, 5], np.int32),), {})
+
+
+def test_a_signature_with_unknown_sizes_is_a_bug():
+    with pytest.raises(InternalError, match=r"\{'n'\}, which are no parameters"):
+        Arguments(Signature("f", (buffer("x", (N,)),), (), ("x",)))

@@ -14,7 +14,7 @@ from gossamer_backend.arrays import (
     require_no_overlap,
     require_shape,
 )
-from gossamer_backend.facts import check_facts
+from gossamer_backend.facts import buffer_of, check_facts
 from gossamer_backend.scalars import limits_of, require_scalar, require_size
 from gossamer_backend.sizes import Array, Linear, evaluate, to_linear
 from gossamer_ir.contracts import BufferParam, Signature
@@ -52,7 +52,13 @@ class Arguments:
             for param in signature.buffers
         ]
         self._scalars = {param.name: param for param in signature.scalars}
-        self._names = {param.buffer: param.name for param in signature.buffers}
+        # Several buffers of the entry may be bound to one pointer.
+        self._aliases = {
+            name: param
+            for param in signature.buffers
+            for name in (param.buffer, *(buffer_of(fact) for fact in param.facts))
+        }
+        self._names = {name: param.name for name, param in self._aliases.items()}
         self._sizes = frozenset(
             name for param in signature.buffers for size in param.shape for name in free_vars(size)
         )
@@ -191,4 +197,5 @@ class Arguments:
             for fact in param.facts
         )
         if facts:
-            check_facts(facts, scalars, arrays=arrays, names=self._names)
+            by_alias = {name: arrays[param.buffer] for name, param in self._aliases.items()}
+            check_facts(facts, scalars, arrays=by_alias, names=self._names)

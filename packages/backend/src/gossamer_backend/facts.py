@@ -17,6 +17,11 @@ from gossamer_ir.nodes import Fact, InRange, Monotone, PaddedSlots, Relation, So
 PIECE = 1 << 16
 
 
+def buffer_of(fact: Fact) -> str:
+    """The buffer that a fact is about."""
+    return fact.left if isinstance(fact, Relation) else fact.buffer
+
+
 def check_facts(
     facts: tuple[Fact, ...],
     scalars: Scalars,

@@ -59,6 +59,9 @@ class Registry:
 
     def plugin(self, name: str) -> Plugin:
         """Everything that the plugin of that name registered; errors as in `backend`."""
+        found = self._plugins.get(name)
+        if found is not None:
+            return found
         with self._lock:
             if name not in self._plugins:
                 self._plugins[name] = self._load(name)

@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 import os
-import threading
 
 from gossamer_ir.errors import ArgumentError
 
 VARIABLE = "GOSSAMER_NUM_THREADS"
 LIMIT = 4096
 
-_lock = threading.Lock()
+# Each is assigned in one step, so that no lock is needed (one could be held while another thread
+# forks). What was set is kept apart from the default, which is found late.
 _chosen: int | None = None
+_default: int | None = None
 
 
 def set_num_threads(count: int) -> None:
@@ -27,8 +28,7 @@ def set_num_threads(count: int) -> None:
     global _chosen
     if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= LIMIT:
         raise _refused(repr(count), source="The number of threads")
-    with _lock:
-        _chosen = count
+    _chosen = count
 
 
 def get_num_threads() -> int:
@@ -36,24 +36,20 @@ def get_num_threads() -> int:
 
     `ArgumentError` (`threads.count`) where the variable holds no integer from 1 to 4096.
     """
-    global _chosen
-    chosen = _chosen
-    if chosen is not None:
-        return chosen
-    with _lock:
-        if _chosen is None:
-            _chosen = _default()
-        return _chosen
+    global _default
+    count = _chosen or _default
+    if count is None:
+        count = _default = _find_default()
+    return count
 
 
 def reset_num_threads() -> None:
     """Forgets the number that was set, so that the environment is read again."""
-    global _chosen
-    with _lock:
-        _chosen = None
+    global _chosen, _default
+    _chosen = _default = None
 
 
-def _default() -> int:
+def _find_default() -> int:
     text = os.environ.get(VARIABLE, "").strip()
     if not text:
         return available_cpus()
