@@ -1,0 +1,68 @@
+"""Each stage of the two programs means what the coordinate stage means."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_ir.nodes import Block, For, Load, Module, ParallelFor
+from gossamer_ir.verify import diagnostics
+from gossamer_ir.walk import walk
+from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
+
+
+def stages(module: Module) -> list[Module]:
+    position = lower_iterations(module)
+    loop = lower_buffers(position)
+    return [module, position, loop, lower_to_flat(loop)]
+
+
+def test_spmm_means_the_same_at_every_stage(spmm, run_spmm, matrix):
+    for module in stages(spmm):
+        found, expected = run_spmm(module, matrix)
+        np.testing.assert_array_equal(found, expected, err_msg=module.stage)
+
+
+def test_spmv_means_the_same_at_every_stage(spmv, run_spmv, matrix):
+    for module in stages(spmv):
+        found, expected = run_spmv(module, matrix)
+        np.testing.assert_array_equal(found, expected, err_msg=module.stage)
+
+
+def test_every_stage_is_valid(spmm, spmv):
+    for program in (spmm, spmv):
+        for module in stages(program):
+            assert diagnostics(module) == (), module.stage
+
+
+def test_the_position_stage_is_one_block_in_a_perfect_nest(spmm):
+    (loop,) = lower_iterations(spmm).functions[0].body
+    names = []
+    while isinstance(loop, For):
+        names.append(loop.var)
+        (loop,) = loop.body
+    assert names == ["i", "j", "k_"]
+    assert isinstance(loop, Block)
+    assert loop.name == "csrmm"
+    assert [found.kind for found in loop.iters] == ["S", "R", "S"]
+
+
+def test_varied_dimensions_are_flattened_and_fixed_ones_are_kept(spmm):
+    function = lower_buffers(lower_iterations(spmm)).functions[0]
+    ranks = {buffer.name: len(buffer.shape) for buffer in function.buffers}
+    assert ranks == {"A_data": 1, "B_data": 2, "C_data": 2, "J_indptr": 1, "J_indices": 1}
+
+
+def test_the_flat_stage_has_no_blocks_and_no_guards(spmm, spmv):
+    for program in (spmm, spmv):
+        flat = stages(program)[-1]
+        kinds = {type(node).__name__ for node in walk(flat)}
+        assert not kinds & {"Block", "Guard", "Iteration"}
+        assert flat.stage == "flat"
+
+
+def test_index_arithmetic_is_widened_at_the_load(spmm):
+    flat = stages(spmm)[-1]
+    for node in walk(flat):
+        if isinstance(node, Load) and node.buffer in ("J_indptr", "J_indices"):
+            assert node.dtype == "int32"
+    assert not any(isinstance(node, ParallelFor) for node in walk(flat))

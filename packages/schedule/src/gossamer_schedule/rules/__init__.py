@@ -1,0 +1,32 @@
+"""Rules for default schedules: from the pattern of a computation, a target and features of the data
+to a `Schedule`. A rule only looks at the coordinate module; it applies nothing.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.contracts import Schedule, Stats, Target
+from gossamer_ir.nodes import Module
+from gossamer_schedule.rules.csr_matrix_vector import csr_matrix_vector
+from gossamer_schedule.rules.csr_times_dense import csr_times_dense
+from gossamer_schedule.rules.patterns import sparse_reduction
+
+RULES = (csr_matrix_vector, csr_times_dense)
+"""Tried in this order; the first that applies wins."""
+
+
+def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
+    """The schedule of the first rule whose pattern fits; the empty one where none does.
+
+    A module of a later stage than coordinate is taken as it is.
+    """
+    pattern = sparse_reduction(module)
+    if pattern is None:
+        return Schedule()
+    for rule in RULES:
+        schedule = rule(pattern, target, stats)
+        if schedule is not None:
+            return schedule
+    return Schedule()
+
+
+__all__ = ["RULES", "choose"]
