@@ -134,7 +134,7 @@ def test_a_directory_that_others_may_write_is_not_written_with_one_warning(cache
         cache.put(KEY, artifact())
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        cache.put(OTHER, artifact())
+        ArtifactCache(cache.path.parent).put(OTHER, artifact())
     assert os.listdir(cache.path) == []
 
 

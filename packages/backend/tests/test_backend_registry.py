@@ -94,6 +94,15 @@ def test_only_flat_modules_and_own_targets_are_compiled(tiny):
         assert caught.value.code == "backend.target"
 
 
+def test_a_backend_may_show_its_code(broken_plugins):
+    flat = Module("flat", (Function("f", (), ()),), "f")
+    tiny = broken_plugins.backend("tiny-interpreter")
+    assert '"stage":"flat"' in tiny.texts(flat, Target("tiny-interpreter"))["wire"]
+    assert broken_plugins.backend("unusable").texts(flat, Target("unusable")) == {}
+    with pytest.raises(PluginError, match="did not declare"):
+        tiny.texts(needing_float16(), Target("tiny-interpreter"))
+
+
 def test_a_backend_that_compiles_to_nonsense_is_blamed(broken_plugins):
     flat = Module("flat", (Function("f", (), ()),), "f")
     with pytest.raises(PluginError, match="'unusable' compiled a module to something"):

@@ -28,6 +28,9 @@ _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".artifact"
 _PARTIAL = ".partial"
 
+_WARNED: set[Path] = set()
+"""The directories about which this process has warned already."""
+
 
 class CacheWarning(UserWarning):
     """The cache cannot be used, or not be written to; everything works without it, slower."""
@@ -64,7 +67,6 @@ class ArtifactCache:
     def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
         base = Path(directory) if directory is not None else default_directory()
         self.path = base.absolute() / "v1"
-        self._has_warned = False
 
     def get(self, key: str) -> Artifact | None:
         """The artifact of a key, through at most one link; None where there is no intact one."""
@@ -81,7 +83,7 @@ class ArtifactCache:
             return None
 
     def put(self, key: str, artifact: Artifact) -> None:
-        """Stores an artifact; where that is impossible, warns once (`CacheWarning`) and goes on."""
+        """Stores an artifact; where that is impossible, warns once per process (`CacheWarning`) and goes on."""
         self._write(key, "artifact", payload=artifact.encode())
 
     def put_link(self, key: str, other: str) -> None:
@@ -143,9 +145,9 @@ class ArtifactCache:
             self._warn(f"{path.parent} cannot be written: {error.strerror}")
 
     def _warn(self, reason: str) -> None:
-        if self._has_warned:
+        if self.path in _WARNED:
             return
-        self._has_warned = True
+        _WARNED.add(self.path)
         warnings.warn(
             f"The kernel cache is not used: {reason}. Set {VARIABLE} to a directory of your own.",
             CacheWarning,

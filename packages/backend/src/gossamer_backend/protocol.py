@@ -6,6 +6,7 @@ can be tested on any machine; `load` does.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
@@ -65,3 +66,11 @@ class Backend(Protocol):
 
     def load(self, artifact: Artifact) -> Kernel:
         """Makes an artifact of this backend callable on this machine."""
+
+
+@runtime_checkable
+class ShowsCode(Protocol):
+    """What a backend may offer besides: the code it makes, for people to read."""
+
+    def texts(self, module: Module, target: Target) -> Mapping[str, str]:
+        """The text of a flat module at each further stage, such as `llvm` and `asm`, in order."""

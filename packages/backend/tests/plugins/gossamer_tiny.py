@@ -33,6 +33,9 @@ class TinyInterpreter:
             self.name, self.version, target.text, signature_of(module), dumps(module), guarded
         )
 
+    def texts(self, module, target):
+        return {"wire": dumps(module).decode()}
+
     def load(self, artifact):
         entry = prototype(artifact.signature)(interpreter(artifact))
         address = ctypes.cast(entry, ctypes.c_void_p).value
