@@ -83,7 +83,7 @@ class ArtifactCache:
             return None
 
     def put(self, key: str, artifact: Artifact) -> None:
-        """Stores an artifact; where that is impossible, warns once per process (`CacheWarning`) and goes on."""
+        """Stores an artifact; where that is impossible, warns (`CacheWarning`, once per process)."""
         self._write(key, "artifact", payload=artifact.encode())
 
     def put_link(self, key: str, other: str) -> None:
