@@ -2,15 +2,16 @@
 
 import numpy as np
 import pytest
+from gossamer_backend.threads import reset_num_threads, set_num_threads
 from gossamer_generic_cpu.backend import GenericCpu
-from gossamer_ir.build import add, constant, handle, index, index_var, mul, sub, widen
+from gossamer_ir.build import add, constant, dtype_of, handle, index, index_var, mul, sub, widen
 from gossamer_ir.contracts import Target
 from gossamer_ir.nodes import (
-    Allocate, Binary, Broadcast, Buffer, Compare, For, Function, Guard, LaneReduce, Lanes, Let,
+    Allocate, Binary, Broadcast, Buffer, Cast, Compare, For, Function, Guard, LaneReduce, Lanes, Let,
     Load, Module, ParallelFor, Param, Prefetch, Ramp, Store, Var,
 )  # fmt: skip
 
-I, J, M, N, NNZ = (index_var(name) for name in ("i", "j", "m", "n", "nnz"))
+ROW, J, M, N, NNZ = (index_var(name) for name in ("i", "j", "m", "n", "nnz"))
 LOW, HIGH, COLUMN = (index_var(name) for name in ("low", "high", "column"))
 SIZES = tuple(Param(name, "int64") for name in ("m", "n", "nnz"))
 
@@ -29,8 +30,8 @@ def load_index(buffer, at, index_dtype):
 
 def row_bounds(index_dtype):
     return (
-        Let(LOW, load_index("J_indptr", I, index_dtype)),
-        Let(HIGH, load_index("J_indptr", add(I, index(1)), index_dtype)),
+        Let(LOW, load_index("J_indptr", ROW, index_dtype)),
+        Let(HIGH, load_index("J_indptr", add(ROW, index(1)), index_dtype)),
     )
 
 
@@ -45,7 +46,7 @@ def parallel_rows(name, row, buffers, *, grain, index_dtype="int32", weighted=Tr
         (loop,),
         buffers=buffers,
     )
-    weight = add(load_index("J_indptr", I, index_dtype), I) if weighted else None
+    weight = add(load_index("J_indptr", ROW, index_dtype), ROW) if weighted else None
     arguments = (*(handle(param.name) for param in handles), M, N, NNZ)
     call = ParallelFor(inner.name, "i", index(0), M, arguments, weight, index(grain))
     entry = Function(name, (*handles, *SIZES), (call,), buffers=buffers)
@@ -92,7 +93,7 @@ def spmm(features, *, lanes=16, dtype="float32", index_dtype="int32", grain=1, g
         Allocate(Buffer("acc", (index(padded),), dtype, scope="local")),
         *(Store("acc", (ramp,), zero) for ramp, _ in tiles),
         inner,
-        *(Store("C", (I, ramp), Load("acc", (ramp,), wide), mask) for ramp, mask in tiles),
+        *(Store("C", (ROW, ramp), Load("acc", (ramp,), wide), mask) for ramp, mask in tiles),
     )
     return parallel_rows("spmm", row, buffers, grain=grain, index_dtype=index_dtype)
 
@@ -127,15 +128,12 @@ def spmv(*, lanes=16, dtype="float32", index_dtype="int32", grain=1):
         For("j", index(0), steps, (
             Store("acc", (start,), Binary("add", acc, Binary("mul", values, gathered))),
         )),
-        Store("Y", (I,), LaneReduce("add", acc)),
+        Store("Y", (ROW,), LaneReduce("add", acc)),
     )  # fmt: skip
     return parallel_rows("spmv", row, buffers, grain=grain, index_dtype=index_dtype)
 
 
 def widen_lanes(expr, lanes):
-    from gossamer_ir.build import dtype_of
-    from gossamer_ir.nodes import Cast
-
     wide = f"int64x{lanes}"
     return expr if dtype_of(expr) == wide else Cast(wide, expr)
 
@@ -167,15 +165,78 @@ def build(module, target="generic-cpu"):
     return backend.load(backend.compile(module, Target.parse(target)))
 
 
-def _fixture(value):
-    def give():
-        return value
+def elementwise(rows, *, inputs, output, lanes=1):
+    """OUT[r, i] = rows[r] for each i, where the expressions read X (and Z) at i."""
+    extent, at = index_var("n"), index_var("i")
+    buffers = tuple(
+        Buffer(name, (extent,), dtype, name.lower()) for name, dtype in zip("XZ", inputs)
+    )
+    out = Buffer("OUT", (index(len(rows)), extent), output, "out")
+    if lanes == 1:
+        where, steps = at, extent
+    else:
+        where = Ramp(mul(at, index(lanes)), index(1), Lanes(lanes))
+        steps = Binary("floordiv", extent, index(lanes))
+    stores = tuple(Store("OUT", (index(r), where), make(where)) for r, make in enumerate(rows))
+    params = tuple(Param(buffer.handle, "handle") for buffer in (*buffers, out))
+    function = Function(
+        "elementwise",
+        (*params, Param("n", "int64")),
+        (For("i", index(0), steps, stores),),
+        buffers=(*buffers, out),
+    )
+    return Module("flat", (function,), "elementwise")
 
-    return give
+
+def serial(body, *, buffers, scalars=()):
+    """A module of one function; its handles are the buffers' in order, then the scalars."""
+    handles = tuple(Param(buffer.handle, "handle") for buffer in buffers)
+    params = (*handles, *(Param(name, dtype) for name, dtype in scalars))
+    return Module("flat", (Function("main", params, tuple(body), buffers=tuple(buffers)),), "main")
 
 
-spmm_module = pytest.fixture(name="spmm")(_fixture(spmm))
-spmv_module = pytest.fixture(name="spmv")(_fixture(spmv))
-csr = pytest.fixture(name="random_csr")(_fixture(random_csr))
-dense = pytest.fixture(name="dense_of")(_fixture(dense_of))
-kernel_of = pytest.fixture(name="build")(_fixture(build))
+@pytest.fixture(name="spmm")
+def give_spmm():
+    return spmm
+
+
+@pytest.fixture(name="spmv")
+def give_spmv():
+    return spmv
+
+
+@pytest.fixture(name="parallel_rows")
+def give_parallel_rows():
+    return parallel_rows
+
+
+@pytest.fixture(name="elementwise")
+def give_elementwise():
+    return elementwise
+
+
+@pytest.fixture(name="serial")
+def give_serial():
+    return serial
+
+
+@pytest.fixture(name="random_csr")
+def give_random_csr():
+    return random_csr
+
+
+@pytest.fixture(name="dense_of")
+def give_dense_of():
+    return dense_of
+
+
+@pytest.fixture(name="build")
+def give_build():
+    return build
+
+
+@pytest.fixture(autouse=True)
+def two_threads():
+    set_num_threads(2)
+    yield
+    reset_num_threads()

@@ -58,9 +58,11 @@ def _lanes_left(frame: Frame, base: Value, bound: Value, count: int) -> Value:
     left, right = literal(base), literal(bound)
     if left is not None and right is not None:
         return index_constant(right - left)
-    rest = frame.call("i64", "llvm.ssub.sat.i64", f"{bound.typed}, {base.typed}")
-    positive = frame.call("i64", "llvm.smax.i64", f"i64 {rest}, i64 0")
-    return Value(frame.call("i64", "llvm.smin.i64", f"i64 {positive}, i64 {count}"), "int64")
+    # Without overflow: where base < bound, their difference fits an unsigned number.
+    rest = frame.text.value(f"sub {bound.typed}, {base.text}")
+    some = frame.call("i64", "llvm.umin.i64", f"i64 {rest}, i64 {count}")
+    is_inside = frame.text.value(f"icmp slt {base.typed}, {bound.text}")
+    return Value(frame.text.value(f"select i1 {is_inside}, i64 {some}, i64 0"), "int64")
 
 
 def _first_lanes(frame: Frame, lanes: Value, count: int) -> Value:

@@ -15,6 +15,7 @@ from gossamer_llvm.types import (
     element_bytes,
     integer_text,
     memory_type,
+    pointer_type,
     splat,
     suffix,
     value_type,
@@ -86,19 +87,19 @@ def _gather(frame: Frame, node: Load, address: Address, mask: Value) -> Value:
     type_ = memory_type(node.dtype)
     rest = f"{type_} poison" if mask is ON else _to_memory(frame, _passthrough(frame, node))
     arguments = (
-        f"{_pointers(node.dtype)} {address.pointer}, i32 {element_bytes(node.dtype)}, "
+        f"{pointer_type(node.dtype)} {address.pointer}, i32 {element_bytes(node.dtype)}, "
         f"{_mask_text(node.dtype, mask)}, {rest}"
     )
-    name = f"llvm.masked.gather.{suffix(type_)}.{suffix(_pointers(node.dtype))}"
+    name = f"llvm.masked.gather.{suffix(type_)}.{suffix(pointer_type(node.dtype))}"
     return _from_memory(frame, frame.call(type_, name, arguments), node.dtype)
 
 
 def _masked_store(frame: Frame, address: Address, data: str, dtype: str, mask: Value) -> None:
-    pointer = f"{_pointers(dtype) if address.is_scattered else 'ptr'} {address.pointer}"
+    pointer = f"{pointer_type(dtype) if address.is_scattered else 'ptr'} {address.pointer}"
     arguments = f"{data}, {pointer}, i32 {element_bytes(dtype)}, {_mask_text(dtype, mask)}"
     shape = suffix(memory_type(dtype))
     if address.is_scattered:
-        frame.call("void", f"llvm.masked.scatter.{shape}.{suffix(_pointers(dtype))}", arguments)
+        frame.call("void", f"llvm.masked.scatter.{shape}.{suffix(pointer_type(dtype))}", arguments)
     else:
         frame.call("void", f"llvm.masked.store.{shape}.p0", arguments)
 
@@ -171,7 +172,3 @@ def _mask_text(dtype: str, mask: Value) -> str:
         return mask.typed
     type_ = value_type(DType.parse(dtype).with_scalar("bool").text)
     return f"{type_} splat (i1 true)"
-
-
-def _pointers(dtype: str) -> str:
-    return value_type(DType.parse(dtype).with_scalar("handle").text)

@@ -6,6 +6,7 @@ from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Buffer,
+    For,
     Function,
     Guard,
     Launch,
@@ -14,12 +15,13 @@ from gossamer_ir.nodes import (
     Param,
     Store,
     Var,
+    While,
 )
 from gossamer_ir.walk import walk
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
 from gossamer_llvm.frame import Frame, Place, Unit, Value
 from gossamer_llvm.tables import EXPRESSIONS, STATEMENTS
-from gossamer_llvm.text import FunctionText
+from gossamer_llvm.text import COLD, HOT, FunctionText
 from gossamer_llvm.types import value_type
 
 
@@ -31,7 +33,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
     (`llvm.<construct>`) names what is not lowered. The text holds no name of the module.
 
     >>> from gossamer_ir.build import index_var
-    >>> from gossamer_ir.nodes import Buffer, Function, Module, Param, Store
+    >>> from gossamer_ir.nodes import For, While, Buffer, Function, Module, Param, Store
     >>> from gossamer_ir.build import ZERO, zero_of
     >>> x = Buffer("X", (index_var("n"),), "float32", handle="x")
     >>> params = (Param("x", "handle"), Param("n", "int64"))
@@ -79,12 +81,17 @@ def _emit_function(unit: Unit, function: Function, *, is_entry: bool) -> None:
         parameters.append(_parameter(unit, param, number, notes, is_entry=is_entry))
     linkage = "" if is_entry else "internal "
     name = unit.symbols[function.name]
-    signature = f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) #0"
+    attributes = COLD if is_entry and _only_calls(function) else HOT
+    signature = f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"
     frame = Frame(unit, FunctionText(signature), shared=frozenset(passed), is_entry=is_entry)
     frame.open()
     _bind(frame, function, buffers)
     frame.body(function.body)
     frame.close()
+
+
+def _only_calls(function: Function) -> bool:
+    return not any(isinstance(node, For | While | Store) for node in walk(function))
 
 
 def _called_with_aliases(unit: Unit) -> set[str]:
@@ -134,4 +141,8 @@ def _render(unit: Unit) -> str:
         head.insert(0, f'target datalayout = "{unit.abi.data_layout}"')
     head += [f"%t{number} = type {text}" for number, text in enumerate(unit.types, 1)]
     parts = [*head, "", *unit.definitions, *unit.declarations, ""]
-    return "\n".join([*parts, f"attributes #0 = {{ {attributes} }}", *metadata, ""])
+    groups = [
+        f"attributes {HOT} = {{ {attributes} }}",
+        f"attributes {COLD} = {{ noinline optnone {attributes} }}",
+    ]
+    return "\n".join([*parts, *groups, *metadata, ""])

@@ -5,6 +5,11 @@ from __future__ import annotations
 _EFFECTS = ("load", "call", "phi", "atomicrmw")
 """Instructions whose results may differ from one time to the next."""
 
+HOT = "#0"
+COLD = "#1"
+"""Attribute groups. A function that runs once for each call or chunk is not worth LLVM's time: the
+parallel machinery of a kernel took two thirds of it."""
+
 
 class FunctionText:
     """Collects the lines of a function; values are `%v1`, ..., blocks `b1`, ..."""

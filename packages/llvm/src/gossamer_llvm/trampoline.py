@@ -7,7 +7,7 @@ from typing import NamedTuple
 
 from gossamer_llvm.closure import COUNTER, STATUS, Closure, read_closure
 from gossamer_llvm.frame import Frame, Unit, Value
-from gossamer_llvm.text import FunctionText
+from gossamer_llvm.text import COLD, FunctionText
 
 
 class Region(NamedTuple):
@@ -31,7 +31,7 @@ def define_trampoline(unit: Unit, region: Region, closure: Closure, dtypes: tupl
     """Writes `void trampoline(ptr closure)` and returns its name. The closure holds the workspace,
     start, end, the weight at start, the total weight, the number of chunks, captures, arguments."""
     symbol = unit.new_symbol()
-    frame = Frame(unit, FunctionText(f"internal void @{symbol}(ptr %closure) #0"))
+    frame = Frame(unit, FunctionText(f"internal void @{symbol}(ptr %closure) {COLD}"))
     workspace, *values = read_closure(frame, closure, "%closure", ("handle", *dtypes))
     split = 5 + len(region.captures)
     captures = "".join(f", {value.typed}" for value in values[5:split])

@@ -47,6 +47,12 @@ def memory_type(dtype: str) -> str:
 
 
 @cache
+def pointer_type(dtype: str) -> str:
+    """The type of one address for each lane of dtype."""
+    return _vector(DType.parse(dtype), "ptr")
+
+
+@cache
 def element_bytes(dtype: str) -> int:
     """Bytes of one element in memory."""
     return max(1, DType.parse(dtype).bits // 8)

@@ -6,7 +6,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Expr, Load, ParallelFor, Var
 from gossamer_ir.walk import walk
 from gossamer_llvm.frame import Frame, Place, Value
-from gossamer_llvm.text import FunctionText
+from gossamer_llvm.text import HOT, FunctionText
 
 Captures = dict[str, Value]
 """What a weight needs besides its variable: scalars by name, and the addresses of buffers."""
@@ -29,7 +29,7 @@ def define_weight(frame: Frame, node: ParallelFor, captures: Captures) -> str:
     names = {name: Value(f"%c{number}", value.dtype) for number, (name, value) in
              enumerate(captures.items())}  # fmt: skip
     parameters = ", ".join(["i64 %i", *(value.typed for value in names.values())])
-    inner = Frame(frame.unit, FunctionText(f"internal i64 @{symbol}({parameters}) #0"))
+    inner = Frame(frame.unit, FunctionText(f"internal i64 @{symbol}({parameters}) {HOT}"))
     inner.values = {node.var: Value("%i", "int64"), **names}
     inner.buffers = {
         name: Place(place.buffer, names[_BUFFER + name].text)

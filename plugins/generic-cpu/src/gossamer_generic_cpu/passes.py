@@ -1,5 +1,6 @@
-"""The passes between emission and code generation, picked by measuring (`python -m
-gossamer_generic_cpu.timing`): what the emitter leaves undone, and nothing that only tries."""
+"""The passes between emission and code generation, picked by measuring (`benchmarks/compile_time.py`):
+what the emitter leaves undone, and nothing that only tries. Code generation reduces the strength of
+address computations itself, and the emitter writes loops in the rotated form."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ import llvmlite.binding as llvm
 
 
 def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """Registers for stack slots, one copy of equal computations, cheap addresses in loops."""
+    """Registers for stack slots, folded operations, one copy of equal computations."""
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
     options.slp_vectorization = False
@@ -15,11 +16,8 @@ def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
-    passes.add_simplify_cfg_pass()
     passes.add_new_gvn_pass()
-    passes.add_instruction_combine_pass()
     passes.add_simplify_cfg_pass()
-    passes.add_loop_strength_reduce_pass()
     for function in module.functions:
         if not function.is_declaration:
             passes.run(function, builder)

@@ -81,10 +81,15 @@ def _function() -> int | None:
     return parallel_function()
 
 
+def refresh() -> None:
+    """Chooses the function again, when the environment has changed."""
+    _function.cache_clear()
+
+
 def _after_fork_in_child() -> None:
     global _is_forked
     _is_forked = True
-    _function.cache_clear()
+    refresh()
 
 
 if hasattr(os, "register_at_fork"):
