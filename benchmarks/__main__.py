@@ -12,7 +12,7 @@ from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, T
 
 from benchmarks import records
 from benchmarks.compile_time import measure_compile_times
-from benchmarks.contenders import CONTENDERS, OURS, Prepare, load_variants
+from benchmarks.contenders import CONTENDERS, OURS, Prepare
 from benchmarks.kernels import Selection, measure_matrix
 from benchmarks.machine import describe_machine, versions
 from benchmarks.matrices import NAMES, MissingMatrixError, load_matrix
@@ -20,6 +20,7 @@ from benchmarks.records import Cell, Run
 from benchmarks.report import print_run
 from benchmarks.roofline import Roofline, measure_roofline
 from benchmarks.rounds import Plan
+from benchmarks.variants import load_variants
 
 
 def parser() -> argparse.ArgumentParser:

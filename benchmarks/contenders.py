@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import importlib.util
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
-from pathlib import Path
 from typing import TypeAlias
 
 import gossamer
@@ -81,14 +79,3 @@ CONTENDERS: dict[str, Prepare] = {
     "numba": prepare_numba,
 }
 """`mkl` is with hint and optimize; `mkl_plain` only creates the handle."""
-
-
-def load_variants(path: Path) -> Mapping[str, Prepare]:
-    """Further contenders of ours: the `VARIANTS` of a Python file, names to `Prepare` functions."""
-    spec = importlib.util.spec_from_file_location("benchmark_variants", path)
-    if spec is None or spec.loader is None:
-        raise UnavailableError(f"{path} is not a Python file")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    variants: Mapping[str, Prepare] = module.VARIANTS
-    return variants

@@ -1,0 +1,70 @@
+"""Contenders of ours that differ in their schedules, for tuning.
+
+A file for `--variants` may look like this:
+
+    from benchmarks.variants import with_rule
+    from gossamer_schedule.rules import choose
+
+    VARIANTS = {"default": with_rule(choose)}
+"""
+
+from __future__ import annotations
+
+import importlib.util
+from collections.abc import Callable, Mapping
+from functools import partial
+from pathlib import Path
+from typing import TypeAlias
+
+import gossamer
+from benchmarks.contenders import Prepare, Prepared, UnavailableError
+from benchmarks.problem import Array, Problem
+from benchmarks.rounds import Timed
+from gossamer.build import build
+from gossamer.operators import operator_named
+from gossamer.operators.operands import sparse_operand
+from gossamer.operators.operator import module_of
+from gossamer_formats import from_scipy
+from gossamer_ir.contracts import Schedule, Stats, Target
+from gossamer_ir.nodes import Module
+
+TARGET = Target("generic-cpu")
+Rule: TypeAlias = Callable[[Module, Target, Stats | None], Schedule]
+
+
+def load_variants(path: Path) -> Mapping[str, Prepare]:
+    """The `VARIANTS` of a Python file: names and the functions that prepare them."""
+    spec = importlib.util.spec_from_file_location("benchmark_variants", path)
+    if spec is None or spec.loader is None:
+        raise UnavailableError(f"{path} is not a Python file")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    variants: Mapping[str, Prepare] = module.VARIANTS
+    return variants
+
+
+def with_rule(rule: Rule) -> Prepare:
+    """The operator's program with the schedule that `rule` makes for the module and the matrix."""
+    return partial(prepare_with_rule, rule=rule)
+
+
+def prepare_with_rule(problem: Problem, threads: int, *, rule: Rule) -> Prepared:
+    """A bound kernel: no checks of arguments are timed."""
+    sparse = sparse_operand(from_scipy(problem.matrix))
+    features = None if problem.op == "spmv" else problem.features
+    module = module_of(operator_named(problem.op), sparse.variant(features))
+    schedule = rule(module, TARGET, sparse.stats())
+    kernel = build(module, target=TARGET, schedule=schedule).kernel
+    result = problem.empty_result()
+    bound = kernel.bind(**operands(problem, sparse.arrays, result), verified=("indptr", "indices"))
+    return Prepared(Timed(bound, partial(gossamer.set_num_threads, threads)), lambda: result)
+
+
+def operands(
+    problem: Problem, arrays: tuple[Array, Array, Array], result: Array
+) -> dict[str, Array]:
+    """The arrays by the names of the program's parameters."""
+    indptr, indices, data = arrays
+    right, left = ("x", "y") if problem.op == "spmv" else ("b", "c")
+    matrix = {"indptr": indptr, "indices": indices, "a": data}
+    return {**matrix, right: problem.operand, left: result}

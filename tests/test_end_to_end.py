@@ -1,0 +1,192 @@
+"""The whole path: every stage of every operator means the same, through both encodings, and the
+compiled kernel agrees with an oracle that knows nothing of gossamer."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer
+from gossamer.build import build, default_schedule, lowered
+from gossamer.operators import operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer_ir.contracts import Stats, Target
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.verify import diagnostics
+from gossamer_ir.wire import dumps, loads
+from gossamer_testkit import csr_cases, max_relative_error, spmm_magnitude, tolerance
+from gossamer_testkit import spmm as exact_spmm
+
+FEATURES = 5
+STAGES = ("coordinate", "position", "loop", "flat")
+PROGRAMS = [
+    pytest.param(op, dtype, index, id=f"{op}-{dtype}-{index}")
+    for op in ("spmm", "spmv")
+    for dtype in ("float32", "float64")
+    for index in ("int32", "int64")
+]
+SMALL = (
+    "0 rows",
+    "0 nonzeros",
+    "empty rows at both ends",
+    "unsorted",
+    "duplicates",
+    "explicit zeros",
+)
+
+
+@pytest.fixture(autouse=True)
+def own_cache(tmp_path_factory, monkeypatch):
+    base = tmp_path_factory.getbasetemp() / "kernels"
+    base.mkdir(mode=0o700, exist_ok=True)
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(base))
+    return base
+
+
+def stats_of(case):
+    empty = int((case.row_lengths == 0).sum())
+    return Stats(*case.shape, case.nnz, case.longest_row, empty)
+
+
+def program(op, dtype, index):
+    features = FEATURES if op == "spmm" else None
+    return module_of(operator_named(op), Variant(dtype, index, index, features))
+
+
+def dense_for(case, op):
+    shape = (case.shape[1], FEATURES) if op == "spmm" else (case.shape[1],)
+    values = np.arange(np.prod(shape), dtype=np.int64) % 13 - 6
+    return values.reshape(shape).astype(case.data.dtype)
+
+
+def arguments(op, case, dense):
+    """By the names of the operator's parameters; the result starts as NaN."""
+    result = np.full((case.shape[0], *dense.shape[1:]), np.nan, dtype=dense.dtype)
+    right, left = ("b", "c") if op == "spmm" else ("x", "y")
+    arrays = {"a": case.data, right: dense, left: result}
+    return result, {**arrays, "indptr": case.indptr, "indices": case.indices}
+
+
+def sizes(case):
+    return {"m": case.shape[0], "n": case.shape[1], "nnz": case.nnz}
+
+
+def assert_exact(op, case, dense, result):
+    """Small integers: every order of the sums gives the same."""
+    wanted = exact_spmm(case, dense.reshape(case.shape[1], -1)).reshape(result.shape)
+    np.testing.assert_array_equal(result, wanted.astype(result.dtype))
+
+
+def stages_of(module, stats):
+    schedule = default_schedule(module, Target("generic-cpu"), stats)
+    return list(lowered(module, schedule))
+
+
+@pytest.mark.parametrize(("op", "dtype", "index"), PROGRAMS)
+def test_every_stage_is_valid_and_survives_both_encodings(op, dtype, index):
+    case = next(found for found in csr_cases(dtype=dtype, index_dtype=index) if found.nnz)
+    found = stages_of(program(op, dtype, index), stats_of(case))
+    assert tuple(module.stage for module in found) == STAGES
+    for module in found:
+        assert diagnostics(module) == ()
+        assert parse_module(print_module(module)) == module
+        assert loads(dumps(module)) == module
+
+
+@pytest.mark.parametrize(("op", "dtype", "index"), PROGRAMS)
+def test_every_stage_means_the_same(op, dtype, index):
+    for case in csr_cases(dtype=dtype, index_dtype=index):
+        if case.name not in SMALL:
+            continue
+        dense = dense_for(case, op)
+        for module in stages_of(program(op, dtype, index), stats_of(case)):
+            result, arrays = arguments(op, case, dense)
+            run(module, {**arrays, **sizes(case)})
+            assert_exact(op, case, dense, result)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+@pytest.mark.parametrize(("op", "dtype", "index"), PROGRAMS)
+def test_kernels_are_exact_on_every_matrix(op, dtype, index, threads):
+    before = gossamer.get_num_threads()
+    gossamer.set_num_threads(threads)
+    for case in csr_cases(dtype=dtype, index_dtype=index):
+        if case.name == "nan and infinity":
+            continue
+        dense = dense_for(case, op)
+        result, arrays = arguments(op, case, dense)
+        build(program(op, dtype, index), stats=stats_of(case)).kernel(**arrays)
+        assert_exact(op, case, dense, result)
+    gossamer.set_num_threads(before)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_a_kernel_can_be_built_from_the_bytes_of_any_stage(stage):
+    case = next(found for found in csr_cases() if found.name == "a power law")
+    module = program("spmm", "float32", "int32")
+    encoded = {found.stage: dumps(found) for found in stages_of(module, stats_of(case))}[stage]
+    dense = dense_for(case, "spmm")
+    result, arrays = arguments("spmm", case, dense)
+    build(loads(encoded), stats=stats_of(case)).kernel(**arrays)
+    assert_exact("spmm", case, dense, result)
+
+
+@pytest.mark.parametrize("features", [1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 128, 130])
+def test_any_feature_size_keeps_within_rounding(features):
+    case = next(found for found in csr_cases() if found.name == "row lengths 0 to 40")
+    dense = np.random.default_rng(features).standard_normal((40, features)).astype(np.float32)
+    matrix = sparse.csr_array((case.data, case.indices, case.indptr), shape=case.shape)
+    error = max_relative_error(
+        gossamer.spmm(matrix, dense),
+        exact_spmm(case, dense),
+        magnitude=spmm_magnitude(case, dense),
+    )
+    assert error <= tolerance(case.longest_row + 1, "float32")
+
+
+BUILD = """
+import json
+import numpy as np, scipy.sparse
+from gossamer.build import build
+from gossamer.operators import operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer_ir.contracts import Stats
+
+built = build(module_of(operator_named("spmm"), Variant(features=9)), stats=Stats(9, 9, 30, 9, 0))
+print(json.dumps({"cached": built.cached, "schedule": repr(built.schedule)}))
+"""
+
+
+def test_a_second_process_finds_the_kernel_in_the_cache(tmp_path):
+    environment = {**os.environ, "GOSSAMER_CACHE_DIR": str(tmp_path)}
+    command = [sys.executable, "-W", "error", "-c", BUILD]
+    first, second = (
+        json.loads(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
+        for _ in range(2)
+    )
+    assert (first["cached"], second["cached"]) == (False, True)
+    assert first["schedule"] == second["schedule"]
+
+
+@pytest.mark.parametrize("op", ["spmm", "spmv"])
+def test_the_installed_command_checks_its_result(op, tmp_path):
+    matrix = sparse.random_array(
+        (300, 200), density=0.05, rng=np.random.default_rng(1), format="csr"
+    )
+    sparse.save_npz(tmp_path / "a.npz", matrix)
+    options = ["--matrix", str(tmp_path / "a.npz"), "--check", "--json", "--repeat", "3"]
+    command = [Path(sys.executable).parent / "gossamer", "run", op, *options]
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert (found["op"], found["shape"], found["nnz"]) == (op, [300, 200], 3000)
+    assert found["max_rel_error"] < 1e-5
+    assert found["ratio_vs_scipy"] > 0
