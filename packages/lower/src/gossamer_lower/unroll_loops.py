@@ -25,6 +25,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import simplify_body
 from gossamer_ir.walk import map_children, substitute_body
+from gossamer_lower.hoist_shared import hoist_shared
 from gossamer_lower.stages import map_functions, names_of
 
 
@@ -67,8 +68,8 @@ def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:
             "lower.unroll", f"The loop {loop.var} is unrolled, and its extent is not constant.",
             hint="Split it by a constant first.",
         )  # fmt: skip
-    body = _body(loop.body, namer)
-    result: list[Stmt] = []
+    lets, body = hoist_shared(_body(loop.body, namer), loop.var, namer=namer)
+    result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):
         value = build.add(loop.start, build.index(at))
         copy = _renamed(body, namer) if at else body
