@@ -89,12 +89,12 @@ class _Feeding:
         self.reduction = self._of(found.value for found in node.iters if found.kind == "R")
         self.needed = set(self._of(found.value for found in node.iters if found.kind == "S"))
         for entry in reversed(around):
-            if isinstance(entry.node, For) and self.is_rerun(entry.node):
+            if isinstance(entry.node, For) and self.is_bound(entry.node.var):
                 self.needed |= self._of((entry.node.start, entry.node.extent))
 
-    def is_rerun(self, loop: For) -> bool:
-        """Whether a loop under the place of the init is run again for it."""
-        return loop.var in self.needed or loop.var not in self.reduction
+    def is_bound(self, name: str) -> bool:
+        """Whether the init nest binds a loop's or a let's variable."""
+        return name in self.needed or name not in self.reduction
 
     def _of(self, exprs: Iterable[Expr]) -> frozenset[str]:
         found: set[str] = set()
@@ -112,9 +112,11 @@ def _nest(node: Block, around: list[Entry], *, feeding: _Feeding, scope: Scope) 
     unbound = set(feeding.iters)
     kept: list[Entry] = []
     for entry in around:
-        if isinstance(entry.node, For) and not feeding.is_rerun(entry.node):
+        if isinstance(entry.node, For) and not feeding.is_bound(entry.node.var):
             unbound.add(entry.node.var)
-        elif isinstance(entry.node, Let) and free_vars(entry.node.value) & unbound:
+        elif isinstance(entry.node, Let) and (
+            free_vars(entry.node.value) & unbound or not feeding.is_bound(entry.node.var.name)
+        ):
             unbound.add(entry.node.var.name)
         else:
             kept.append(entry)
