@@ -132,6 +132,7 @@ def test_a_matrix_somebody_has_written_to_is_refused_before_its_conversion(kind,
         (sparse.eye_array(3, dtype=np.int64), "format.dtype"),
         (sparse.eye_array(3, dtype=np.complex128), "format.dtype"),
         (sparse.eye_array(3, dtype=bool), "format.dtype"),
+        (sparse.coo_array((10**14, 3)), "format.memory"),
     ],
 )
 def test_what_is_no_real_sparse_matrix_is_refused(matrix, code):

@@ -7,7 +7,7 @@ import gzip
 import numpy as np
 import pytest
 from scipy import sparse
-from scipy.io import mmwrite
+from scipy.io import mmread, mmwrite
 
 from gossamer_formats import read, to_scipy
 from gossamer_ir.errors import FormatError
@@ -41,6 +41,28 @@ def test_patterns_integers_and_symmetry(tmp_path):
     np.testing.assert_array_equal(to_scipy(tensor).toarray(), [[0, -7]])
 
 
+def test_skew_symmetry_comments_blank_lines_and_no_entries(tmp_path):
+    path = tmp_path / "skew.mtx"
+    banner = "%%MatrixMarket matrix coordinate real skew-symmetric\r\n"
+    path.write_text(banner + "% a comment\n\n%\n 2 2 1\n\n2 1 -3e2\n\n")
+    np.testing.assert_array_equal(to_scipy(read(path)).toarray(), [[0, 300], [-300, 0]])
+    path.write_bytes(HEADER + b"3 4 0\n")
+    assert (read(path).shape, read(path).nnz) == ((3, 4), 0)
+    path.write_bytes(HEADER + b"1 4 3\n1 4 nan\n1 1 -inf\n1 4 1\n")
+    np.testing.assert_array_equal(to_scipy(read(path)).toarray(), [[-np.inf, 0, 0, np.nan]])
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (70, 3), (3, 70)])
+@pytest.mark.parametrize("symmetry", ["general", "symmetric"])
+def test_entries_agree_with_scipys_writer(shape, symmetry, tmp_path):
+    matrix = sparse.random_array(shape, density=0.3, rng=np.random.default_rng(1)).tocsr()
+    if symmetry == "symmetric":
+        matrix = matrix @ matrix.T
+    mmwrite(tmp_path / "a.mtx", matrix.tocoo(), symmetry=symmetry)
+    expected = mmread(tmp_path / "a.mtx").toarray()
+    np.testing.assert_array_equal(to_scipy(read(tmp_path / "a.mtx")).toarray(), expected)
+
+
 def test_an_npz_of_float32_keeps_its_dtype_and_an_empty_one_is_read(tmp_path):
     sparse.save_npz(tmp_path / "a.npz", sparse.csc_array((0, 5), dtype=np.float32))
     tensor = read(tmp_path / "a.npz")
@@ -63,6 +85,17 @@ BAD_FILES = [
     ("format.read.malformed", "range.mtx", HEADER + b"3 3 1\n4 1 1.0\n"),
     ("format.read.malformed", "zero.mtx", HEADER + b"3 3 1\n0 1 1.0\n"),
     ("format.read.malformed", "word.mtx", HEADER + b"3 3 1\n1 1 one\n"),
+    ("format.read.malformed", "more.mtx", HEADER + b"3 3 1\n1 1 1.0\n2 2 1.0\n"),
+    ("format.read.malformed", "wide.mtx", HEADER + b"3 3 1\n1 1 1.0 2.0\n"),
+    ("format.read.malformed", "narrow.mtx", HEADER + b"3 3 1\n1 1\n"),
+    ("format.read.malformed", "half.mtx", HEADER + b"3 3 1\n1.5 1 1.0\n"),
+    # SciPy 1.17's reader ends the process on this one.
+    ("format.read.malformed", "crash.mtx", HEADER + b"%\n3 3 2\n1 1 3.57d9519\n1 2 1.0\n"),
+    (
+        "format.read.malformed",
+        "oblong.mtx",
+        b"%%MatrixMarket matrix coordinate real symmetric\n3 2 1\n1 1 1.0\n",
+    ),
     ("format.read.malformed", "negative.mtx", HEADER + b"-3 3 1\n1 1 1.0\n"),
     ("format.read.malformed", "sizes.mtx", HEADER + b"3 3\n"),
     (

@@ -10,6 +10,8 @@ from pathlib import Path
 from typing import Any
 
 from gossamer_formats.checks import VALUE_DTYPES
+from gossamer_formats.limits import memory_size
+from gossamer_formats.market import open_market, read_entries, read_header
 from gossamer_formats.scipy_matrices import from_scipy
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -53,8 +55,8 @@ def _load(file: Path, reader: Callable[[Path], Any]) -> Any:
 
 
 _DAMAGED = (
-    OSError, ValueError, KeyError, TypeError, AttributeError, NotImplementedError, EOFError,
-    OverflowError, IndexError, zlib.error, zipfile.BadZipFile,
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, OverflowError,
+    IndexError, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 """What SciPy's readers raise for files that are not what their suffix says."""
 
@@ -62,15 +64,10 @@ _KINDS = "a file .mtx, .mtx.gz or .npz"
 
 
 def _read_market(file: Path) -> Any:
-    from scipy.io import mminfo, mmread
-
-    rows, _, entries, layout, field, _ = mminfo(file)
-    if layout != "coordinate":
-        raise ValueError("it holds a dense array, expected coordinates")
-    if field == "complex":
-        raise ValueError("it holds complex values, expected real ones")
-    _require_plausible(file, rows=int(rows), entries=int(entries))
-    return mmread(file)
+    with open_market(file) as stream:
+        header = read_header(stream)
+        _require_plausible(file, rows=header.rows, entries=header.entries)
+        return read_entries(stream, header)
 
 
 def _read_npz(file: Path) -> Any:
@@ -82,8 +79,7 @@ def _read_npz(file: Path) -> Any:
 
 def _require_plausible(file: Path, *, rows: int, entries: int) -> None:
     """Refuses sizes that would exhaust memory before a single entry is read."""
-    memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
-    if 8 * (rows + 1) + 16 * entries > memory:
+    if 8 * (rows + 1) + 16 * entries > memory_size():
         raise FormatError(
             "format.read.memory",
             f"{file} declares {rows} rows and {entries} entries, more than memory holds.",

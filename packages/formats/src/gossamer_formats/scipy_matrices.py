@@ -12,6 +12,7 @@ import numpy as np
 
 from gossamer_formats.arrays import csr_storage, require_shape, tensor_of
 from gossamer_formats.checks import VALUE_DTYPES, check_indices, check_indptr, check_storage
+from gossamer_formats.limits import memory_size
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
@@ -54,6 +55,7 @@ def borrow_scipy(matrix: Any, *, dtype: str | None = None) -> Storage:
     """
     _require_matrix(matrix)
     if matrix.format != "csr":
+        _require_memory(matrix)
         _check_before_conversion(matrix)
         matrix = matrix.tocsr()
     used = slice(_used(matrix.indptr, matrix.indices))
@@ -81,6 +83,16 @@ def _require_matrix(matrix: Any) -> None:
     if matrix.ndim != 2:
         raise FormatError(
             "format.dimensions", f"The matrix has {matrix.ndim} dimensions; expected 2."
+        )
+
+
+def _require_memory(matrix: Any) -> None:
+    rows = matrix.shape[0]
+    if 8 * (rows + 1) > memory_size():
+        raise FormatError(
+            "format.memory",
+            f"The matrix has {rows} rows, whose pointers memory cannot hold.",
+            hint="Leave out empty rows.",
         )
 
 

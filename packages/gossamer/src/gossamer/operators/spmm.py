@@ -23,11 +23,9 @@ def csrmm(
     feat_size: T.int64,
     nnz: T.int64,
 ) -> None:
-    T.func_attr({"global_symbol": "csrmm", "tir.noalias": True, "sparse_tir_level": 2})
+    T.func_attr({"sparse_tir_level": 2, "global_symbol": "csrmm", "tir.noalias": True})
     I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(
-        I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False
-    )
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
     J_detach = T.sp.dense_fixed(n)
     K = T.sp.dense_fixed(feat_size)
     A = T.sp.match_buffer(a, (I, J), "float32")

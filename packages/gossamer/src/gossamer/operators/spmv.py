@@ -22,11 +22,9 @@ def csrmv(
     n: T.int64,
     nnz: T.int64,
 ) -> None:
-    T.func_attr({"global_symbol": "csrmv", "tir.noalias": True, "sparse_tir_level": 2})
+    T.func_attr({"sparse_tir_level": 2, "global_symbol": "csrmv", "tir.noalias": True})
     I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(
-        I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False
-    )
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
     J_detach = T.sp.dense_fixed(n)
     A = T.sp.match_buffer(a, (I, J), "float32")
     X = T.sp.match_buffer(x, (J_detach,), "float32")
