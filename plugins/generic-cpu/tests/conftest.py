@@ -2,13 +2,32 @@
 
 import numpy as np
 import pytest
+
 from gossamer_backend.threads import reset_num_threads, set_num_threads
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.build import add, constant, dtype_of, handle, index, index_var, mul, sub, widen
 from gossamer_ir.contracts import Target
 from gossamer_ir.nodes import (
-    Allocate, Binary, Broadcast, Buffer, Cast, Compare, For, Function, Guard, LaneReduce, Lanes, Let,
-    Load, Module, ParallelFor, Param, Prefetch, Ramp, Store, Var,
+    Allocate,
+    Binary,
+    Broadcast,
+    Buffer,
+    Cast,
+    Compare,
+    For,
+    Function,
+    Guard,
+    LaneReduce,
+    Lanes,
+    Let,
+    Load,
+    Module,
+    ParallelFor,
+    Param,
+    Prefetch,
+    Ramp,
+    Store,
+    Var,
 )  # fmt: skip
 
 ROW, J, M, N, NNZ = (index_var(name) for name in ("i", "j", "m", "n", "nnz"))

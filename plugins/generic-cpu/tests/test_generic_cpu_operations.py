@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from gossamer_ir.build import constant, index
 from gossamer_ir.nodes import Binary, Broadcast, Call, Cast, Compare, Lanes, Load, Select, Unary
 

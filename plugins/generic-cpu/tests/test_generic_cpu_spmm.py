@@ -2,6 +2,7 @@
 
 import numpy as np
 import pytest
+
 from gossamer_backend.threads import set_num_threads
 
 SHAPES = [(37, 50), (1, 1), (5, 1), (64, 3), (3, 0), (0, 4), (0, 0)]

@@ -1,0 +1,138 @@
+"""Targets: options, foreign CPUs, refusals; artifacts; what the machine code looks like."""
+
+import re
+
+import numpy as np
+import pytest
+
+from gossamer_backend import Artifact, Backend
+from gossamer_generic_cpu import plugin
+from gossamer_generic_cpu.backend import GenericCpu
+from gossamer_generic_cpu.compiler import assembly, llvm_text
+from gossamer_generic_cpu.cpus import cpu_names
+from gossamer_generic_cpu.machine import architecture
+from gossamer_ir.build import index, index_var
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.nodes import Buffer, Call, For, Load, Store
+
+HOST = Target.parse("generic-cpu")
+ON_X86 = pytest.mark.skipif(architecture() != "x86_64", reason="names CPUs of x86-64")
+
+
+def test_is_a_backend_and_registers_one():
+    assert isinstance(GenericCpu(), Backend)
+    assert [backend.name for backend in plugin.gossamer_backends()] == ["generic-cpu"]
+
+
+@pytest.mark.parametrize(
+    ("target", "code"),
+    [
+        ("generic-cpu:cpu=z80", "generic_cpu.cpu"),
+        ("generic-cpu:speed=high", "generic_cpu.option"),
+        ("generic-cpu:threads=0", "threads.count"),
+        ("generic-cpu:threads=many", "threads.count"),
+        ("generic-cpu:features=host-000", "generic_cpu.features"),
+    ],
+)
+def test_refused_targets(spmm, target, code):
+    backend = GenericCpu()
+    with pytest.raises(ArgumentError) as caught:
+        backend.compile(spmm(16), Target.parse(target))
+    assert caught.value.code == code
+    assert not backend.probe(Target.parse(target)).usable
+
+
+def test_offered_targets_are_known():
+    backend = GenericCpu()
+    assert backend.targets()[0] == "generic-cpu"
+    assert backend.probe(HOST).usable
+
+
+def test_resolved_target_names_the_cpu_and_compiles_alike(spmm):
+    backend = GenericCpu()
+    resolved = Target.parse(backend.probe(HOST).resolved)
+    assert resolved.option("cpu") not in ("", "host")
+    assert backend.compile(spmm(16), resolved).code == backend.compile(spmm(16), HOST).code
+
+
+@ON_X86
+@pytest.mark.parametrize("cpu", cpu_names())
+def test_every_named_cpu_compiles_and_runs_or_is_refused(spmm, random_csr, dense_of, cpu):
+    backend = GenericCpu()
+    target = Target.parse(f"generic-cpu:cpu={cpu}")
+    artifact = backend.compile(spmm(20), target)
+    if not backend.probe(target).usable:
+        with pytest.raises(ArgumentError) as caught:
+            backend.load(artifact)
+        assert caught.value.code == "generic_cpu.load"
+        return
+    csr, result = random_csr(20, 30), np.zeros((20, 20), np.float32)
+    dense = np.ones((30, 20), np.float32)
+    backend.load(artifact)(*csr, dense, result)
+    assert np.array_equal(result, dense_of(csr, 30) @ dense)
+
+
+def test_code_for_missing_features_is_refused(spmm):
+    made = GenericCpu().compile(spmm(16), HOST)
+    entries = dict(made.metadata)
+    entries["features"] += " avx4096f"
+    altered = Artifact(made.backend, made.backend_version, made.target, made.signature, made.code,
+                       made.guarded, tuple(entries.items()))  # fmt: skip
+    with pytest.raises(ArgumentError, match="avx4096f"):
+        GenericCpu().load(altered)
+
+
+def test_bytes_that_are_no_object_are_refused(spmm):
+    made = GenericCpu().compile(spmm(16), HOST)
+    broken = Artifact(made.backend, made.backend_version, made.target, made.signature, b"\x7fELF",
+                      made.guarded, made.metadata)  # fmt: skip
+    with pytest.raises(ArgumentError) as caught:
+        GenericCpu().load(broken)
+    assert caught.value.code == "generic_cpu.object"
+
+
+def test_artifact_survives_encoding(spmm, random_csr, dense_of):
+    made = GenericCpu().compile(spmm(16, guarded=True), HOST)
+    assert made.guarded == ("B",)
+    kernel = GenericCpu().load(Artifact.decode(made.encode()))
+    csr, result = random_csr(20, 30), np.zeros((20, 16), np.float32)
+    kernel(*csr, np.ones((30, 16), np.float32), result)
+    assert np.array_equal(result, dense_of(csr, 30) @ np.ones((30, 16)))
+
+
+@ON_X86
+def test_functions_that_would_become_library_calls_are_refused(serial):
+    n, i = index_var("n"), index_var("i")
+    x = Buffer("X", (n,), "float32", "x")
+    for name, arity in (("floor", 1), ("fma", 3)):
+        call = Call(name, (Load("X", (i,), "float32"),) * arity, "float32")
+        module = serial([For("i", index(0), n, (Store("X", (i,), call),))],
+                        buffers=(x,), scalars=[("n", "int64")])  # fmt: skip
+        with pytest.raises(UnsupportedError) as caught:
+            GenericCpu().compile(module, Target.parse("generic-cpu:cpu=x86-64"))
+        assert caught.value.code == f"llvm.call.{name}"
+        GenericCpu().compile(module, Target.parse("generic-cpu:cpu=x86-64-v3"))
+
+
+@ON_X86
+def test_spmm_keeps_its_accumulators_in_registers(spmm):
+    """K = 128: eight 512-bit accumulators, loads of B folded, nothing spilled."""
+    text = assembly(spmm(128), Target.parse("generic-cpu:cpu=skylake-avx512"))
+    loops = [block for block in re.split(r"\n\.LBB", text) if "vfmadd" in block]
+    assert len(loops) == 1
+    assert len(re.findall(r"vfmadd231ps\t\d*\(%r\w+,%r\w+\), %zmm\d+, %zmm\d+", loops[0])) == 8
+    assert loops[0].count("vbroadcastss") == 1
+    assert "prefetcht0" in loops[0]
+    assert not re.search(r"zmm\d+, -?\d*\(%rsp\)|\(%rsp\), %zmm", text)
+
+
+@ON_X86
+def test_spmv_gathers_with_narrow_indices(spmv):
+    text = assembly(spmv(), Target.parse("generic-cpu:cpu=skylake-avx512"))
+    assert re.search(r"vgatherdps\t\(%r\w+,%zmm\d+,4\), %zmm\d+ \{%k\d\}", text)
+
+
+def test_text_is_that_of_the_module(spmm):
+    text = llvm_text(spmm(16), HOST)
+    assert text.count("define i64 @gossamer_kernel(") == 1
