@@ -336,6 +336,10 @@ def test_every_code_in_the_source_has_a_case():
 
 
 MORE_CASES = {
+    "two structures in one array": (
+        "verify.handle.conflict",
+        sparse(buffers=(*SPARSE_BUFFERS, SparseBuffer("A2", ("I",), "float32", "x"))),
+    ),
     "a statement of another stage in a body": (
         "verify.stage.node", module(Iteration("it", (), "", (), ()))
     ),
@@ -443,10 +447,6 @@ MORE_CASES = {
         "verify.iteration.meet",
         sparse(over(["K"], "S", over(["I"], "S", STORE_W, name="inner", variables=("w",)))),
     ),
-    "a minus is no accumulation": (
-        "verify.iteration.meet",
-        sparse(over(["I", "J"], "SR", Store("C", (V0,), Binary("sub", Load("C", (V0,), "float32"), HALF)))),
-    ),
     "an init by the variable of a reduction": (
         "verify.init.reduction",
         sparse(over(["I", "J"], "SR", accumulate("C", V0), init=(Store("C", (V1,), HALF),))),
@@ -471,6 +471,10 @@ RIGHT = {
     "siblings with offsets": sparse(
         axes=(*AXES, DenseVaried("M", "I", N, None, "indptr")),
         buffers=(SparseBuffer("A", ("I", "J", "M"), "float32", "x", offsets="y"),),
+    ),
+    "two axes over the same arrays": sparse(
+        axes=(*AXES, CompressedVaried("M", "I", N, N, "indptr", "indices")),
+        buffers=(*SPARSE_BUFFERS, SparseBuffer("A2", ("I", "M"), "float32", "x")),
     ),
     "an indptr bound to its axis": sparse(
         stage="position", buffers=(SparseBuffer("P", ("I",), "int32", "indptr", extra_storage=1),)
@@ -516,6 +520,30 @@ def test_all_findings_come_at_once():
         verify(wrong)
     assert len(caught.value.diagnostics) == 4
     assert all(found.code in str(caught.value) for found in caught.value.diagnostics)
+
+
+OWN = Load("C", (V0,), "float32")
+OTHER = Load("C", (V1,), "float32")
+ACCUMULATIONS = {
+    "a sum": (Binary("add", HALF, OWN), True),
+    "a difference": (Binary("sub", OWN, HALF), True),
+    "a chain of sums": (Binary("sub", Binary("add", OWN, HALF), HALF), True),
+    "a maximum": (Binary("max", Binary("max", HALF, OWN), HALF), True),
+    "a product": (Binary("mul", OWN, HALF), True),
+    "the element subtracted": (Binary("sub", HALF, OWN), False),
+    "a quotient": (Binary("div", OWN, HALF), False),
+    "two operators": (Binary("add", Binary("mul", OWN, HALF), HALF), False),
+    "the element twice": (Binary("add", OWN, OWN), False),
+    "another element": (Binary("add", OTHER, HALF), False),
+    "its own element and another": (Binary("add", OWN, OTHER), False),
+    "no element": (Binary("add", HALF, HALF), False),
+}
+
+
+@pytest.mark.parametrize(("expr", "is_right"), ACCUMULATIONS.values(), ids=ACCUMULATIONS)
+def test_points_that_meet_may_accumulate_by_one_reducer_and_nothing_else(expr, is_right):
+    found = diagnostics(sparse(over(["I", "J"], "SR", Store("C", (V0,), expr))))
+    assert [one.code for one in found] == ([] if is_right else ["verify.iteration.meet"])
 
 
 FORMAT = FormatDescription(

@@ -5,7 +5,7 @@ A verified module is what every pass and backend may rely on. Places are paths i
 
 from __future__ import annotations
 
-from gossamer_ir.errors import Diagnostic, Place, VerifyError
+from gossamer_ir.errors import Diagnostic, VerifyError
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.verify.context import MAX_DEPTH, ROOT, Context, Stage
 from gossamer_ir.verify.coordinate import COORDINATE
@@ -14,6 +14,7 @@ from gossamer_ir.verify.formats import diagnostics_of_format
 from gossamer_ir.verify.functions import check_function
 from gossamer_ir.verify.loop import LOOP
 from gossamer_ir.verify.position import POSITION
+from gossamer_ir.verify.render import show_places
 
 STAGES: dict[str, Stage] = {stage.name: stage for stage in (COORDINATE, POSITION, LOOP, FLAT)}
 
@@ -55,21 +56,9 @@ def verify(module: Module) -> Module:
     found = diagnostics(module)
     if not found:
         return module
-    raise VerifyError(found[0].code, found[0].message, diagnostics=found, text=_render(found))
-
-
-def _render(found: tuple[Diagnostic, ...]) -> str:
-    return "\n".join(f"{one.code}: at {path_text(one.place)}" for one in found)
-
-
-def path_text(place: Place) -> str:
-    """A place as text.
-
-    >>> path_text(("functions", 0, "body", 2, "value"))
-    'functions[0].body[2].value'
-    """
-    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
-    return "".join(parts).removeprefix(".") or "the module"
+    raise VerifyError(
+        found[0].code, found[0].message, diagnostics=found, text=show_places(module, found)
+    )
 
 
 __all__ = ["MAX_DEPTH", "diagnostics", "diagnostics_of_format", "verify"]

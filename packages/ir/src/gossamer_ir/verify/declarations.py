@@ -12,7 +12,6 @@ from gossamer_ir.nodes import (
     CompressedFixed,
     CompressedVaried,
     DenseVaried,
-    Expr,
     Param,
     Scope,
     SparseBuffer,
@@ -91,7 +90,7 @@ def bind_axis(ctx: Context, axis: Axis, at: At) -> None:
 
 def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
     """Each bound buffer has a pointer parameter, and no other shape is bound to it."""
-    shapes: dict[str, tuple[Expr, ...] | tuple[str, ...]] = {}
+    shapes: dict[str, tuple[object, ...]] = {}
     for count, buffer in enumerate(buffers):
         inner = at.down("buffers", count)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
@@ -100,7 +99,7 @@ def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
             continue
         if not _bind(ctx, buffer.handle, buffer.dtype, inner):
             continue
-        shape = buffer.shape if isinstance(buffer, Buffer) else buffer.axes
+        shape = buffer.shape if isinstance(buffer, Buffer) else _structure(ctx, buffer)
         if shapes.setdefault(buffer.handle, shape) != shape:
             ctx.report(
                 "verify.handle.conflict",
@@ -109,6 +108,18 @@ def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
             )
         if buffer.handle in ctx.index_handles:
             ctx.trusted.add(buffer.name)
+
+
+def _structure(ctx: Context, buffer: SparseBuffer) -> tuple[object, ...]:
+    """The axes without their names: two axes over the same arrays are one structure."""
+    named = [ctx.axes[name] for name in buffer.axes if name in ctx.axes]
+    return tuple(
+        (type(axis), *(getattr(axis, field) for field in _STRUCTURE if hasattr(axis, field)))
+        for axis in named
+    )
+
+
+_STRUCTURE = ("length", "width", "nnz", "indptr", "indices")
 
 
 def _bind(ctx: Context, handle: str, dtype: str, at: At) -> bool:

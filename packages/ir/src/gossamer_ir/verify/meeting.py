@@ -6,18 +6,20 @@ from collections.abc import Iterable, Iterator
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.nodes import (
+    Binary,
     CompressedFixed,
     DenseFixed,
     Expr,
     If,
     Iteration,
     Let,
+    Load,
     Stmt,
     Store,
 )  # fmt: skip
-from gossamer_ir.reducers import match_reduction
+from gossamer_ir.reducers import REDUCE_OPS
 from gossamer_ir.verify.context import At, Context
-from gossamer_ir.walk import free_vars
+from gossamer_ir.walk import free_vars, walk
 
 Lets = dict[str, frozenset[str]]
 
@@ -29,7 +31,7 @@ def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> Non
     }
     for store, place, lets in _stores(node.body, at, "body", {}):
         missing = sorted(variables - _variables(store.indices, lets))
-        if missing and match_reduction(store) is None:
+        if missing and not is_accumulation(store):
             ctx.report(
                 "verify.iteration.meet",
                 f"Points with different '{', '.join(missing)}' assign one element of "
@@ -47,6 +49,34 @@ def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> Non
                 "element.",
                 place,
             )
+
+
+def is_accumulation(store: Store) -> bool:
+    """Whether a store combines its element with values that do not depend on the buffer, by one
+    reducer: `X[i] = X[i] + a - b`, `X[i] = max(a, X[i])`."""
+    value = store.value
+    if not isinstance(value, Binary) or value.op not in (*REDUCE_OPS, "sub"):
+        return False
+    family = ("add", "sub") if value.op in ("add", "sub") else (value.op,)
+    found = [
+        (is_added, term, node)
+        for is_added, term in _terms(value, family, is_added=True)
+        for node in walk(term)
+        if isinstance(node, Load) and node.buffer == store.buffer
+    ]
+    if len(found) != 1:
+        return False
+    is_added, term, node = found[0]
+    return is_added and term is node and node.indices == store.indices
+
+
+def _terms(value: Expr, family: tuple[str, ...], *, is_added: bool) -> Iterator[tuple[bool, Expr]]:
+    """What a chain of one reducer combines, and whether it is added rather than subtracted."""
+    if isinstance(value, Binary) and value.op in family:
+        yield from _terms(value.lhs, family, is_added=is_added)
+        yield from _terms(value.rhs, family, is_added=is_added == (value.op != "sub"))
+    else:
+        yield is_added, value
 
 
 def _has_one_element(ctx: Context, name: str) -> bool:

@@ -1,0 +1,39 @@
+"""Where the findings are, shown on the printed module."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer_ir.errors import Diagnostic, Place, UserError
+from gossamer_ir.nodes import Module
+
+_MOST_STEPS = 20
+"""The longest path that is written out."""
+
+
+def show_places(module: Module, found: Iterable[Diagnostic]) -> str:
+    """The lines of the printed module with carets below the places, in order; the paths where the
+    module cannot be printed."""
+    from gossamer_ir.script.print import print_with_places  # the printer is for errors only
+    from gossamer_ir.script.render import nearest
+    from gossamer_ir.script.source import Source
+
+    try:
+        printed = print_with_places(module)
+    except (UserError, KeyError):  # too deep, or a value that its type does not have
+        return "\n".join(f"{one.code} at {path_text(one.place)}" for one in found)
+    source = Source(printed.text, name=module.entry)
+    spans = [nearest(printed.spans, one.place) for one in found]
+    return "\n".join(source.carets(span) for span in dict.fromkeys(spans) if span is not None)
+
+
+def path_text(place: Place) -> str:
+    """A place as text.
+
+    >>> path_text(("functions", 0, "body", 2, "value"))
+    'functions[0].body[2].value'
+    """
+    parts = [f"[{part}]" if isinstance(part, int) else f".{part}" for part in place]
+    if len(parts) > _MOST_STEPS:
+        parts[_MOST_STEPS - 1 : -1] = ["..."]
+    return "".join(parts).removeprefix(".") or "the module"
