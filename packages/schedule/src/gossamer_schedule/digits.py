@@ -60,8 +60,9 @@ def _fits(low: list[Digit], below: Product) -> bool:
     if not below[1] and all(not c[1] and not extent[1] for c, extent in low):
         return sum(c[0] * max(extent[0] - 1, 0) for c, extent in low) < below[0]
     for position, (coefficient, extent) in enumerate(low):
-        if is_multiple(below, times(coefficient, extent)):
-            return _fits(low[:position] + low[position + 1 :], coefficient)
+        rest = low[:position] + low[position + 1 :]
+        if is_multiple(below, times(coefficient, extent)) and _fits(rest, coefficient):
+            return True
     return False
 
 

@@ -57,10 +57,16 @@ def replay(module: Module, trace: Trace) -> Module:
     """Applies the steps of a trace in order; errors as in `apply`.
 
     >>> from gossamer_ir.contracts import Step
-    >>> from gossamer_schedule.examples import SPMM
-    >>> from gossamer_schedule.show import loops_text
-    >>> steps = (Step("split", {"loop": "k", "factors": (None, 16)}),)
-    >>> print(loops_text(replay(SPMM, steps)))
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.show import body_text
+    >>> steps = (Step("split", {"loop": "i", "factors": (None, 8)}), Step("vectorize", {"loop": "i_1"}))
+    >>> print(body_text(replay(SCALE, steps)))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.vectorized(8):
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i_0 * 8 + i_1)
+                T.where(vi < n)
+                Y[vi] = X[vi] * 2.0
     """
     for step in trace:
         module = apply(module, step).module

@@ -76,6 +76,29 @@ def cache_write(
     condition is not about the element), `.domain` (a domain depends on more than the element),
     `.other_access` (the nest uses the buffer elsewhere), `.no_buffer`, `.no_block`,
     `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import ROW_SUM
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(ROW_SUM))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
+    >>> print(body_text(cache_write(ROW_SUM, "row_sum", buffer="Y", scope="local").module))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_local[vi] = 0.0
+                Y_local[vi] = Y_local[vi] + A[indptr_data[vi] + vj]
+    for i_c in T.serial(m):
+        with T.block("row_sum_Y_local"):
+            vi_c = T.axis.spatial(m, i_c)
+            Y[vi_c] = Y_local[vi_c]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
     owner = find_function(module, _NAME, function=function)

@@ -48,6 +48,26 @@ def decompose_reduction(
     feeds a spatial and a reduction iterator), `.dependence` (an extent or a domain of the new loops
     depends on a reduction), `.not_proved` (the element may be initialised twice, or is used
     elsewhere under the loop), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import ROW_SUM
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(ROW_SUM))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
+    >>> print(body_text(decompose_reduction(ROW_SUM, "row_sum", loop="j").module))
+    for i in T.serial(m):
+        with T.block("row_sum_init"):
+            vi_init = T.axis.spatial(m, i)
+            Y[vi_init] = 0.0
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
     owner = find_function(module, _NAME, function=function)

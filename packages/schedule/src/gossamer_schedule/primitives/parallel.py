@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import index, integer_value
+from gossamer_ir.build import dtype_of, index, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Binary, Cast, Expr, For, Function, Load, Module, Monotone, Var
 from gossamer_ir.walk import free_vars
@@ -41,6 +41,26 @@ def parallel(
     Raises `ScheduleError`: `schedule.parallel.race` (two iterations write one element),
     `.not_proved` (they may), `.weight` (not proved to be monotone), `.grain` (less than one),
     `.nested` (in or around another parallel loop), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import ROW_SUM
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(ROW_SUM))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
+    >>> rows = parallel(ROW_SUM, "i", weight="indptr_data[i] + 4 * i", grain=8192)
+    >>> print(body_text(rows.module))
+    for i in T.parallel(m, weight=indptr_data[i] + 4 * i, grain=8192):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
     require_stage(module, "parallel", stages=LOOP_STAGES)
     owner = find_function(module, "parallel", function=function)
@@ -98,13 +118,13 @@ def _require_disjoint(site: Site, module: Module) -> None:
 def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
     from gossamer_ir.script import parse_expr
 
-    weight = parse_expr(text, _dtypes(site))
-    if not _is_monotone(weight, site):
+    weight: Expr = parse_expr(text, _dtypes(site))
+    if dtype_of(weight) != "int64" or not _is_monotone(weight, site):
         raise refusal(
             "parallel.weight",
             f"It is not proved that the weight {text} does not decrease along loop "
             f"'{site.node.var}'.",
-            hint="Expected a sum of multiples of the variable and of loads from monotone buffers.",
+            hint="Expected an int64 sum of multiples of the variable and of loads from monotone buffers.",
             place=site.place(module),
         )
     return weight

@@ -31,6 +31,27 @@ def reorder(module: Module, loops: tuple[str, ...], *, function: str | None = No
     `.kind` (a loop that is neither serial nor unrolled), `.dependence` (an extent depends on a loop
     that would be inside), `.not_proved` (iterations may not be exchanged), `.no_loop`,
     `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import MATMUL
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(MATMUL))
+    for i in T.serial(m):
+        for j in T.serial(n):
+            for l in T.serial(k):
+                with T.block("matmul"):
+                    vi, vj, vl = T.axis.remap("SRS", [i, j, l])
+                    with T.init():
+                        C[vi, vl] = 0.0
+                    C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+    >>> print(body_text(reorder(MATMUL, ("l", "i")).module))
+    for l in T.serial(k):
+        for j in T.serial(n):
+            for i in T.serial(m):
+                with T.block("matmul"):
+                    vi, vj, vl = T.axis.remap("SRS", [i, j, l])
+                    with T.init():
+                        C[vi, vl] = 0.0
+                    C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
     require_stage(module, "reorder", stages=LOOP_STAGES)
     owner = find_function(module, "reorder", function=function)

@@ -66,6 +66,34 @@ def reverse_compute_at(
     `.no_producer` (nothing under the loop writes what it reads), `.not_proved` (an element may be
     produced by several iterations, or not completely), `.no_block`, `.no_loop`, `.no_function`,
     `.stage`.
+
+    >>> from gossamer_schedule.examples import ROW_SUM
+    >>> from gossamer_schedule.primitives.cache_write import cache_write
+    >>> from gossamer_schedule.show import body_text
+    >>> cached = cache_write(ROW_SUM, "row_sum", buffer="Y", scope="local").module
+    >>> print(body_text(cached))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_local[vi] = 0.0
+                Y_local[vi] = Y_local[vi] + A[indptr_data[vi] + vj]
+    for i_c in T.serial(m):
+        with T.block("row_sum_Y_local"):
+            vi_c = T.axis.spatial(m, i_c)
+            Y[vi_c] = Y_local[vi_c]
+    >>> print(body_text(reverse_compute_at(cached, "row_sum_Y_local", loop="i").module))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_local[vi] = 0.0
+                Y_local[vi] = Y_local[vi] + A[indptr_data[vi] + vj]
+        with T.block("row_sum_Y_local"):
+            vi_c = T.axis.spatial(m, i)
+            Y[vi_c] = Y_local[vi_c]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
     owner = find_function(module, _NAME, function=function)

@@ -49,6 +49,20 @@ def sparse_reorder(
     variables of a fused group must stay together), `.dependence` (an axis before the one it
     depends on), `.not_proved` (the body reads elements that other iterations write),
     `.no_iteration`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import SPMM_COORDINATE
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(SPMM_COORDINATE))
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [vi, vj, vk]:
+        with T.init():
+            C[vi, vk] = 0.0
+        C[vi, vk] = C[vi, vk] + A[vi, vj] * B[vj, vk]
+    >>> reordered = sparse_reorder(SPMM_COORDINATE, "csrmm", order=("vk", "vi", "vj"))
+    >>> print(body_text(reordered.module))
+    with T.sp.iteration([K, I, J], "SSR", "csrmm") as [vk, vi, vj]:
+        with T.init():
+            C[vi, vk] = 0.0
+        C[vi, vk] = C[vi, vk] + A[vi, vj] * B[vj, vk]
     """
     require_stage(module, _NAME, stages=("coordinate",))
     owner = find_function(module, _NAME, function=function)

@@ -44,6 +44,21 @@ def split(
     Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small),
     `.not_proved` (the factors may not cover the extent), `.start`, `.kind`, `.no_loop`,
     `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(split(SCALE, "i", factors=(None, 8)).module))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.serial(8):
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i_0 * 8 + i_1)
+                T.where(vi < n)
+                Y[vi] = X[vi] * 2.0
     """
     require_stage(module, "split", stages=LOOP_STAGES)
     owner = find_function(module, "split", function=function)
@@ -149,10 +164,9 @@ def _nest(
     loop: For, names: tuple[str, ...], extents: tuple[Expr, ...], *, body: tuple[Stmt, ...]
 ) -> For:
     value: Expr = ZERO
-    step_size: Expr = to_expr(UNIT)
-    for name, extent in zip(reversed(names), reversed(extents), strict=True):
-        value = add(mul(index_var(name), step_size), value)
-        step_size = to_expr(times(product_of(step_size), product_of(extent)))
+    for position, name in enumerate(names):
+        inside = _times_all([product_of(extent) for extent in extents[position + 1 :]])
+        value = add(value, mul(index_var(name), to_expr(inside)))
     inner = substitute_body(body, {loop.var: value})
     for name, extent in zip(reversed(names[1:]), reversed(extents[1:]), strict=True):
         inner = (For(name, ZERO, extent, inner),)

@@ -28,6 +28,25 @@ def unroll(module: Module, loop: str, *, function: str | None = None) -> Result:
 
     Raises `ScheduleError`: `schedule.unroll.extent` where the extent is no constant in
     [0, `MAX_EXTENT`], `schedule.unroll.kind`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.primitives.split import split
+    >>> from gossamer_schedule.show import body_text
+    >>> blocked = split(SCALE, "i", factors=(None, 8)).module
+    >>> print(body_text(blocked))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.serial(8):
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i_0 * 8 + i_1)
+                T.where(vi < n)
+                Y[vi] = X[vi] * 2.0
+    >>> print(body_text(unroll(blocked, "i_1").module))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.unroll(8):
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i_0 * 8 + i_1)
+                T.where(vi < n)
+                Y[vi] = X[vi] * 2.0
     """
     require_stage(module, "unroll", stages=LOOP_STAGES)
     owner = find_function(module, "unroll", function=function)

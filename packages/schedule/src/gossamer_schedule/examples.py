@@ -1,0 +1,129 @@
+"""Programs for documentation and tests: sparse products, dense ones, row sums, a scaling."""
+
+from __future__ import annotations
+
+from gossamer_ir.script import parse_module
+
+SCALE = parse_module("""
+@T.prim_func
+def scale(x: T.handle, y: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+""")
+"""Y = 2 X, loop stage."""
+
+SPMV = parse_module("""
+@T.prim_func
+def spmv(
+    indptr: T.handle, indices: T.handle, a: T.handle, x: T.handle, y: T.handle,
+    m: T.int64, n: T.int64, nnz: T.int64,
+):
+    T.func_attr({"sparse_tir_level": 0})
+    J_indptr = T.match_buffer(indptr, (m + 1,), "int32")
+    J_indices = T.match_buffer(indices, (nnz,), "int32")
+    A = T.match_buffer(a, (nnz,), "float32")
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(monotone(J_indptr))
+    T.assume(in_range(J_indptr, 0, nnz + 1))
+    T.assume(in_range(J_indices, 0, n))
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
+            with T.block("csrmv"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[T.int64(J_indptr[vi]) + vj] * X[T.int64(J_indices[T.int64(J_indptr[vi]) + vj])]
+""")  # noqa: E501  (the script has no line breaks inside an expression)
+"""Y = A X with A in CSR, loop stage."""
+
+SPMM = parse_module("""
+@T.prim_func
+def spmm(
+    indptr: T.handle, indices: T.handle, a: T.handle, b: T.handle, c: T.handle,
+    m: T.int64, n: T.int64, nnz: T.int64, K: T.int64,
+):
+    T.func_attr({"sparse_tir_level": 0})
+    J_indptr = T.match_buffer(indptr, (m + 1,), "int32")
+    J_indices = T.match_buffer(indices, (nnz,), "int32")
+    A = T.match_buffer(a, (nnz,), "float32")
+    B = T.match_buffer(b, (n, K), "float32")
+    C = T.match_buffer(c, (m, K), "float32")
+    T.assume(monotone(J_indptr))
+    T.assume(in_range(J_indptr, 0, nnz + 1))
+    T.assume(in_range(J_indices, 0, n))
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
+            for k in T.serial(K):
+                with T.block("csrmm"):
+                    vi, vj, vk = T.axis.remap("SRS", [i, j, k])
+                    with T.init():
+                        C[vi, vk] = 0.0
+                    C[vi, vk] = C[vi, vk] + A[T.int64(J_indptr[vi]) + vj] * B[T.int64(J_indices[T.int64(J_indptr[vi]) + vj]), vk]
+""")  # noqa: E501  (the script has no line breaks inside an expression)
+"""C = A B with A in CSR, loop stage."""
+
+SPMM_COORDINATE = parse_module("""
+@T.prim_func
+def spmm(
+    indptr: T.handle, indices: T.handle, a: T.handle, b: T.handle, c: T.handle,
+    m: T.int64, n: T.int64, nnz: T.int64, k: T.int64,
+):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(k)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [vi, vj, vk]:
+        with T.init():
+            C[vi, vk] = 0.0
+        C[vi, vk] = C[vi, vk] + A[vi, vj] * B[vj, vk]
+""")
+"""C = A B with A in CSR, coordinate stage."""
+
+ROW_SUM = parse_module("""
+@T.prim_func
+def row_sum(indptr: T.handle, a: T.handle, y: T.handle, m: T.int64, nnz: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    indptr_data = T.match_buffer(indptr, (m + 1,), "int64")
+    A = T.match_buffer(a, (nnz,), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(monotone(indptr_data))
+    T.assume(in_range(indptr_data, 0, nnz + 1))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
+""")
+"""The sums of ragged rows, loop stage."""
+
+MATMUL = parse_module("""
+@T.prim_func
+def matmul(
+    a: T.handle, b: T.handle, c: T.handle, m: T.int64, n: T.int64, k: T.int64,
+):
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (m, n), "float32")
+    B = T.match_buffer(b, (n, k), "float32")
+    C = T.match_buffer(c, (m, k), "float32")
+    for i in T.serial(m):
+        for j in T.serial(n):
+            for l in T.serial(k):
+                with T.block("matmul"):
+                    vi, vj, vl = T.axis.remap("SRS", [i, j, l])
+                    with T.init():
+                        C[vi, vl] = 0.0
+                    C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+""")
+"""C = A B, all dense, loop stage."""

@@ -1,0 +1,36 @@
+"""The examples of the documentation run."""
+
+from __future__ import annotations
+
+import doctest
+import importlib
+import pkgutil
+from pathlib import Path
+
+import pytest
+
+import gossamer_schedule
+
+README = Path(__file__).parents[1] / "README.md"
+MODULES = [
+    found.name
+    for found in pkgutil.walk_packages(gossamer_schedule.__path__, "gossamer_schedule.")
+    if not found.name.startswith("gossamer_schedule.rules")
+]
+
+
+@pytest.mark.parametrize("name", MODULES)
+def test_docstrings_show_what_happens(name):
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
+
+
+@pytest.mark.parametrize("name", sorted(gossamer_schedule.PRIMITIVES))
+def test_every_primitive_shows_a_before_and_after(name):
+    module = importlib.import_module(f"gossamer_schedule.primitives.{name}")
+    assert doctest.testmod(module).attempted >= 4
+
+
+def test_readme_example_runs():
+    result = doctest.testfile(str(README), module_relative=False)
+    assert result.attempted > 0
+    assert result.failed == 0

@@ -1,0 +1,72 @@
+"""Random legal schedules keep the result; what is refused leaves no trace."""
+
+from __future__ import annotations
+
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.nodes import Block
+from gossamer_schedule import ScheduleBuilder, examples, get_blocks, get_loops, replay
+from gossamer_schedule.sites import statements
+
+FACTORS = st.sampled_from([(None, 2), (None, 3), (None, 2, 3), (2, 8), (None, 1)])
+STEPS = st.sampled_from(
+    ["split", "reorder", "cache", "move", "decompose", "unroll", "vectorize", "parallel"]
+)
+
+
+def draw_step(data, builder: ScheduleBuilder) -> None:
+    """Applies one random step, which may be refused."""
+    loops = st.sampled_from(get_loops(builder.module))
+    blocks = st.sampled_from(get_blocks(builder.module))
+    match data.draw(STEPS):
+        case "split":
+            builder.split(data.draw(loops), factors=data.draw(FACTORS))
+        case "reorder":
+            nest = get_loops(builder.module, data.draw(blocks))
+            order = data.draw(st.permutations(nest))
+            builder.reorder(*order[: data.draw(st.integers(2, 5))])
+        case "cache":
+            block = data.draw(blocks)
+            builder.cache_write(block, buffer=written_by(builder.module, block), scope="local")
+        case "move":
+            builder.reverse_compute_at(data.draw(blocks), loop=data.draw(loops))
+        case "decompose":
+            builder.decompose_reduction(data.draw(blocks), loop=data.draw(loops))
+        case op:
+            getattr(builder, op)(data.draw(loops))
+
+
+def written_by(module, name: str) -> str:
+    found = [item for item in statements(module.functions[0].body) if isinstance(item, Block)]
+    return next(item.body[0].buffer for item in found if item.name == name)
+
+
+def schedule(data, module) -> ScheduleBuilder:
+    builder = ScheduleBuilder(module)
+    for _ in range(data.draw(st.integers(1, 10))):
+        before = builder.module
+        try:
+            draw_step(data, builder)
+        except ScheduleError as error:
+            assert error.code.startswith("schedule.")
+            assert builder.module is before
+    assert replay(module, builder.trace) == builder.module
+    return builder
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_random_schedules_of_spmm_keep_its_result(spmm, require_spmm, data):
+    features = data.draw(st.sampled_from([1, 6, 7]))
+    is_constant = data.draw(st.booleans())
+    builder = schedule(data, spmm(features if is_constant else None))
+    require_spmm(builder.module, features, rows=4)
+
+
+@given(data=st.data())
+@settings(max_examples=150, deadline=None)
+def test_random_schedules_of_spmv_keep_its_result(require_spmv, data):
+    builder = schedule(data, examples.SPMV)
+    require_spmv(builder.module, rows=5)
