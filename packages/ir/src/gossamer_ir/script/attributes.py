@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from gossamer_ir.nodes import Annotations, AnnotationValue, StageName
 from gossamer_ir.script.arguments import bind
 from gossamer_ir.script.context import Context
+from gossamer_ir.script.index_maps import set_map
 from gossamer_ir.script.statics import require_text, static_text, static_value
 
 STAGE_KEY = "sparse_tir_level"
@@ -15,7 +16,7 @@ LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}
 _STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
 
 
-def annotations(ctx: Context, node: ast.expr) -> Annotations:
+def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
     """A dictionary display of strings to bools, integers and strings, in its order."""
     if not isinstance(node, ast.Dict):
         raise ctx.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
@@ -30,7 +31,7 @@ def annotations(ctx: Context, node: ast.expr) -> Annotations:
 def func_attr(ctx: Context, call: ast.Call) -> None:
     """`T.func_attr({...})`; `sparse_tir_level` gives the stage and is no annotation."""
     node = bind(ctx, call, "attributes", required=1)["attributes"]
-    for key, value in annotations(ctx, node):
+    for key, value in read_annotations(ctx, _without_map(ctx, node)):
         if key != STAGE_KEY:
             ctx.function.annotations.append((key, value))
         elif not isinstance(value, int) or value not in LEVELS:
@@ -38,6 +39,20 @@ def func_attr(ctx: Context, call: ast.Call) -> None:
             raise ctx.error("stage", f"There is no level {value!r}.", call, hint=hint)
         else:
             _set_stage(ctx, call, LEVELS[value])
+
+
+def _without_map(ctx: Context, node: ast.expr) -> ast.expr:
+    """Takes the published `inv_idx_map` out of the attributes: it is the map of a format."""
+    if not isinstance(node, ast.Dict):
+        return node
+    pairs = list(zip(node.keys, node.values, strict=True))
+    for pair in pairs:
+        if isinstance(pair[0], ast.Constant) and pair[0].value == "inv_idx_map":
+            set_map(ctx, pair[1])
+            pairs.remove(pair)
+            keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+            return ast.copy_location(ast.Dict(keys, values), node)
+    return node
 
 
 def stage(ctx: Context, call: ast.Call) -> None:
@@ -58,7 +73,7 @@ def block_attr(ctx: Context, call: ast.Call) -> None:
         raise ctx.error("outside_block", "This stands directly in a block or iteration.", call)
     if ctx.parts.annotations is not None:
         raise ctx.error("repeated", "The attributes were given already.", call)
-    ctx.parts.annotations = annotations(ctx, node)
+    ctx.parts.annotations = read_annotations(ctx, node)
 
 
 def _set_stage(ctx: Context, node: ast.AST, name: StageName) -> None:

@@ -23,7 +23,7 @@ from gossamer_ir.script.statics import require_bool, static_text
 Arguments = dict[str, ast.expr]
 AxisReader = Callable[[Context, str, ast.Call], Axis]
 
-_STORAGE = "idtype indptr_dtype indices_dtype"
+AXIS_KINDS = (DenseFixed, DenseVaried, CompressedFixed, CompressedVaried)
 _FLAGS = "sorted unique padded"
 
 
@@ -42,10 +42,9 @@ def axis_argument(ctx: Context, node: ast.expr) -> str:
     """The name of an axis, or `parse.not_an_axis`."""
     if isinstance(node, ast.Name):
         found = lookup(ctx, node)
-        if isinstance(found, Axis):
+        if isinstance(found, AXIS_KINDS):
             return found.name
-    kinds = (DenseFixed, DenseVaried, CompressedFixed, CompressedVaried)
-    hint = f"Axes here: {ctx.names(kinds)}."
+    hint = f"Axes here: {ctx.names(AXIS_KINDS)}."
     raise ctx.error("not_an_axis", f"'{ast.unparse(node)}' is no axis.", node, hint=hint)
 
 

@@ -204,7 +204,7 @@ def _limit(op: ReduceOp, ctx: Context, call: ast.Call, expected: str | None) -> 
 CALLS: Mapping[str, Handler] = {
     **{name: partial(_convert, name) for name in SCALARS if name != "handle"},
     **{name: partial(_math, name) for name in FUNCTIONS},
-    **{name: partial(_operator, name) for name in ("min", "max", "floordiv", "floormod")},  # type: ignore[arg-type]  # these are operators
+    **{name: partial(_operator, name) for name in ("min", "max", "floordiv", "floormod")},
     "cast": _cast,
     "Select": partial(_choice, Select),
     "select": partial(_choice, Select),

@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     Store,
     ThreadExtent,
 )  # fmt: skip
-from gossamer_ir.script import attributes, blocks, facts
+from gossamer_ir.script import attributes, blocks, facts, index_maps
 from gossamer_ir.script.arguments import bind, call_name, items
 from gossamer_ir.script.calls import access
 from gossamer_ir.script.context import Context
@@ -25,6 +25,7 @@ from gossamer_ir.script.expressions import (
     index_expr,
     load_of,
     require_dtype,
+    unknown_member,
 )  # fmt: skip
 from gossamer_ir.script.loops import thread_tag
 from gossamer_ir.script.range_arguments import read_range
@@ -147,15 +148,16 @@ FUNCTION_DECLARATIONS: Mapping[str, Declaration] = {
     "sp.assume": facts.assume_axes,
     "assume": facts.assume_buffers,
     "assume_buffer_domain": facts.assume_buffer_domain,
+    "sp.map": index_maps.declare_map,
 }
 """Calls that say something about the function."""
 
 
 def read_call(ctx: Context, call: ast.Call) -> Stmt | None:
     """The statement a call is, None where it is a declaration; `parse.unknown_call` otherwise."""
-    from gossamer_ir.script.expressions import unknown_member
-
     name = call_name(call)
+    if name is None:
+        raise ctx.error("statement", "This call does nothing here.", call)
     if name in EFFECTS:
         return EFFECTS[name](ctx, call)
     if name in DECLARATIONS:
@@ -166,7 +168,5 @@ def read_call(ctx: Context, call: ast.Call) -> Stmt | None:
             raise ctx.error("not_top", f"T.{name} stands at the top of a function.", call)
         FUNCTION_DECLARATIONS[name](ctx, call)
         return None
-    if name is None:
-        raise ctx.error("statement", "This call does nothing here.", call)
     known = {**EFFECTS, **DECLARATIONS, **FUNCTION_DECLARATIONS}
     raise unknown_member(ctx, call.func, name, known)

@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
 from gossamer_ir.script.arguments import call_name
-from gossamer_ir.script.attributes import annotations
+from gossamer_ir.script.attributes import read_annotations
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import expr, unknown_member
 from gossamer_ir.script.range_arguments import read_range
@@ -103,8 +103,9 @@ def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> Head:
         found,
         kind,
         _thread(ctx, kind, options.get("thread"), call),
-        *(_optional(ctx, options.get(name)) for name in ("weight", "grain")),
-        annotations=annotations(ctx, options["annotations"]) if "annotations" in options else (),
+        _optional(ctx, options.get("weight")),
+        _optional(ctx, options.get("grain")),
+        read_annotations(ctx, options["annotations"]) if "annotations" in options else (),
     )
 
 

@@ -30,7 +30,7 @@ class Parsed(msgspec.Struct, frozen=True):
 def parse_text(source: Source, *, captured: Captured) -> Parsed:
     """Reads a module; `ParseError` with the source line and carets where that fails."""
     tree = parse_syntax(source.text)
-    nodes, constants = _top_level(source, tree, captured)
+    nodes, constants = top_level(source, tree, captured)
     if not nodes:
         raise ParseError("parse.empty", "The script holds no function.", hint="See @T.prim_func.")
     origins: Origins = {}
@@ -49,11 +49,11 @@ def parse_text(source: Source, *, captured: Captured) -> Parsed:
     return Parsed(Module(stages[0], tuple(functions), entry), source, origins)
 
 
-def _top_level(
+def top_level(
     source: Source, tree: ast.Module, captured: Captured
 ) -> tuple[list[ast.FunctionDef], Captured]:
     """The decorated functions, and captured values with the text's own constants."""
-    constants = ChainMap[str, object]({}, cast("MutableMapping[str, object]", captured))
+    constants = ChainMap[str, object]({}, cast(MutableMapping[str, object], captured))
     ctx = Context(source, constants, {})
     found = []
     for node in tree.body:

@@ -36,7 +36,9 @@ class Namespace(Member):
     def prim_func(self, function: Callable[..., Any], /) -> Module: ...
 
     @overload
-    def prim_func(self, *, entry: bool = True) -> Callable[[Callable[..., Any]], Module]: ...
+    def prim_func(
+        self, function: None = None, /, *, entry: bool = True
+    ) -> Callable[[Callable[..., Any]], Module]: ...
 
     def prim_func(
         self, function: Callable[..., Any] | None = None, /, *, entry: bool = True

@@ -49,7 +49,7 @@ def parse_source(function: Callable[..., Any] | str) -> Parsed:
     """As `parse_function`, with the source and where the nodes stand in it."""
     if isinstance(function, str):
         return parse_text(Source(function), captured={})
-    return parse_text(source_of(function), captured=_Surroundings(function))
+    return parse_text(source_of(function), captured=Surroundings(function))
 
 
 def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
@@ -83,7 +83,7 @@ def source_of(function: Callable[..., Any]) -> Source:
     return Source(textwrap.dedent("".join(lines)), name=name, first_line=max(first, 1))
 
 
-class _Surroundings(Mapping[str, object]):
+class Surroundings(Mapping[str, object]):
     """The nonlocal and global names of a function, looked up when they are asked for."""
 
     def __init__(self, function: Callable[..., Any]) -> None:

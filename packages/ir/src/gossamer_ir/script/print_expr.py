@@ -100,7 +100,7 @@ def _const(w: Writer, node: Const, expected: str | None, level: int) -> None:
     is_word = node.text.lstrip("-") in ("nan", "inf")
     if (node.dtype == expected or is_default) and not is_word:
         return w.put(node.text)
-    w.put(f'T.{node.dtype}("{node.text}")' if is_word else f"T.{node.dtype}({node.text})")
+    return w.put(f'T.{node.dtype}("{node.text}")' if is_word else f"T.{node.dtype}({node.text})")
 
 
 def _var(w: Writer, node: Var, expected: str | None, level: int) -> None:

@@ -84,7 +84,8 @@ def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
     _require_new(ctx, target)
     if isinstance(value, ast.Call) and name is not None:
         if name in AXES or name in BUFFERS:
-            return _declare(ctx, target.id, name, value)
+            _declare(ctx, target.id, name, value)
+            return None
         if name == "alloc_buffer":
             return _allocate(ctx, target.id, value)
     found = expr(ctx, value)
@@ -165,7 +166,8 @@ def _with(ctx: Context, node: ast.With) -> Stmt | None:
     call, name = item.context_expr, call_name(item.context_expr)
     if len(node.items) == 1 and isinstance(call, ast.Call):
         if name == "init":
-            return _init(ctx, node)
+            _init(ctx, node)
+            return None
         if name == "block":
             return _block(ctx, node, call)
         if name in ITERATION_CALLS:

@@ -1,0 +1,96 @@
+"""Reads and writes descriptions of formats, which are functions without a body."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+from gossamer_ir.errors import ParseError
+from gossamer_ir.names import to_identifier
+from gossamer_ir.nodes import Buffer, FormatDescription, SparseBuffer
+from gossamer_ir.script.context import Captured, Context
+from gossamer_ir.script.functions import read_parts
+from gossamer_ir.script.index_maps import write_map
+from gossamer_ir.script.limits import parse_syntax
+from gossamer_ir.script.modules import top_level
+from gossamer_ir.script.parse import Surroundings, source_of
+from gossamer_ir.script.print import write_signature
+from gossamer_ir.script.print_decl import write_axis, write_buffer
+from gossamer_ir.script.source import Source
+from gossamer_ir.script.writer import Writer
+
+
+def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
+    """The description of a format: axes, one sparse buffer, index arrays, and perhaps a map.
+
+    Published descriptions (`@T.prim_func` and `pass`, with `inv_idx_map`) are read, too. Raises
+    `ParseError`.
+
+    >>> parse_format('''
+    ... @T.format
+    ... def bsr(a: T.handle, indptr: T.handle, indices: T.handle, m: T.int64, n: T.int64) -> None:
+    ...     IO = T.sp.dense_fixed(m)
+    ...     JO = T.sp.compressed_varied(IO, n, (indptr, indices), "int32")
+    ...     II = T.sp.dense_fixed(4)
+    ...     JI = T.sp.dense_fixed(4)
+    ...     A = T.sp.match_buffer(a, (IO, JO, II, JI), "float32")
+    ...     T.sp.map(lambda io, jo, ii, ji: (io * 4 + ii, jo * 4 + ji))
+    ... ''').buffer.axes
+    ('IO', 'JO', 'II', 'JI')
+    """
+    if isinstance(function, str):
+        return _parse(Source(function), {})
+    return _parse(source_of(function), Surroundings(function))
+
+
+def print_format(description: FormatDescription) -> str:
+    """The text of a description, which `parse_format` reads back as an equal one."""
+    w = Writer()
+    w.end_line("@T.format")
+    write_signature(w, description.name, description.params)
+    w.indent()
+    for number, axis in enumerate(description.axes):
+        _write(w, ("axes", number), partial(write_axis, w, axis))
+    _write(w, ("buffer",), partial(write_buffer, w, description.buffer))
+    for number, found in enumerate(description.index_arrays):
+        _write(w, ("index_arrays", number), partial(write_buffer, w, found))
+    if description.map is not None:
+        _write(w, ("map",), partial(write_map, w, description.map))
+    w.dedent()
+    return w.text
+
+
+def _write(w: Writer, steps: tuple[str | int, ...], write: Callable[[], None]) -> None:
+    w.path += steps
+    start = w.start()
+    write()
+    w.close(start)
+    w.end_line()
+    del w.path[-len(steps) :]
+
+
+def _parse(source: Source, captured: Captured) -> FormatDescription:
+    nodes, constants = top_level(source, parse_syntax(source.text), captured)
+    if len(nodes) != 1:
+        raise ParseError("parse.format", f"Expected one description, found {len(nodes)}.")
+    ctx, body = read_parts(source, nodes[0], constants)
+    return _description(ctx, nodes[0], has_body=bool(body))
+
+
+def _description(ctx: Context, node: ast.FunctionDef, *, has_body: bool) -> FormatDescription:
+    parts = ctx.function
+    sparse = [found for found in parts.buffers if isinstance(found, SparseBuffer)]
+    if has_body or parts.relations or parts.facts or len(sparse) != 1:
+        message = f"'{node.name}' is no description of a format."
+        hint = "Expected axes, one sparse buffer, index arrays and perhaps T.sp.map."
+        raise ctx.error("format", message, node, hint=hint)
+    return FormatDescription(
+        to_identifier(node.name),
+        tuple(parts.params),
+        tuple(parts.axes),
+        sparse[0],
+        tuple([found for found in parts.buffers if isinstance(found, Buffer)]),
+        parts.map,
+    )

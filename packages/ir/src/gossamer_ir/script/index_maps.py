@@ -1,0 +1,44 @@
+"""Reads and writes the map of a format: `T.sp.map(lambda io, ii: (io * 4 + ii,))`."""
+
+from __future__ import annotations
+
+import ast
+
+from gossamer_ir.nodes import IndexMap
+from gossamer_ir.script.arguments import bind
+from gossamer_ir.script.context import Context
+from gossamer_ir.script.expressions import index_expr
+from gossamer_ir.script.print_expr import write_index
+from gossamer_ir.script.writer import Writer
+
+
+def declare_map(ctx: Context, call: ast.Call) -> None:
+    """`T.sp.map(lambda ...)`: the logical coordinates of the coordinates of the axes."""
+    set_map(ctx, bind(ctx, call, "function", required=1)["function"])
+
+
+def set_map(ctx: Context, node: ast.expr) -> None:
+    """Remembers a lambda as the map of the format."""
+    if ctx.function.map is not None:
+        raise ctx.error("repeated", "The map was given already.", node)
+    ctx.function.map = _read(ctx, node)
+
+
+def write_map(w: Writer, found: IndexMap) -> None:
+    """Writes the call that `declare_map` reads."""
+    w.put(f"T.sp.map(lambda {', '.join(found.vars)}: (" if found.vars else "T.sp.map(lambda: (")
+    for number, result in enumerate(found.results):
+        w.put(", " if number else "")
+        write_index(w, result, "results", item=number)
+    w.put(",))" if len(found.results) == 1 else "))")
+
+
+def _read(ctx: Context, node: ast.expr) -> IndexMap:
+    if not isinstance(node, ast.Lambda):
+        raise ctx.error("map", "Expected a lambda of the axes' coordinates.", node)
+    ctx.scopes.append({})
+    names = tuple([ctx.bind_var(item.arg).name for item in node.args.args])
+    body = node.body.elts if isinstance(node.body, ast.Tuple) else [node.body]
+    results = tuple([index_expr(ctx, item) for item in body])
+    ctx.scopes.pop()
+    return ctx.mark(IndexMap(names, results), node)

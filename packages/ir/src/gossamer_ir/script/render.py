@@ -1,0 +1,66 @@
+"""Renders diagnostics on text: the printed module, or the source that a module was read from."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from gossamer_ir.errors import Diagnostic, Place
+from gossamer_ir.nodes import Module, Node
+from gossamer_ir.script.modules import Parsed
+from gossamer_ir.script.print import print_with_places
+from gossamer_ir.script.source import Source, Span
+
+
+def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
+    """Each diagnostic's message, and below it the line of its place with carets.
+
+    A module is printed; of a `Parsed` the lines are those of the user's source. A place that has no
+    text of its own is shown at the nearest place around it that has.
+    """
+    spans: Mapping[Place, Span]
+    if isinstance(module, Parsed):
+        source, spans = module.source, _source_spans(module)
+    else:
+        printed = print_with_places(module)
+        source, spans = Source(printed.text, name=module.entry), printed.spans
+    return "\n".join(_render_one(source, spans, found) for found in diagnostics)
+
+
+def _render_one(source: Source, spans: Mapping[Place, Span], found: Diagnostic) -> str:
+    hint = f" {found.hint}" if found.hint else ""
+    head = f"{found.message}{hint} [{found.code}]"
+    span = nearest(spans, found.place)
+    return head if span is None else f"{head}\n{source.carets(span)}"
+
+
+def nearest(spans: Mapping[Place, Span], place: Place) -> Span | None:
+    """The span of a place, or of the nearest place around it; None where there is none."""
+    for length in range(len(place), 0, -1):
+        span = spans.get(place[:length])
+        if span is not None:
+            return span
+    return None
+
+
+def _source_spans(parsed: Parsed) -> Mapping[Place, Span]:
+    spans: dict[Place, Span] = {}
+    stack: list[tuple[Node, Place]] = [(parsed.module, ())]
+    while stack:
+        node, place = stack.pop()
+        found = parsed.origins.get(id(node))
+        if found is not None:
+            spans[place] = parsed.source.span_of(found[1])
+        stack.extend(_places_below(node, place))
+    return spans
+
+
+def _places_below(node: Node, place: Place) -> Iterable[tuple[Node, Place]]:
+    for name in node.__struct_fields__:
+        value: Any = getattr(node, name)
+        if isinstance(value, Node):
+            yield value, (*place, name)
+        elif type(value) is tuple:
+            for number, item in enumerate(value):
+                if isinstance(item, Node):
+                    yield item, (*place, name, number)
