@@ -5,6 +5,8 @@ A rewriter returns the same object where nothing changed, so that `is` tells.
 
 from __future__ import annotations
 
+import inspect
+import re
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
@@ -16,21 +18,41 @@ from gossamer_ir.nodes import Expr, Node, Var
 N = TypeVar("N", bound=Node)
 
 
+_LEAF_TYPES = re.compile(
+    r"(str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|UnaryOp|BinaryOp|CompareOp|Annotations"
+    r"|Literal\[.*\]|tuple\[str, \.\.\.\])( \| None)?"
+)
+
+
 @cache
 def _fields(kind: type[Node]) -> tuple[str, ...]:
-    return kind.__struct_fields__
+    """The fields that may hold nodes, in order."""
+    types = {
+        name: text for base in reversed(kind.__mro__) for name, text in _declared(base).items()
+    }
+    return tuple(
+        name for name in kind.__struct_fields__ if _LEAF_TYPES.fullmatch(types[name]) is None
+    )
+
+
+def _declared(kind: type) -> dict[str, str]:
+    return {name: str(text) for name, text in inspect.get_annotations(kind).items()}
 
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below, in the order of the fields."""
+    return iter(_children(node))
+
+
+def _children(node: Node) -> list[Node]:
+    found: list[Node] = []
     for name in _fields(type(node)):
         value = getattr(node, name)
-        if isinstance(value, Node):
-            yield value
-        elif type(value) is tuple:
-            for item in value:
-                if isinstance(item, Node):
-                    yield item
+        if type(value) is tuple:
+            found += value
+        elif value is not None:
+            found.append(value)
+    return found
 
 
 def walk(node: Node) -> Iterator[Node]:
@@ -39,7 +61,7 @@ def walk(node: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        stack.extend(reversed(tuple(children(current))))
+        stack += reversed(_children(current))
 
 
 def map_children(node: N, function: Callable[[Any], Any]) -> N:
@@ -51,12 +73,9 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
     changed: dict[str, Any] = {}
     for name in _fields(type(node)):
         value = getattr(node, name)
-        if isinstance(value, Node):
-            new: Any = function(value)
-        elif type(value) is tuple and value and isinstance(value[0], Node):
-            new = _map_tuple(value, function)
-        else:
+        if value is None:
             continue
+        new = _map_tuple(value, function) if type(value) is tuple else function(value)
         if new is not value:
             changed[name] = new
     return msgspec.structs.replace(node, **changed) if changed else node

@@ -1,0 +1,82 @@
+"""Walking and rewriting, over every kind of node."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gossamer_ir import nodes
+from gossamer_ir.build import add, index, index_var
+from gossamer_ir.nodes import For, If, Load, Node, Store, Var
+from gossamer_ir.walk import (
+    _fields,
+    children,
+    free_vars,
+    map_children,
+    rewrite,
+    substitute,
+    substitute_body,
+    walk,
+)
+
+KINDS = [
+    found
+    for found in vars(nodes).values()
+    if isinstance(found, type) and issubclass(found, Node) and found is not Node
+]
+
+
+def _may_hold_nodes(field_type: object) -> bool:
+    """An independent reading of a field's type, through msgspec's own inspection."""
+    kind = type(field_type).__name__
+    if kind == "StructType":
+        return True
+    if kind == "UnionType":
+        return any(_may_hold_nodes(part) for part in field_type.types)
+    if kind == "VarTupleType":
+        return _may_hold_nodes(field_type.item_type)
+    return False
+
+
+@pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
+def test_every_field_that_may_hold_nodes_is_walked(kind):
+    fields = msgspec.inspect.type_info(kind).fields
+    assert _fields(kind) == tuple(found.name for found in fields if _may_hold_nodes(found.type))
+
+
+LOOP = For("i", index(0), index(4), (Store("x", (index_var("i"),), index_var("n")),))
+
+
+def test_children_come_in_the_order_of_the_fields():
+    assert list(children(LOOP)) == [index(0), index(4), LOOP.body[0]]
+
+
+def test_walk_visits_parents_first():
+    kinds = [type(found).__name__ for found in walk(LOOP)]
+    assert kinds == ["For", "Const", "Const", "Store", "Var", "Var"]
+
+
+def test_a_rewriter_returns_the_same_object_where_nothing_changed():
+    assert rewrite(LOOP, lambda _node: None) is LOOP
+    assert substitute(LOOP, {"absent": index(1)}) is LOOP
+    assert map_children(LOOP, lambda child: child) is LOOP
+
+
+def test_a_statement_may_become_several_or_none():
+    body = (If(Var("p", "bool"), (LOOP,)),)
+
+    def twice(node):
+        return (node, node) if isinstance(node, Store) else None
+
+    def none(node):
+        return () if isinstance(node, Store) else None
+
+    assert len(rewrite(body[0], twice).then_body[0].body) == 2
+    assert rewrite(body[0], none).then_body[0].body == ()
+
+
+def test_substitution_replaces_variables_by_name():
+    expr = add(index_var("i"), Load("x", (index_var("j"),), "int64"))
+    assert free_vars(expr) == {"i", "j"}
+    assert free_vars(substitute(expr, {"j": index(3)})) == {"i"}
+    assert substitute_body((LOOP,), {"n": index(7)})[0].body[0].value == index(7)
