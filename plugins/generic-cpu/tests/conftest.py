@@ -188,7 +188,8 @@ def elementwise(rows, *, inputs, output, lanes=1):
     """OUT[r, i] = rows[r] for each i, where the expressions read X (and Z) at i."""
     extent, at = index_var("n"), index_var("i")
     buffers = tuple(
-        Buffer(name, (extent,), dtype, name.lower()) for name, dtype in zip("XZ", inputs)
+        Buffer(name, (extent,), dtype, name.lower())
+        for name, dtype in zip("XZ", inputs, strict=False)
     )
     out = Buffer("OUT", (index(len(rows)), extent), output, "out")
     if lanes == 1:

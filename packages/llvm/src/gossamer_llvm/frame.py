@@ -58,7 +58,7 @@ class Unit:
     symbols: Mapping[str, str]
     guarded: tuple[str, ...]
     types: list[str] = field(default_factory=list)
-    declarations: dict[str, None] = field(default_factory=dict)
+    declarations: dict[str, str] = field(default_factory=dict)
     definitions: list[str] = field(default_factory=list)
     metadata: list[str] = field(default_factory=list)
     checked: set[str] = field(default_factory=set)
@@ -82,9 +82,11 @@ class Unit:
             )
         self.checked.add(dtype)
 
-    def declare(self, text: str) -> None:
-        """Declares an external function once."""
-        self.declarations[f"declare {text}"] = None
+    def declare(self, result: str, function: str, arguments: str) -> None:
+        """Declares an external function once; arguments as `TYPE X, ...`."""
+        if function not in self.declarations:
+            types = ", ".join(_types(arguments))
+            self.declarations[function] = f"declare {result} @{function}({types})"
 
     def new_symbol(self) -> str:
         """A fresh name for a helper function."""
@@ -151,8 +153,7 @@ class Frame:
 
     def call(self, result: str, function: str, arguments: str, *, flags: str = "") -> str:
         """Calls an intrinsic or a library function, declaring it; arguments as `TYPE X, ...`."""
-        types = ", ".join(_types(arguments))
-        self.unit.declare(f"{result} @{function}({types})")
+        self.unit.declare(result, function, arguments)
         text = f"call {flags}{result} @{function}({arguments})"
         if result == "void":
             self.text.line(text)
@@ -189,7 +190,7 @@ def _types(arguments: str) -> list[str]:
     """The types of `TYPE X, TYPE Y`, where a vector type or constant may hold commas."""
     found: list[str] = []
     depth, start = 0, 0
-    for position, mark in enumerate(arguments + ","):
+    for position, mark in enumerate(f"{arguments}," if arguments else ""):
         depth += (mark in "<(") - (mark in ">)")
         if mark == "," and depth == 0:
             item = arguments[start:position].strip()

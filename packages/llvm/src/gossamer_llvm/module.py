@@ -140,7 +140,7 @@ def _render(unit: Unit) -> str:
     if unit.abi.data_layout:
         head.insert(0, f'target datalayout = "{unit.abi.data_layout}"')
     head += [f"%t{number} = type {text}" for number, text in enumerate(unit.types, 1)]
-    parts = [*head, "", *unit.definitions, *unit.declarations, ""]
+    parts = [*head, "", *unit.definitions, *unit.declarations.values(), ""]
     groups = [
         f"attributes {HOT} = {{ {attributes} }}",
         f"attributes {COLD} = {{ noinline optnone {attributes} }}",

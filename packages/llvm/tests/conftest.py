@@ -1,0 +1,62 @@
+"""Small flat modules."""
+
+import pytest
+
+from gossamer_ir.build import index, index_var
+from gossamer_ir.nodes import Buffer, For, Function, Module, Param
+from gossamer_llvm import Abi, emit
+
+N = index_var("n")
+BUFFERS = (
+    Buffer("X", (N,), "float32", "x"),
+    Buffer("Y", (N,), "float32", "y"),
+    Buffer("P", (N,), "int64", "p"),
+)
+ABI = Abi("x86_64-unknown-linux-gnu", functions=frozenset({"sqrt", "abs", "floor", "fma"}))
+SCALABLE = Abi("aarch64-unknown-linux-gnu", scalable=True)
+
+
+def module(*body, buffers=BUFFERS, others=()):
+    """An entry `main` over x, y, p and n, and other functions."""
+    handles = tuple(Param(buffer.handle, "handle") for buffer in buffers)
+    entry = Function("main", (*handles, Param("n", "int64")), body, buffers=buffers)
+    return Module("flat", (entry, *others), "main")
+
+
+def loop(*body):
+    """A module that runs body for i in [0, n)."""
+    return module(For("i", index(0), N, body))
+
+
+@pytest.fixture(name="module")
+def give_module():
+    return module
+
+
+@pytest.fixture(name="loop")
+def give_loop():
+    return loop
+
+
+@pytest.fixture
+def text():
+    """The LLVM text of a module."""
+    return lambda flat, abi=ABI: emit(flat, abi=abi)
+
+
+@pytest.fixture
+def scalable():
+    return SCALABLE
+
+
+@pytest.fixture
+def checked():
+    """Parses and verifies with LLVM and returns its canonical text."""
+    import llvmlite.binding as llvm
+
+    def check(source):
+        parsed = llvm.parse_assembly(source)
+        parsed.verify()
+        return str(parsed)
+
+    return check

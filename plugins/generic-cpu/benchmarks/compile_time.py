@@ -1,0 +1,58 @@
+"""Where the time of a compilation goes: milliseconds of each step, medians of several runs.
+
+Run as `python plugins/generic-cpu/benchmarks/compile_time.py [FEATURES]`.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import statistics
+import sys
+import time
+from pathlib import Path
+
+from gossamer_generic_cpu.backend import GenericCpu
+from gossamer_ir.contracts import Target
+from gossamer_ir.nodes import Module
+
+ROUNDS = 21
+STEPS = ("emit", "parse", "optimize", "codegen", "load")
+
+
+def hand_built() -> dict[str, Module]:
+    """The modules of the tests: SpMM of the features asked for, and SpMV."""
+    path = Path(__file__).parents[1] / "tests" / "conftest.py"
+    spec = importlib.util.spec_from_file_location("hand_built", path)
+    assert spec is not None
+    assert spec.loader is not None
+    tests = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(tests)
+    features = int(sys.argv[1]) if len(sys.argv) > 1 else 128
+    return {f"spmm K={features}": tests.spmm(features), "spmv": tests.spmv()}
+
+
+def measure(module: Module) -> dict[str, float]:
+    """The median of each step."""
+    backend = GenericCpu()
+    times: dict[str, list[float]] = {step: [] for step in STEPS}
+    for _ in range(ROUNDS):
+        artifact = backend.compile(module, Target.parse("generic-cpu"))
+        start = time.perf_counter()
+        backend.load(artifact)
+        times["load"].append(1000 * (time.perf_counter() - start))
+        for step in STEPS[:-1]:
+            times[step].append(float(artifact.metadatum(f"{step}_ms")))
+    return {step: statistics.median(values) for step, values in times.items()}
+
+
+def main() -> None:
+    """Prints one line for each kernel."""
+    print(f"{'kernel':12}", *(f"{step:>9}" for step in (*STEPS, "total")))
+    for name, module in hand_built().items():
+        found = measure(module)
+        values = [*found.values(), sum(found.values())]
+        print(f"{name:12}", *(f"{value:9.2f}" for value in values))
+
+
+if __name__ == "__main__":
+    main()
