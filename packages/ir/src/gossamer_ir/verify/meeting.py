@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gossamer_ir.build import integer_value
+from gossamer_ir.build import ONE
 from gossamer_ir.nodes import (
     Binary,
     CompressedFixed,
@@ -82,8 +82,8 @@ def _terms(value: Expr, family: tuple[str, ...], *, is_added: bool) -> Iterator[
 def _has_one_element(ctx: Context, name: str) -> bool:
     axis = ctx.axes.get(name)
     if isinstance(axis, DenseFixed):
-        return integer_value(axis.length) == 1
-    return isinstance(axis, CompressedFixed) and integer_value(axis.width) == 1
+        return axis.length == ONE
+    return isinstance(axis, CompressedFixed) and axis.width == ONE
 
 
 def _stores(

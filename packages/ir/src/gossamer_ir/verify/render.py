@@ -20,7 +20,7 @@ def show_places(module: Module, found: Iterable[Diagnostic]) -> str:
 
     try:
         printed = print_with_places(module)
-    except (UserError, KeyError):  # too deep, or a value that its type does not have
+    except (UserError, LookupError, ValueError):  # too deep, or no value of its type
         return "\n".join(f"{one.code} at {path_text(one.place)}" for one in found)
     source = Source(printed.text, name=module.entry)
     spans = [nearest(printed.spans, one.place) for one in found]
