@@ -28,19 +28,8 @@ def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTen
     if not file.is_file():
         what = "is not a file" if file.exists() else "does not exist"
         raise FormatError("format.read.missing", f"{file} {what}; expected {_KINDS}.")
-    matrix = _load(file, reader)
-    if dtype is None and matrix.dtype.name not in VALUE_DTYPES:
-        dtype = "float64"
     try:
-        return from_scipy(matrix, dtype=dtype)
-    except FormatError as error:
-        found = error.diagnostics[0]
-        raise FormatError(found.code, f"In {file}, {found.message}", hint=found.hint) from error
-
-
-def _load(file: Path, reader: Callable[[Path], Any]) -> Any:
-    try:
-        matrix = reader(file)
+        return _load(file, reader, dtype=dtype)
     except MemoryError as error:
         raise FormatError(
             "format.read.memory", f"{file} needs more memory than there is."
@@ -51,7 +40,17 @@ def _load(file: Path, reader: Callable[[Path], Any]) -> Any:
             f"{file} cannot be read: {_first_line(error)}.",
             hint="Check that the file is whole and its suffix right.",
         ) from error
-    return matrix
+
+
+def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> SparseTensor:
+    matrix = reader(file)
+    if dtype is None and matrix.dtype.name not in VALUE_DTYPES:
+        dtype = "float64"
+    try:
+        return from_scipy(matrix, dtype=dtype)
+    except FormatError as error:
+        found = error.diagnostics[0]
+        raise FormatError(found.code, f"In {file}, {found.message}", hint=found.hint) from error
 
 
 _DAMAGED = (
