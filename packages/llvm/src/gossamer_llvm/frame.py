@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Buffer, Expr, Function, Stmt
+from gossamer_ir.nodes import Buffer, Expr, Stmt
 from gossamer_llvm.abi import LANES, Abi
 from gossamer_llvm.text import FunctionText
 from gossamer_llvm.types import EMITTED_SCALARS, value_type
@@ -49,12 +49,11 @@ EmitStmt = Callable[["Frame", Any], None]
 @dataclass
 class Unit:
     """A module being emitted. `symbols` are the numbered names of its functions, `guarded` the
-    buffers that guards name, `shared` the functions whose pointers may alias."""
+    buffers that guards name."""
 
     abi: Abi
     expressions: Mapping[type, EmitExpr]
     statements: Mapping[type, EmitStmt]
-    functions: Mapping[str, Function]
     symbols: Mapping[str, str]
     guarded: tuple[str, ...]
     types: list[str] = field(default_factory=list)

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Mapping
+
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import (
-    Buffer,
-    For,
-    Function,
-    Guard,
-    Launch,
-    Module,
-    ParallelFor,
-    Param,
-    Store,
-    Var,
-    While,
-)
-from gossamer_ir.walk import walk
+from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
 from gossamer_llvm.frame import Frame, Place, Unit, Value
+from gossamer_llvm.survey import Survey, survey
 from gossamer_llvm.tables import EXPRESSIONS, STATEMENTS
 from gossamer_llvm.text import COLD, HOT, FunctionText
 from gossamer_llvm.types import value_type
@@ -47,63 +37,55 @@ def emit(flat: Module, *, abi: Abi) -> str:
             f"llvm.stage.{flat.stage}",
             f"A module of the stage {flat.stage} is not lowered to LLVM.",
         )
-    unit = _unit(flat, abi)
+    surveys = {function.name: survey(function) for function in flat.functions}
+    unit = _unit(flat, abi, surveys)
+    aliasing = frozenset[str]().union(*(found.aliasing for found in surveys.values()))
     for function in flat.functions:
-        _emit_function(unit, function, is_entry=function.name == flat.entry)
+        found = surveys[function.name]
+        is_entry = function.name == flat.entry
+        signature = _signature(unit, function, found, aliasing, is_entry=is_entry)
+        _emit_function(unit, function, signature, shared=found.passed, is_entry=is_entry)
     return _render(unit)
 
 
 def guarded_buffers(flat: Module) -> tuple[str, ...]:
     """The names that `failed_buffer` of the workspace counts."""
-    found = (node.buffer for node in walk(flat) if isinstance(node, Guard))
-    return tuple(dict.fromkeys(found))
+    return _guarded(map(survey, flat.functions))
 
 
-def _unit(flat: Module, abi: Abi) -> Unit:
+def _guarded(surveys: Iterable[Survey]) -> tuple[str, ...]:
+    return tuple(dict.fromkeys(name for found in surveys for name in found.guarded))
+
+
+def _unit(flat: Module, abi: Abi, surveys: Mapping[str, Survey]) -> Unit:
     symbols = {function.name: f"f{number}" for number, function in enumerate(flat.functions)}
     symbols[flat.entry] = ENTRY_SYMBOL
-    functions = {function.name: function for function in flat.functions}
-    return Unit(abi, EXPRESSIONS, STATEMENTS, functions, symbols, guarded_buffers(flat))
+    return Unit(abi, EXPRESSIONS, STATEMENTS, symbols, _guarded(surveys.values()))
 
 
-def _emit_function(unit: Unit, function: Function, *, is_entry: bool) -> None:
-    calls = [node for node in walk(function) if isinstance(node, ParallelFor | Launch)]
-    passed = [arg.name for call in calls for arg in call.args if isinstance(arg, Var)]
-    written = {node.buffer for node in walk(function) if isinstance(node, Store)}
-    buffers = [found for found in function.buffers if isinstance(found, Buffer)]
-    changed = {found.handle for found in buffers if found.name in written}
-    may_alias = function.name in _called_with_aliases(unit)
+def _signature(
+    unit: Unit, function: Function, found: Survey, aliasing: frozenset[str], *, is_entry: bool
+) -> str:
     parameters = []
     for number, param in enumerate(function.params):
-        notes = [] if may_alias else ["noalias"]
-        if param.name not in passed:
-            notes += ["nocapture"] if param.name in changed else ["nocapture", "readonly"]
+        notes = [] if function.name in aliasing else ["noalias"]
+        if param.name not in found.passed:
+            notes += ["nocapture"] if param.name in found.written else ["nocapture", "readonly"]
         parameters.append(_parameter(unit, param, number, notes, is_entry=is_entry))
+    attributes = COLD if is_entry and found.only_calls else HOT
     linkage = "" if is_entry else "internal "
     name = unit.symbols[function.name]
-    attributes = COLD if is_entry and _only_calls(function) else HOT
-    signature = f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"
-    frame = Frame(unit, FunctionText(signature), shared=frozenset(passed), is_entry=is_entry)
+    return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"
+
+
+def _emit_function(
+    unit: Unit, function: Function, signature: str, *, shared: frozenset[str], is_entry: bool
+) -> None:
+    frame = Frame(unit, FunctionText(signature), shared=shared, is_entry=is_entry)
     frame.open()
-    _bind(frame, function, buffers)
+    _bind(frame, function)
     frame.body(function.body)
     frame.close()
-
-
-def _only_calls(function: Function) -> bool:
-    return not any(isinstance(node, For | While | Store) for node in walk(function))
-
-
-def _called_with_aliases(unit: Unit) -> set[str]:
-    """The functions that some call gives one pointer twice."""
-    found = set()
-    for function in unit.functions.values():
-        for node in walk(function):
-            if isinstance(node, ParallelFor | Launch):
-                names = [arg.name for arg in node.args if isinstance(arg, Var)]
-                if len(set(names)) < len(names):
-                    found.add(node.function)
-    return found
 
 
 def _parameter(unit: Unit, param: Param, number: int, notes: list[str], *, is_entry: bool) -> str:
@@ -114,12 +96,12 @@ def _parameter(unit: Unit, param: Param, number: int, notes: list[str], *, is_en
     return f"{'i64' if is_widened else value_type(param.dtype)} %p{number}"
 
 
-def _bind(frame: Frame, function: Function, buffers: list[Buffer]) -> None:
+def _bind(frame: Frame, function: Function) -> None:
     for number, param in enumerate(function.params):
         value = Value(f"%p{number}", param.dtype)
         frame.values[param.name] = _narrow(frame, value) if frame.is_entry else value
-    for buffer in buffers:
-        if buffer.handle is not None:
+    for buffer in function.buffers:
+        if isinstance(buffer, Buffer) and buffer.handle is not None:
             frame.buffers[buffer.name] = Place(buffer, frame.values[buffer.handle].text)
 
 
