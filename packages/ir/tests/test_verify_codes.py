@@ -359,13 +359,6 @@ MORE_CASES = {
     "an ordinary buffer in the coordinate stage": (
         "verify.stage.node", module(stage="coordinate", facts=(), buffers=BUFFERS[:1])
     ),
-    "a fact in the coordinate stage": (
-        "verify.stage.node",
-        module(
-            stage="coordinate", params=SPARSE_PARAMS, axes=AXES, buffers=SPARSE_BUFFERS,
-            facts=(Monotone("C"),),
-        ),
-    ),
     "two functions of one name": (
         "verify.name.duplicate", Module("loop", (Function("f", (), ()), Function("f", (), ())), "f")
     ),
@@ -461,6 +454,10 @@ def test_further_modules_are_refused(code, wrong):
 
 RIGHT = {
     "an assignment by every variable": sparse(over(["I", "K"], "SS", Store("A", (V0, V1), HALF))),
+    "a fact about the values of a sparse buffer": module(
+        stage="coordinate", params=SPARSE_PARAMS, axes=AXES, buffers=SPARSE_BUFFERS,
+        facts=(InRange("C", ZERO, N),),
+    ),
     "an accumulation": sparse(over(["I", "J"], "SR", accumulate("C", V0), init=(Store("C", (V0,), HALF),))),
     "an axis of one element may be left out": sparse(over(["U", "I"], "SS", Store("C", (V1,), HALF))),
     "a nested iteration over a child": sparse(

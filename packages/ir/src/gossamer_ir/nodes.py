@@ -13,7 +13,8 @@ Which stage holds which node:
 | Iteration, OverAxis, FuseAxes, AttachAxis |  x      |          |      |      |
 | Search                                 |            |    x     |  x   |      |
 | For, Block, While                      |            |    x     |  x   | no Block |
-| Buffer (shape given), facts            |            |    x     |  x   |  x   |
+| facts                                  |     x      |    x     |  x   |  x   |
+| Buffer (shape given)                   |            |    x     |  x   |  x   |
 | vectors (Ramp, Broadcast, LaneReduce)  |            |          |  x   |  x   |
 | ParallelFor, Launch, Guard             |            |          |      |  x   |
 """

@@ -64,7 +64,6 @@ class Stage(NamedTuple):
     buffers: tuple[type[Node], ...]
     loops: frozenset[str] = frozenset()
     has_axes: bool = False
-    has_facts: bool = True
 
 
 class Context:

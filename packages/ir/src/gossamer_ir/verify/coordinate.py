@@ -126,5 +126,4 @@ COORDINATE = Stage(
     statements=PLAIN_STATEMENTS | {Iteration: check_iteration},
     buffers=(SparseBuffer,),
     has_axes=True,
-    has_facts=False,
 )

@@ -17,8 +17,6 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
         ctx.refuse_node(function.axes[0], at.down("axes", 0))
     check_axes(ctx, function.axes, at)
     check_buffers(ctx, function.buffers, at)
-    if function.facts and not ctx.stage.has_facts:
-        ctx.refuse_node(function.facts[0], at.down("facts", 0))
     check_relations(ctx, function.relations, at)
     check_facts(ctx, function.facts, at)
     check_annotations(ctx, function.annotations, at)

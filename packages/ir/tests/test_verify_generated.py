@@ -1,0 +1,59 @@
+"""Generated modules: well typed, so that only broken promises about their meaning are found."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from module_strategies import STAGES, formats, modules
+
+from gossamer_ir import wire
+from gossamer_ir.equality import structural_equal, structural_hash
+from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.verify import diagnostics, diagnostics_of_format
+
+SETTINGS = settings(
+    max_examples=50,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+NOT_KEPT_BY_THE_GENERATOR = {
+    "verify.store.index",
+    "verify.handle.conflict",
+    "verify.flat.argument",
+    "verify.flat.arguments",
+    "verify.flat.pointer",
+    "verify.flat.recursion",
+    "verify.var.handle",
+    "verify.init.reduction",
+    "verify.iteration.attach",
+    "verify.iteration.axis",
+    "verify.iteration.init",
+    "verify.iteration.meet",
+    "verify.iteration.parent",
+    "verify.buffer.siblings",
+}
+NOT_KEPT_BY_FORMATS = {"verify.format.map", "verify.buffer.siblings", "verify.stage.node"}
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_generated_modules_are_well_typed_and_survive_the_wire(stage):
+    @SETTINGS
+    @given(modules(stage))
+    def check(module):
+        assert {one.code for one in diagnostics(module)} <= NOT_KEPT_BY_THE_GENERATOR
+        data = wire.dumps(module)
+        found = wire.loads(data)
+        assert found == module
+        assert wire.dumps(found) == data
+        assert structural_equal(found, module)
+        assert structural_hash(found) == structural_hash(module)
+
+    check()
+
+
+@SETTINGS
+@given(formats())
+def test_generated_formats_are_well_typed_and_survive_the_wire(description):
+    assert {one.code for one in diagnostics_of_format(description)} <= NOT_KEPT_BY_FORMATS
+    data = wire.dumps_record(description)
+    assert wire.loads_record(data, FormatDescription) == description
