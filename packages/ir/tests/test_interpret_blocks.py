@@ -137,6 +137,33 @@ def test_a_spatial_loop_whose_extent_needs_the_reduction_loop():
     np.testing.assert_array_equal(y[:, 0], [10.0, 6.0, 5.0, NAN, NAN])
 
 
+SCATTER = """
+@T.prim_func
+def main(a: T.handle, y: T.handle, indices: T.handle, m: T.int64, n: T.int64, w: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (m, w), "float64")
+    Y = T.match_buffer(y, (n,), "float64")
+    Indices = T.match_buffer(indices, (m, w), "int64")
+    for i, j in T.grid(m, w):
+        with T.block("scatter"):
+            vi, vj = T.axis.remap("KINDS", [i, j])
+            T.where(Indices[vi, vj] < n)
+            with T.init():
+                Y[Indices[vi, vj]] = 0.0
+            Y[Indices[vi, vj]] = Y[Indices[vi, vj]] + A[vi, vj]
+"""
+
+
+@pytest.mark.parametrize("kinds", ["RS", "RR"])
+def test_an_init_that_mentions_reduction_iterators(kinds):
+    y = np.full(3, -1.0)
+    indices = np.array([[0, 2], [2, 3], [3, 3]])
+    a = np.array([[1.0, 2.0], [4.0, NAN], [NAN, NAN]])
+    arguments = {"a": a, "y": y, "indices": indices, "m": 3, "n": 3, "w": 2}
+    run(parse_module(SCATTER.replace("KINDS", kinds)), arguments)
+    np.testing.assert_array_equal(y, [1.0, -1.0, 6.0])
+
+
 def test_a_unit_reduction_that_its_predicate_excludes_still_initialises():
     y, _ = summed(nest(ROWS, K, vj="0", where="vj < P[vi + 1] - P[vi]"))
     np.testing.assert_array_equal(y[:, 0], [1, 0, 3, 6, 0])

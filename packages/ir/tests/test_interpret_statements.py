@@ -231,3 +231,16 @@ def test_warnings_of_numpy_do_not_escape():
     body = "    X[2] = (X[0] - X[0]) + X[1] * X[1] / (X[2] * 0.0)"
     run(flat(body), {"x": x, "n": 3})
     assert math.isnan(x[2])
+
+
+def test_bfloat16_arrays_hold_upper_halves():
+    x = np.array([0x3F80, 0x4000, 0], np.uint16)
+    run(flat("    X[2] = X[0] + X[1] / X[0]", dtype="bfloat16"), {"x": x, "n": 3})
+    assert x[2] == 0x4040
+
+
+@pytest.mark.parametrize("option", ["vscale", "chunks"])
+def test_options_are_positive(option):
+    with pytest.raises(ArgumentError, match=f"{option} is 0") as caught:
+        run(flat("    X[0] = 1.0"), {"x": np.zeros(1), "n": 1}, **{option: 0})
+    assert caught.value.code == "interpret.option"

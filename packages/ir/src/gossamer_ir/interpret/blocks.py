@@ -1,29 +1,19 @@
-"""Blocks, and where the init of a block runs.
-
-The init runs once for every output element the block visits, before any update: just before the
-outermost loop that feeds a reduction iterator. Loops from there to the block are run again for the
-init, unless they feed reduction iterators only; parts of the predicate (and of conditions around)
-that mention reduction iterators, or loops that are not run again, are dropped.
-"""
+"""Blocks: their iterators are bound and checked, their init is left to the loops around."""
 
 from __future__ import annotations
 
-from collections.abc import Iterable
-
-import numpy as np
-
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.scope import Entry, Scope
-from gossamer_ir.nodes import Binary, Block, BlockIter, Expr, For, If, Let, Unary
-from gossamer_ir.walk import free_vars
+from gossamer_ir.interpret.inits import bind_iters, place_init
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.nodes import Block
 
 
 def block(node: Block, scope: Scope) -> Exec:
     """A block as a function of the frame; its hoisted init is left with the loop it runs before."""
-    bind, check = _bind(node.iters, scope), _check_domains(node, scope)
+    bind, check = bind_iters(node.iters, scope), _check_domains(node, scope)
     predicate = scope.optional(node.predicate)
-    init = _place_init(node, scope) if node.init else None
+    init = place_init(node, scope) if node.init else None
     around, scope.around = scope.around, []
     body = scope.body(node.body)
     scope.around = around
@@ -35,16 +25,6 @@ def block(node: Block, scope: Scope) -> Exec:
         if predicate is None or predicate(frame):
             check(frame)
             body(frame)
-
-    return run
-
-
-def _bind(iters: Iterable[BlockIter], scope: Scope) -> Exec:
-    parts = tuple((found.var, scope.expr(found.value)) for found in iters)
-
-    def run(frame: Frame) -> None:
-        for name, value in parts:
-            frame.values[name] = value(frame)
 
     return run
 
@@ -65,123 +45,3 @@ def _check_domains(node: Block, scope: Scope) -> Exec:
                 )
 
     return run
-
-
-def _place_init(node: Block, scope: Scope) -> Exec | None:
-    """Leaves the init with a loop around; returns it where no loop feeds a reduction iterator."""
-    feeding = _Feeding(node, scope.around)
-    for depth, entry in enumerate(scope.around):
-        if isinstance(entry.node, For) and entry.node.var in feeding.reduction:
-            nest = _nest(node, scope.around[depth:], feeding=feeding, scope=scope)
-            entry.hoisted.append(nest)
-            return None
-    return _nest(node, [], feeding=feeding, scope=scope)
-
-
-class _Feeding:
-    """Which loop variables feed a block's reduction iterators, and which are needed for its init."""
-
-    def __init__(self, node: Block, around: list[Entry]) -> None:
-        self._lets = {
-            entry.node.var.name: entry.node.value for entry in around if isinstance(entry.node, Let)
-        }
-        self.iters = frozenset(found.var for found in node.iters if found.kind == "R")
-        self.reduction = self._of(found.value for found in node.iters if found.kind == "R")
-        self.needed = set(self._of(found.value for found in node.iters if found.kind == "S"))
-        for entry in reversed(around):
-            if isinstance(entry.node, For) and self.is_bound(entry.node.var):
-                self.needed |= self._of((entry.node.start, entry.node.extent))
-
-    def is_bound(self, name: str) -> bool:
-        """Whether the init nest binds a loop's or a let's variable."""
-        return name in self.needed or name not in self.reduction
-
-    def _of(self, exprs: Iterable[Expr]) -> frozenset[str]:
-        found: set[str] = set()
-        names = [name for expr in exprs for name in free_vars(expr)]
-        while names:
-            name = names.pop()
-            if name not in found:
-                found.add(name)
-                if name in self._lets:
-                    names.extend(free_vars(self._lets[name]))
-        return frozenset(found)
-
-
-def _nest(node: Block, around: list[Entry], *, feeding: _Feeding, scope: Scope) -> Exec:
-    unbound = set(feeding.iters)
-    kept: list[Entry] = []
-    for entry in around:
-        if isinstance(entry.node, For) and not feeding.is_bound(entry.node.var):
-            unbound.add(entry.node.var)
-        elif isinstance(entry.node, Let) and (
-            free_vars(entry.node.value) & unbound or not feeding.is_bound(entry.node.var.name)
-        ):
-            unbound.add(entry.node.var.name)
-        else:
-            kept.append(entry)
-    run = _init(node, unbound, scope)
-    for entry in reversed(kept):
-        run = _around(entry, run, unbound=unbound, scope=scope)
-    return run
-
-
-def _init(node: Block, unbound: set[str], scope: Scope) -> Exec:
-    bind = _bind((found for found in node.iters if found.kind == "S"), scope)
-    around, scope.around = scope.around, []
-    body = scope.body(node.init)
-    scope.around = around
-    guarded = _when(_conjuncts(node.predicate), body, unbound=unbound, scope=scope)
-
-    def run(frame: Frame) -> None:
-        bind(frame)
-        guarded(frame)
-
-    return run
-
-
-def _around(entry: Entry, body: Exec, *, unbound: set[str], scope: Scope) -> Exec:
-    match entry.node:
-        case For():
-            return _loop(entry.node, body, scope)
-        case Let(var=var):
-            name, value = var.name, scope.expr(entry.node.value)
-
-            def run(frame: Frame) -> None:
-                frame.values[name] = value(frame)
-                body(frame)
-
-            return run
-        case If(condition=condition):
-            parts = [Unary("not", condition)] if entry.is_else else _conjuncts(condition)
-            return _when(parts, body, unbound=unbound, scope=scope)
-
-
-def _loop(node: For, body: Exec, scope: Scope) -> Exec:
-    name, start, extent = node.var, scope.expr(node.start), scope.expr(node.extent)
-
-    def run(frame: Frame) -> None:
-        first = int(start(frame))
-        for value in range(first, first + int(extent(frame))):
-            frame.values[name] = np.int64(value)
-            body(frame)
-
-    return run
-
-
-def _when(conditions: Iterable[Expr], body: Exec, *, unbound: set[str], scope: Scope) -> Exec:
-    parts = tuple(scope.expr(part) for part in conditions if not free_vars(part) & unbound)
-
-    def run(frame: Frame) -> None:
-        if all(part(frame) for part in parts):
-            body(frame)
-
-    return run if parts else body
-
-
-def _conjuncts(condition: Expr | None) -> list[Expr]:
-    if condition is None:
-        return []
-    if isinstance(condition, Binary) and condition.op == "and":
-        return _conjuncts(condition.lhs) + _conjuncts(condition.rhs)
-    return [condition]

@@ -88,7 +88,14 @@ def run(
     >>> float(array[0])
     2.5
     """
+    _require_positive("vscale", vscale)
+    _require_positive("chunks", chunks)
     program = Program(module, vscale=vscale, chunks=chunks)
     chosen = program.function(function if function is not None else module.entry)
     with np.errstate(all="ignore"):
         program.call(chosen.name, bind_arguments(chosen, arguments))
+
+
+def _require_positive(name: str, value: int) -> None:
+    if value < 1:
+        raise ArgumentError("interpret.option", f"{name} is {value}, expected at least 1.")

@@ -1,0 +1,153 @@
+"""Where the init of a block runs.
+
+It runs once for every output element the block visits, before any update: just before the outermost
+loop that feeds a reduction iterator. Loops from there to the block are run again for the init,
+unless they feed reduction iterators only; parts of the predicate (and of conditions around) that
+mention reduction iterators, or loops that are not run again, are dropped. A reduction iterator that
+the init itself mentions (as in a store to the column of a compressed row) counts as spatial here.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+import numpy as np
+
+from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.scope import Entry, Scope
+from gossamer_ir.nodes import Binary, Block, BlockIter, Expr, For, If, Let, Unary
+from gossamer_ir.walk import free_vars
+
+
+def place_init(node: Block, scope: Scope) -> Exec | None:
+    """Leaves the init with a loop around; returns it where no loop feeds a reduction iterator."""
+    feeding = _Feeding(node, scope.around)
+    for depth, entry in enumerate(scope.around):
+        if isinstance(entry.node, For) and entry.node.var in feeding.reduction:
+            nest = _nest(node, scope.around[depth:], feeding=feeding, scope=scope)
+            entry.hoisted.append(nest)
+            return None
+    return _nest(node, [], feeding=feeding, scope=scope)
+
+
+class _Feeding:
+    """What feeds a block's reduction iterators, and what its init needs: the spatial iterators, and
+    those reduction iterators that it mentions."""
+
+    def __init__(self, node: Block, around: list[Entry]) -> None:
+        self._lets = {
+            entry.node.var.name: entry.node.value for entry in around if isinstance(entry.node, Let)
+        }
+        in_init = {name for stmt in node.init for name in free_vars(stmt)}
+        self.bound = [it for it in node.iters if it.kind == "S" or it.var in in_init]
+        self.unbound = {it.var for it in node.iters} - {it.var for it in self.bound}
+        self.reduction = self._of(it.value for it in node.iters if it.kind == "R")
+        self.needed = set(self._of(it.value for it in self.bound))
+        for entry in reversed(around):
+            if isinstance(entry.node, For) and self.is_bound(entry.node.var):
+                self.needed |= self._of((entry.node.start, entry.node.extent))
+
+    def is_bound(self, name: str) -> bool:
+        """Whether the init nest binds a loop's or a let's variable."""
+        return name in self.needed or name not in self.reduction
+
+    def _of(self, exprs: Iterable[Expr]) -> frozenset[str]:
+        found: set[str] = set()
+        names = [name for expr in exprs for name in free_vars(expr)]
+        while names:
+            name = names.pop()
+            if name not in found:
+                found.add(name)
+                if name in self._lets:
+                    names.extend(free_vars(self._lets[name]))
+        return frozenset(found)
+
+
+def _nest(node: Block, around: list[Entry], *, feeding: _Feeding, scope: Scope) -> Exec:
+    unbound = set(feeding.unbound)
+    kept: list[Entry] = []
+    for entry in around:
+        if isinstance(entry.node, For) and not feeding.is_bound(entry.node.var):
+            unbound.add(entry.node.var)
+        elif isinstance(entry.node, Let) and (
+            free_vars(entry.node.value) & unbound or not feeding.is_bound(entry.node.var.name)
+        ):
+            unbound.add(entry.node.var.name)
+        else:
+            kept.append(entry)
+    run = _init(node, feeding.bound, unbound=unbound, scope=scope)
+    for entry in reversed(kept):
+        run = _around(entry, run, unbound=unbound, scope=scope)
+    return run
+
+
+def _init(node: Block, iters: list[BlockIter], *, unbound: set[str], scope: Scope) -> Exec:
+    bind = bind_iters(iters, scope)
+    around, scope.around = scope.around, []
+    body = scope.body(node.init)
+    scope.around = around
+    guarded = _when(_conjuncts(node.predicate), body, unbound=unbound, scope=scope)
+
+    def run(frame: Frame) -> None:
+        bind(frame)
+        guarded(frame)
+
+    return run
+
+
+def _around(entry: Entry, body: Exec, *, unbound: set[str], scope: Scope) -> Exec:
+    match entry.node:
+        case For():
+            return _loop(entry.node, body, scope)
+        case Let(var=var):
+            name, value = var.name, scope.expr(entry.node.value)
+
+            def run(frame: Frame) -> None:
+                frame.values[name] = value(frame)
+                body(frame)
+
+            return run
+        case If(condition=condition):
+            parts = [Unary("not", condition)] if entry.is_else else _conjuncts(condition)
+            return _when(parts, body, unbound=unbound, scope=scope)
+
+
+def _loop(node: For, body: Exec, scope: Scope) -> Exec:
+    name, start, extent = node.var, scope.expr(node.start), scope.expr(node.extent)
+
+    def run(frame: Frame) -> None:
+        first = int(start(frame))
+        for value in range(first, first + int(extent(frame))):
+            frame.values[name] = np.int64(value)
+            body(frame)
+
+    return run
+
+
+def _when(conditions: Iterable[Expr], body: Exec, *, unbound: set[str], scope: Scope) -> Exec:
+    parts = tuple(scope.expr(part) for part in conditions if not free_vars(part) & unbound)
+
+    def run(frame: Frame) -> None:
+        if all(part(frame) for part in parts):
+            body(frame)
+
+    return run if parts else body
+
+
+def _conjuncts(condition: Expr | None) -> list[Expr]:
+    if condition is None:
+        return []
+    if isinstance(condition, Binary) and condition.op == "and":
+        return _conjuncts(condition.lhs) + _conjuncts(condition.rhs)
+    return [condition]
+
+
+def bind_iters(iters: Iterable[BlockIter], scope: Scope) -> Exec:
+    """Gives block variables the values bound to them."""
+    parts = tuple((found.var, scope.expr(found.value)) for found in iters)
+
+    def run(frame: Frame) -> None:
+        for name, value in parts:
+            frame.values[name] = value(frame)
+
+    return run
