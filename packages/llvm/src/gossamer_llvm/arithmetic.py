@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from gossamer_ir.build import dtype_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, Call, Cast, Compare, Unary
 from gossamer_llvm import division, folding
 from gossamer_llvm.frame import Frame, Value
-from gossamer_llvm.types import integer_text, suffix, value_type
+from gossamer_llvm.masks import lane_mask
+from gossamer_llvm.types import integer_text, splat, suffix, value_type
 
 _FLOATS = {"add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract", "div": "fdiv"}
 _BITS = {"and": "and", "or": "or", "bitand": "and", "bitor": "or", "bitxor": "xor"}
@@ -53,6 +55,10 @@ def emit_binary(frame: Frame, node: Binary) -> Value:
 
 def emit_compare(frame: Frame, node: Compare) -> Value:
     """Comparisons with NaN are false, `ne` is true."""
+    lanes = lane_mask(frame, node)
+    if lanes is not None:
+        dtype = dtype_of(node)
+        return lanes if lanes.dtype == dtype else Value(splat(lanes.text, dtype), dtype)
     lhs, rhs = frame.expr(node.lhs), frame.expr(node.rhs)
     kind = DType.parse(lhs.dtype)
     if kind.is_float:

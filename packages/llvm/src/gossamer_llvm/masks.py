@@ -20,8 +20,8 @@ def emit_predicate(frame: Frame, node: Expr | None) -> Value:
     if known is not None:
         return ON if known else OFF
     assert node is not None
-    if isinstance(node, Compare) and node.op == "lt":
-        found = _lane_mask(frame, node)
+    if isinstance(node, Compare):
+        found = lane_mask(frame, node)
         if found is not None:
             return found
     return frame.expr(node)
@@ -38,11 +38,14 @@ def _known(node: Expr | None) -> bool | None:
     return None
 
 
-def _lane_mask(frame: Frame, node: Compare) -> Value | None:
+def lane_mask(frame: Frame, node: Compare) -> Value | None:
     """`lt(Ramp(base, 1, L), Broadcast(limit, L))` compares lane numbers of 32 bits with the number
-    of lanes that are left, a quarter of the work of comparing indices of 64 bits."""
+    of lanes that are left, a quarter of the work of comparing indices of 64 bits. None where the
+    comparison is another one."""
     ramp, limit = node.lhs, node.rhs
-    if not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast) or ramp.lanes.scalable:
+    if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
+        return None
+    if ramp.lanes.scalable:
         return None
     base, bound = frame.expr(ramp.base), frame.expr(limit.value)
     if integer_value(ramp.stride) != 1 or base.dtype != "int64":
