@@ -12,6 +12,7 @@ import gossamer as gs
 from gossamer_formats import from_arrays, from_scipy
 
 DTYPES = ("float32", "float64")
+MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # unnamed before Python 3.12
 
 
 def integers(shape, *, seed, dtype):
@@ -187,7 +188,7 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype):
 
 def untouched(count, dtype):
     """An array on an anonymous mapping; only the pages that are used take memory."""
-    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | mmap.MAP_NORESERVE
+    flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | MAP_NORESERVE
     return np.frombuffer(mmap.mmap(-1, count * np.dtype(dtype).itemsize, flags=flags), dtype=dtype)
 
 

@@ -38,8 +38,8 @@ def compare(matrix: SparseTensor, dense: Array, result: Array) -> Comparison:
     exact = to_scipy(matrix).astype(np.float64)
     magnitude = abs(exact)
     worst, is_within = 0.0, True
-    right = dense.reshape(dense.shape[0], -1)
-    found = result.reshape(result.shape[0], -1)
+    right = dense if dense.ndim == 2 else dense[:, None]
+    found = result if result.ndim == 2 else result[:, None]
     for rows, columns in _blocks(*found.shape):
         part = right[:, columns].astype(np.float64)
         expected, bound = _products(exact[rows], magnitude[rows], part)
