@@ -30,6 +30,7 @@ def test_is_a_backend_and_registers_one():
     [
         ("generic-cpu:cpu=z80", "generic_cpu.cpu"),
         ("generic-cpu:speed=high", "generic_cpu.option"),
+        ("generic-cpu:vector_bits=100", "generic_cpu.vector_bits"),
         ("generic-cpu:threads=0", "threads.count"),
         ("generic-cpu:threads=many", "threads.count"),
         ("generic-cpu:features=host-000", "generic_cpu.features"),
@@ -53,6 +54,7 @@ def test_resolved_target_names_the_cpu_and_compiles_alike(spmm):
     backend = GenericCpu()
     resolved = Target.parse(backend.probe(HOST).resolved)
     assert resolved.option("cpu") not in ("", "host")
+    assert resolved.option("vector_bits") in ("128", "256", "512")
     assert backend.compile(spmm(16), resolved).code == backend.compile(spmm(16), HOST).code
 
 

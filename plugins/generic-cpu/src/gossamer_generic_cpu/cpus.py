@@ -14,7 +14,8 @@ from gossamer_generic_cpu.machine import Cpu, architecture
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
 
-OPTIONS = ("cpu", "features", "threads")
+OPTIONS = ("cpu", "features", "threads", "vector_bits")
+VECTOR_BITS = ("128", "256", "512")
 
 
 def _words(text: str) -> frozenset[str]:
@@ -54,14 +55,9 @@ def cpu_names() -> tuple[str, ...]:
 
 def resolve_cpu(target: Target) -> Cpu:
     """The CPU of a target; `ArgumentError` (`generic_cpu.option`, `generic_cpu.cpu`,
-    `generic_cpu.features`) where an option is unknown or has no such value."""
-    for key, _ in target.options:
-        if key not in OPTIONS:
-            raise ArgumentError(
-                "generic_cpu.option",
-                f"'{key}' is no option of generic-cpu.",
-                hint=f"Expected one of {', '.join(OPTIONS)}.",
-            )
+    `generic_cpu.features`, `generic_cpu.vector_bits`) where an option is unknown or has no such
+    value."""
+    _require_options(target)
     name = target.option("cpu", "host")
     if target.option("features"):
         return _resolved_host(name, target.option("features"))
@@ -91,16 +87,41 @@ def host_cpu() -> Cpu:
 
 
 def explicit(target: Target) -> str:
-    """The target with the machine's CPU and a digest of its features in place of `host`."""
+    """The target with the machine's CPU and a digest of its features in place of `host`, and with
+    the width of its vector registers, which rules for schedules look at."""
     options = dict(target.options)
     if options.get("cpu", "host") == "host" and "features" not in options:
         options |= {"cpu": host_cpu().name, "features": _digest(host_cpu())}
+    options.setdefault("vector_bits", _vector_bits(resolve_cpu(target)))
     return Target(target.backend, tuple(options.items())).text
 
 
 def missing_features(required: frozenset[str]) -> tuple[str, ...]:
     """What this machine lacks of the features."""
     return tuple(sorted(required - host_cpu().required))
+
+
+def _require_options(target: Target) -> None:
+    for key, _ in target.options:
+        if key not in OPTIONS:
+            raise ArgumentError(
+                "generic_cpu.option",
+                f"'{key}' is no option of generic-cpu.",
+                hint=f"Expected one of {', '.join(OPTIONS)}.",
+            )
+    bits = target.option("vector_bits", VECTOR_BITS[0])
+    if bits not in VECTOR_BITS:
+        raise ArgumentError(
+            "generic_cpu.vector_bits",
+            f"The option vector_bits of '{target.text}' is '{bits}'.",
+            hint=f"Expected one of {', '.join(VECTOR_BITS)}.",
+        )
+
+
+def _vector_bits(cpu: Cpu) -> str:
+    if "avx512f" in cpu.required:
+        return "512"
+    return "256" if "avx2" in cpu.required else "128"
 
 
 def _resolved_host(name: str, digest: str) -> Cpu:
