@@ -12,7 +12,7 @@ from gossamer_formats.checks import INDEX_DTYPES, VALUE_DTYPES, check_storage, r
 from gossamer_formats.descriptions import DESCRIPTIONS, csr
 from gossamer_formats.order import row_order
 from gossamer_formats.ownership import owned
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 
@@ -42,9 +42,9 @@ def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
         require_dtype(name, arrays[name], INDEX_DTYPES)
     require_dtype("data", arrays["data"], VALUE_DTYPES)
     description = csr(
-        arrays["data"].dtype.name,
-        indptr_dtype=arrays["indptr"].dtype.name,
-        indices_dtype=arrays["indices"].dtype.name,
+        native_name(arrays["data"].dtype),
+        indptr_dtype=native_name(arrays["indptr"].dtype),
+        indices_dtype=native_name(arrays["indices"].dtype),
         sorted=False,
         unique=False,
     )
@@ -58,8 +58,8 @@ def tensor_of(storage: Storage) -> SparseTensor:
     found = row_order(storage.arrays["indptr"], storage.arrays["indices"])
     exact = csr(
         storage.format.buffer.dtype,
-        indptr_dtype=storage.arrays["indptr"].dtype.name,
-        indices_dtype=storage.arrays["indices"].dtype.name,
+        indptr_dtype=native_name(storage.arrays["indptr"].dtype),
+        indices_dtype=native_name(storage.arrays["indices"].dtype),
         sorted=found.is_sorted,
         unique=found.is_unique,
     )

@@ -11,6 +11,7 @@ from gossamer_formats.storage import (
     Storage,
     element_count,
     evaluate,
+    native_name,
     value_count,
     values_handle,
 )
@@ -137,7 +138,7 @@ def _require_vector(name: str, array: Array) -> None:
 
 def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
     """Requires one of the dtypes in native byte order; `FormatError` otherwise."""
-    if array.dtype.name in allowed and array.dtype.isnative:
+    if native_name(array.dtype) in allowed:
         return
     raise FormatError(
         "format.dtype",

@@ -13,7 +13,7 @@ import numpy as np
 from gossamer_formats.arrays import csr_storage, require_shape, tensor_of
 from gossamer_formats.checks import VALUE_DTYPES, check_indices, check_indptr, check_storage
 from gossamer_formats.limits import memory_size
-from gossamer_formats.storage import Array, Storage
+from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
 
@@ -98,7 +98,7 @@ def _require_memory(matrix: Any) -> None:
 
 def _values(values: Array, dtype: str | None) -> Array:
     found = values.dtype
-    if dtype is None and found.name not in VALUE_DTYPES:
+    if dtype is None and native_name(found) not in VALUE_DTYPES:
         raise FormatError(
             "format.dtype",
             f"The matrix has values of dtype {found}; expected {' or '.join(VALUE_DTYPES)}.",

@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from functools import lru_cache
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
+import numpy as np
 import numpy.typing as npt
 
 from gossamer_ir.errors import UnsupportedError
@@ -43,6 +45,12 @@ class Storage(NamedTuple):
     def values(self) -> Array:
         """The array of values."""
         return self.arrays[values_handle(self.format)]
+
+
+@lru_cache(maxsize=256)
+def native_name(dtype: np.dtype[Any]) -> str:
+    """The name of a dtype in this machine's byte order, "" for another one."""
+    return dtype.name if dtype.isnative else ""
 
 
 def values_handle(description: FormatDescription) -> str:

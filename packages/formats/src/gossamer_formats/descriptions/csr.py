@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import lru_cache
+
 from gossamer_ir.nodes import (
     CompressedVaried,
     DenseFixed,
@@ -12,6 +14,7 @@ from gossamer_ir.nodes import (
 )
 
 
+@lru_cache(maxsize=64)
 def csr(
     dtype: str = "float32",
     *,

@@ -11,6 +11,12 @@ from gossamer.operators.operator import Variant
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, storage_stats
 from gossamer_ir.contracts import Stats
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import CompressedVaried
+
+NATIVE: dict[str, np.dtype[Any]] = {
+    "float32": np.dtype(np.float32),
+    "float64": np.dtype(np.float64),
+}
 
 
 class Sparse(NamedTuple):
@@ -47,8 +53,9 @@ class Sparse(NamedTuple):
 
     def variant(self, features: int | None = None) -> Variant:
         """The variant of an operator that fits the matrix."""
-        indptr, indices, _ = self.arrays
-        return Variant(self.dtype, indptr.dtype.name, indices.dtype.name, features)
+        axis = self.storage.format.axes[1]
+        assert isinstance(axis, CompressedVaried)
+        return Variant(self.dtype, axis.indptr_dtype, axis.indices_dtype, features)
 
 
 def sparse_operand(matrix: Any) -> Sparse:
@@ -66,14 +73,17 @@ def dense_operand(name: str, value: Any, *, dtype: str, shape: tuple[int | None,
             f"{name} is a {type(value).__name__}; expected a NumPy array.",
             hint=f"Convert it with numpy.asarray({name}, dtype='{dtype}').",
         )
-    if value.dtype.name != dtype:
+    native = NATIVE[dtype]
+    if value.dtype != native and value.dtype.newbyteorder("=") != native:
         raise ArgumentError(
             "operand.dtype",
             f"{name} has the dtype {value.dtype}, the matrix {dtype}; expected one dtype.",
             hint=f"Convert {name} with {name}.astype('{dtype}').",
         )
     _require_shape(name, value, shape=shape)
-    return np.require(value, dtype=dtype, requirements=["C", "A"]).view(np.ndarray)
+    if type(value) is np.ndarray and value.dtype == native and _is_plain(value):
+        return value
+    return np.require(value, dtype=native, requirements=["C", "A"]).view(np.ndarray)
 
 
 def output(
@@ -81,12 +91,12 @@ def output(
 ) -> tuple[Array, Array]:
     """What to return and the array to write to: `out` as it was passed, or a new array."""
     if value is None:
-        fresh = np.empty(shape, dtype=dtype)
+        fresh = np.empty(shape, dtype=NATIVE[dtype])
         return fresh, fresh
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         kind = type(value).__name__
         raise ArgumentError("operand.kind", f"out is a {kind}; expected a NumPy array or None.")
-    if value.dtype.name != dtype or not value.dtype.isnative:
+    if value.dtype != NATIVE[dtype]:
         raise ArgumentError("operand.dtype", f"out has the dtype {value.dtype}; expected {dtype}.")
     _require_shape("out", value, shape=shape)
     _require_writable(value)
@@ -100,12 +110,17 @@ def output(
     return value, value.view(np.ndarray)
 
 
+def _is_plain(array: Array) -> bool:
+    flags = array.flags
+    return flags.c_contiguous and flags.aligned
+
+
 def _require_writable(out: Array) -> None:
     if not out.flags.writeable:
         raise ArgumentError(
             "operand.readonly", "out is read-only.", hint="Pass an array that can be written to."
         )
-    if not (out.flags.c_contiguous and out.flags.aligned):
+    if not _is_plain(out):
         raise ArgumentError(
             "operand.contiguous",
             f"out has the strides {out.strides}; expected a C-contiguous array.",
@@ -114,9 +129,10 @@ def _require_writable(out: Array) -> None:
 
 
 def _require_shape(name: str, array: Array, *, shape: tuple[int | None, ...]) -> None:
-    fits = array.ndim == len(shape) and all(
-        wanted is None or found == wanted for found, wanted in zip(array.shape, shape, strict=True)
-    )
+    fits = array.shape == shape
+    if not fits and array.ndim == len(shape):
+        pairs = zip(array.shape, shape, strict=True)
+        fits = all(wanted is None or found == wanted for found, wanted in pairs)
     if not fits:
         expected = ", ".join("any" if wanted is None else str(wanted) for wanted in shape)
         comma = "," if len(shape) == 1 else ""
