@@ -111,3 +111,9 @@ def run_spmv():
         return y, dense.astype(np.float64) @ x.astype(np.float64)
 
     return apply
+
+
+@pytest.fixture
+def csr_arrays():
+    """The function `csr`: indptr, indices and data of a small matrix."""
+    return csr

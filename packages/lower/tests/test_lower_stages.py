@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
+from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Block, For, Load, Module, ParallelFor
+from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
 from gossamer_ir.walk import walk
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
@@ -66,3 +69,33 @@ def test_index_arithmetic_is_widened_at_the_load(spmm):
         if isinstance(node, Load) and node.buffer in ("J_indptr", "J_indices"):
             assert node.dtype == "int32"
     assert not any(isinstance(node, ParallelFor) for node in walk(flat))
+
+
+COLUMN_SUMS = """
+@T.prim_func
+def column_sums(a: T.handle, y: T.handle, indptr: T.handle, indices: T.handle,
+                m: T.int32, n: T.int32, nnz: T.int32) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
+    D = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    Y = T.sp.match_buffer(y, (D,), "float32")
+    with T.sp.iteration([I, J], "KINDS", "sums") as [i, j]:
+        with T.init():
+            Y[j] = 0.0
+        Y[j] = Y[j] + A[i, j]
+"""
+
+
+@pytest.mark.parametrize("kinds", ["SS", "RS"])
+def test_points_that_meet_accumulate_whatever_their_kind(kinds, matrix, csr_arrays):
+    indptr, indices, data = csr_arrays(matrix)
+    rows, columns = matrix.shape
+    visited = (matrix != 0).any(axis=0)
+    expected = np.where(visited, matrix.astype(np.float64).sum(axis=0), 9)
+    for module in stages(parse_module(COLUMN_SUMS.replace("KINDS", kinds))):
+        y = np.full(columns, 9, dtype=np.float32)
+        run(module, {"a": data, "y": y, "indptr": indptr, "indices": indices,
+                     "m": rows, "n": columns, "nnz": len(data)})  # fmt: skip
+        np.testing.assert_array_equal(y, expected, err_msg=module.stage)

@@ -54,6 +54,10 @@ def _product(expr: Expr, lhs: Affine, rhs: Affine) -> Affine:
         return scale(lhs, rhs.constant)
     if lhs.is_constant:
         return scale(rhs, lhs.constant)
+    if len(lhs.terms) == len(rhs.terms) == 1 and lhs.constant == rhs.constant == 0:
+        ((left, factor),) = lhs.terms.items()
+        ((right, other),) = rhs.terms.items()
+        return Affine({Binary("mul", left, right): factor * other}, 0)
     return Affine({expr: 1}, 0)
 
 

@@ -13,7 +13,19 @@ from math import gcd
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, scale
-from gossamer_ir.nodes import Binary, Cast, Compare, Expr, Fact, InRange, Load, Monotone, Var
+from gossamer_ir.nodes import (
+    Binary,
+    Cast,
+    Compare,
+    Expr,
+    Fact,
+    InRange,
+    Load,
+    Monotone,
+    Var,
+    VScale,
+)
+from gossamer_ir.walk import free_vars
 
 MAX_STEPS = 400
 MAX_DEPTH = 9
@@ -99,28 +111,31 @@ class Prover:
             if other * coefficient <= 0:
                 continue
             divisor = gcd(other, coefficient)
-            rest = combine(
-                scale(goal, abs(other) // divisor), known, -(abs(coefficient) // divisor)
-            )
+            scaled = _scaled_goal(goal, abs(other) // divisor)
+            rest = combine(scaled, known, -(abs(coefficient) // divisor))
             if self._search(rest, depth - 1, budget):
                 return True
         return False
 
     def _innermost(self, goal: Affine) -> Expr:
-        """The atom bound last, so that what it depends on is met afterwards; loads before sizes."""
+        """The atom bound last, so that what it depends on is met afterwards; sizes come last.
 
-        def rank(atom: Expr) -> tuple[int, int]:
-            if not isinstance(atom, Var):
-                return (1, len(goal.terms))
-            last = max(
-                (at for at, known in enumerate(self._hypotheses) if atom in known.terms), default=-1
-            )
-            return (2 if self._is_loop_variable(atom) else 0, last)
+        A load or a quotient is met just before the variables in it.
+        """
+        return max(goal.terms, key=self._rank)
 
-        return max(goal.terms, key=rank)
+    def _rank(self, atom: Expr) -> tuple[int, bool]:
+        is_compound = not isinstance(atom, Var)
+        depth = max((self._depth(name) for name in free_vars(atom)), default=0)
+        return depth, is_compound
 
-    def _is_loop_variable(self, atom: Expr) -> bool:
-        return any(known.terms.get(atom, 0) < 0 for known in self._hypotheses)
+    def _depth(self, name: str) -> int:
+        """When a variable was last bounded from above, counted from 1; 0 for a size."""
+        variable = build.index_var(name)
+        for at in range(len(self._hypotheses), 0, -1):
+            if self._hypotheses[at - 1].terms.get(variable, 0) < 0:
+                return at
+        return 0
 
     def _knowledge(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
         for known in reversed(self._hypotheses):
@@ -129,6 +144,11 @@ class Prover:
         inner = atom.value if isinstance(atom, Cast) else atom
         if isinstance(inner, Load):
             yield from self._about_load(atom, inner, goal)
+        elif isinstance(inner, VScale):
+            yield Affine({atom: 1}, -1)
+        elif isinstance(inner, Binary) and inner.op == "mul":
+            if self.proves_nonnegative(inner.lhs) and self.proves_nonnegative(inner.rhs):
+                yield Affine({atom: 1}, 0)
         elif isinstance(inner, Binary):
             yield from _about_binary(atom, inner)
 
@@ -152,6 +172,12 @@ class Prover:
                 yield affine_of(Binary("sub", atom, other))
             elif self.proves_nonnegative(Binary("sub", inner.indices[-1], load.indices[-1])):
                 yield affine_of(Binary("sub", other, atom))
+
+
+def _scaled_goal(goal: Affine, factor: int) -> Affine:
+    """A goal times a factor: of integers, g >= 0 follows from factor * g >= 1 - factor."""
+    scaled = scale(goal, factor)
+    return Affine(scaled.terms, scaled.constant + factor - 1)
 
 
 def _as_nonnegative(condition: Compare) -> Expr | None:

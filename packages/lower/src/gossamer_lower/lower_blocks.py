@@ -5,32 +5,32 @@ reduction is empty. Loops of extent one disappear.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Binary, Block, Expr, For, Function, If, Module, Stmt, While
+from gossamer_ir.nodes import Binary, Block, BlockIter, Expr, For, Function, If, Module, Stmt, While
 from gossamer_ir.simplify import simplify_body
 from gossamer_ir.walk import free_vars, map_children, substitute, substitute_body
+from gossamer_lower.inline_lets import inline_lets
 from gossamer_lower.stages import map_functions, names_of
 
 
 def lower_blocks(module: Module) -> Module:
     """Removes every block of a loop-stage module, keeping its meaning.
 
-    Raises `UnsupportedError` (`lower.init_under_fused_loop`) where one loop feeds both kinds of
-    iterators of a block with `init`.
+    Raises `UnsupportedError` (`lower.let_above_block`) where a let above a block with `init` reads a
+    buffer that the function writes.
     """
     return map_functions(module, "loop", "loop", _lower_function)
 
 
 def _lower_function(function: Function) -> Function:
     lowering = _Lowering(Namer(names_of(function)))
-    body = simplify_body(lowering.body(function.body))
+    body = simplify_body(lowering.body(inline_lets(function.body)))
     return msgspec.structs.replace(function, body=body)
 
 
@@ -74,31 +74,26 @@ class _Lowering:
 
     def _block(self, block: Block) -> tuple[Stmt, ...]:
         values = {found.var: found.value for found in block.iters}
-        inner = self.body((*block.init, *block.body))
-        statements = substitute_body(inner, values)
-        if block.predicate is None:
-            return statements
-        return (If(substitute(block.predicate, values), statements),)
+        body = _under(block.predicate, self.body(block.body))
+        if block.init:
+            reductions = {found.var for found in block.iters if found.kind == "R"}
+            visited = _part_without(block.predicate, reductions)
+            body = (*_under(visited, self.body(block.init)), *body)
+        return substitute_body(body, values)
 
     # --- init
 
     def _init_nest(self, loop: For, block: Block) -> tuple[Stmt, ...]:
-        """The loops from `loop` down to the block that feed its spatial iterators, around `init`."""
-        values = {found.var: found.value for found in block.iters if found.kind == "S"}
-        dropped = set[str]()
-        kept: list[For] = []
-        for found in _path_to(loop, block) or ():
-            if _feeds(found, block, "R"):
-                if _feeds(found, block, "S"):
-                    raise _fused(found, block)
-                dropped.add(found.var)
-            else:
-                kept.append(found)
-        dropped |= {found.var for found in block.iters if found.kind == "R"}
-        body = substitute_body(self.body(block.init), values)
-        predicate = _part_without(block.predicate, dropped)
-        if predicate is not None:
-            body = (If(substitute(predicate, values), body),)
+        """The loops from `loop` down to the block that select the element, around `init`."""
+        path = _path_to(loop, block) or ()
+        init = self.body(block.init)
+        iters = _selecting_iters(block, init)
+        values = {name: found.value for name, found in iters.items()}
+        kept = _selecting_loops(path, list(values.values()))
+        dropped = {found.var for found in path if found not in kept}
+        dropped |= {found.var for found in block.iters if found.var not in values}
+        resolved = substitute(block.predicate, values) if block.predicate is not None else None
+        body = _under(_part_without(resolved, dropped), substitute_body(init, values))
         return self._renamed_nest(kept, body)
 
     def _renamed_nest(self, loops: list[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -147,6 +142,29 @@ def _path_to(stmt: Stmt, block: Block) -> list[For] | None:
     return None
 
 
+def _selecting_iters(block: Block, init: tuple[Stmt, ...]) -> dict[str, BlockIter]:
+    """The spatial iterators, and those that `init` mentions."""
+    mentioned = {name for stmt in init for name in free_vars(stmt)}
+    return {
+        found.var: found for found in block.iters if found.kind == "S" or found.var in mentioned
+    }
+
+
+def _selecting_loops(path: Sequence[For], values: Sequence[Expr]) -> list[For]:
+    """The loops that the values depend on, also through the ranges of such loops."""
+    needed = {name for value in values for name in free_vars(value)}
+    kept: list[For] = []
+    for loop in reversed(path):
+        if loop.var in needed:
+            kept.insert(0, loop)
+            needed |= free_vars(loop.start) | free_vars(loop.extent)
+    return kept
+
+
+def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return body if condition is None or not body else (If(condition, body),)
+
+
 def _without_init(stmt: Any, name: str) -> Any:
     if isinstance(stmt, Block):
         return msgspec.structs.replace(stmt, init=()) if stmt.name == name else stmt
@@ -164,12 +182,3 @@ def _part_without(predicate: Expr | None, variables: set[str]) -> Expr | None:
 
 def _is_unit(loop: For) -> bool:
     return loop.extent == build.ONE and loop.kind in ("serial", "vectorized", "unrolled")
-
-
-def _fused(loop: For, block: Block) -> UnsupportedError:
-    return UnsupportedError(
-        "lower.init_under_fused_loop",
-        f"The loop {loop.var} feeds a spatial and a reduction iterator of the block {block.name}, "
-        "whose init cannot be hoisted yet.",
-        hint="Decompose the reduction, or do not fuse the two.",
-    )

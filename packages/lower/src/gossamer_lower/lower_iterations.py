@@ -164,11 +164,12 @@ class _Lowering:
             inner_loops[name] = _Iterator(axis, build.index_var(name))
             inner_blocks[name] = _Iterator(axis, build.index_var(var))
             predicate = build.conjunction(predicate, self._is_element(axis, block_parents, var))
+        init = self.statements(node.init, inner_blocks)
         block = Block(
             node.name,
-            tuple(iters),
+            tuple(_with_kind(found, init) for found in iters),
             self.statements(node.body, inner_blocks),
-            init=self.statements(node.init, inner_blocks),
+            init=init,
             predicate=predicate,
             annotations=node.annotations,
         )
@@ -243,6 +244,17 @@ def _nest(loops: list[tuple[str, Expr]], block: Block) -> Stmt:
     for var, extent in reversed(loops):
         result = For(var, build.ZERO, extent, (result,))
     return result
+
+
+def _with_kind(found: BlockIter, init: tuple[Stmt, ...]) -> BlockIter:
+    """An iterator under which several points meet in one initialised element is a reduction.
+
+    It is none where the element's position along some dimension is the iterator itself.
+    """
+    is_element = all(
+        build.index_var(found.var) in stmt.indices for stmt in init if isinstance(stmt, Store)
+    )
+    return found if is_element else msgspec.structs.replace(found, kind="R")
 
 
 def _is_own(axis: Axis, iterator: _Iterator, matched: set[str]) -> bool:

@@ -1,0 +1,92 @@
+"""Allocations stand as deep as they may, and are as small as they may."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from gossamer_ir.build import integer_value
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Allocate, For
+from gossamer_ir.script import parse_module
+from gossamer_ir.walk import walk
+from gossamer_lower import lower_blocks, plan_allocations
+
+PRIVATE = """
+@T.prim_func
+def scaled(x: T.handle, y: T.handle, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m, 32), "float32")
+    Y = T.match_buffer(y, (m, 32), "float32")
+    tile = T.decl_buffer((m, 32), "float32", scope="local")
+    for i in T.serial(m):
+        for k_0 in T.serial(4):
+            for k_1 in T.serial(8):
+                tile[i, k_0 * 8 + k_1] = X[i, k_0 * 8 + k_1]
+            for k_2 in T.serial(8):
+                Y[i, k_0 * 8 + k_2] = tile[i, k_0 * 8 + k_2] + X[i, k_0 * 8 + k_2]
+"""
+
+CARRIED = """
+@T.prim_func
+def running(x: T.handle, y: T.handle, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m,), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    total = T.decl_buffer((1,), "float32", scope="local")
+    total[0] = 0.0
+    for i in T.serial(m):
+        total[0] = total[0] + X[i]
+        Y[i] = total[0]
+"""
+
+
+def planned(text):
+    return plan_allocations(lower_blocks(parse_module(text)))
+
+
+def allocation(module):
+    """The one allocation, and the loops around it."""
+
+    def search(body, loops):
+        for stmt in body:
+            if isinstance(stmt, Allocate):
+                return stmt.buffer, loops
+            if isinstance(stmt, For):
+                found = search(stmt.body, [*loops, stmt.var])
+                if found:
+                    return found
+        return None
+
+    return search(module.functions[0].body, [])
+
+
+def test_a_buffer_with_its_own_elements_in_each_iteration_moves_inside_and_shrinks():
+    buffer, loops = allocation(planned(PRIVATE))
+    assert loops == ["i", "k_0"]
+    assert [integer_value(extent) for extent in buffer.shape] == [8]
+
+
+def test_a_value_that_lives_from_iteration_to_iteration_stays_outside():
+    buffer, loops = allocation(planned(CARRIED))
+    assert loops == []
+    assert [integer_value(extent) for extent in buffer.shape] == [1]
+
+
+def test_the_meaning_stays():
+    x = np.arange(96, dtype=np.float32).reshape(3, 32)
+    y = np.zeros_like(x)
+    run(planned(PRIVATE), {"x": x, "y": y, "m": 3})
+    np.testing.assert_array_equal(y, 2 * x)
+    total = np.zeros(96, dtype=np.float32)
+    run(planned(CARRIED), {"x": x.ravel(), "y": total, "m": 96})
+    np.testing.assert_array_equal(total, np.cumsum(x.ravel().astype(np.float64)))
+
+
+def test_a_buffer_that_nothing_uses_disappears():
+    module = planned(
+        PRIVATE.replace(
+            'scope="local")', 'scope="local")\n    idle = T.decl_buffer((m,), "float32")'
+        )
+    )
+    names = [node.buffer.name for node in walk(module) if isinstance(node, Allocate)]
+    assert names == ["tile"]

@@ -1,0 +1,82 @@
+"""The example of the README, run, and the order of the passes."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gossamer_lower
+from gossamer_ir.errors import InternalError, UnsupportedError
+from gossamer_ir.script import parse_module
+from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_to_flat
+
+
+def test_the_example_of_the_readme():
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    (code,) = re.findall(r"```python\n(.*?)```", text, flags=re.DOTALL)
+    names: dict[str, object] = {}
+    exec(code, names)
+    assert list(names["y"]) == [3, 4]
+
+
+def test_the_readme_lists_every_pass():
+    text = (Path(__file__).parents[1] / "README.md").read_text()
+    passes = ["lower_iterations", "lower_buffers", *(found.__name__ for found in FLAT_PASSES)]
+    listed = re.findall(r"^\| `(\w+)`", text, flags=re.MULTILINE)
+    assert listed == passes
+    assert set(passes) <= set(gossamer_lower.__all__)
+
+
+@pytest.mark.parametrize("lower", [lower_buffers, lower_to_flat])
+def test_a_pass_refuses_a_module_of_another_stage(spmm, lower):
+    with pytest.raises(InternalError, match="got one of coordinate"):
+        lower(spmm)
+
+
+HEADER = """
+@T.prim_func
+def program(a: T.handle, b: T.handle, p: T.handle, q: T.handle,
+            m: T.int32, n: T.int32, nnz: T.int32) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q), "int32")
+    D = T.sp.dense_fixed(n)
+"""
+REFUSED = {
+    "lower.fuse": """
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "x") as [i, j]:
+        A[i, j] = 1.0
+""",
+    "lower.search": """
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (I, D), "float32")
+    with T.sp.iteration([I, D], "SS", "x") as [i, d]:
+        B[i, d] = A[i, d]
+""",
+}
+
+
+@pytest.mark.parametrize("code", REFUSED)
+def test_what_is_not_lowered_yet_is_refused_by_name(code):
+    with pytest.raises(UnsupportedError) as caught:
+        lower_iterations(parse_module(HEADER + REFUSED[code]))
+    assert caught.value.code == code
+
+
+def test_an_axis_that_does_not_count_its_elements_is_refused():
+    text = """
+@T.prim_func
+def ragged(a: T.handle, p: T.handle, m: T.int32, n: T.int32) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, n, p)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "x") as [i, j]:
+        A[i, j] = 1.0
+"""
+    with pytest.raises(UnsupportedError) as caught:
+        lower_buffers(lower_iterations(parse_module(text)))
+    assert caught.value.code == "lower.nnz"

@@ -1,0 +1,115 @@
+"""Accesses are proved in bounds or guarded; a guard stops the kernel and names the buffer."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret import GuardFailed, run
+from gossamer_ir.nodes import Guard
+from gossamer_ir.script import parse_module
+from gossamer_ir.walk import walk
+from gossamer_lower import guard_accesses, lower_to_flat
+
+HEADER = """
+@T.prim_func
+def program(x: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    P = T.match_buffer(p, (m,), "int32")
+"""
+
+PROVED = {
+    "a loop over the buffer": "    for i in T.serial(m):\n        Y[i] = 1.0\n",
+    "a condition": "    for i in T.serial(m):\n        if i + 1 < m:\n            Y[i + 1] = 1.0\n",
+    "an upper and a lower condition": (
+        "    for i in T.serial(m):\n        if i >= 2:\n            Y[i - 2] = 1.0\n"
+    ),
+    "a split loop": (
+        "    for i in T.serial((m + 3) // 4):\n        for l in T.serial(4):\n"
+        "            if i * 4 + l < m:\n                Y[i * 4 + l] = 1.0\n"
+    ),
+    "a let": "    for i in T.serial(m):\n        at = m - 1 - i\n        Y[at] = 1.0\n",
+    "a remainder": "    for i in T.serial(m):\n        if 4 <= m:\n            Y[i % 4] = 1.0\n",
+    "a fact": (
+        "    T.assume(in_range(P, 0, n))\n"
+        "    for i in T.serial(m):\n        Y[i] = X[T.int64(P[i])]\n"
+    ),
+}
+UNPROVED = {
+    "one too far": ("    for i in T.serial(m):\n        Y[i + 1] = 1.0\n", "Y"),
+    "below zero": ("    for i in T.serial(m):\n        Y[i - 1] = 1.0\n", "Y"),
+    "another size": ("    for i in T.serial(n):\n        Y[i] = 1.0\n", "Y"),
+    "an index that nothing is known of": (
+        "    for i in T.serial(m):\n        Y[i] = X[T.int64(P[i])]\n",
+        "X",
+    ),
+    "a fact about a buffer that is written": (
+        "    T.assume(in_range(P, 0, n))\n    for i in T.serial(m):\n"
+        "        P[i] = T.int32(7)\n        Y[i] = X[T.int64(P[i])]\n",
+        "X",
+    ),
+    "a fact that is too wide": (
+        "    T.assume(in_range(P, 0, n + 1))\n"
+        "    for i in T.serial(m):\n        Y[i] = X[T.int64(P[i])]\n",
+        "X",
+    ),
+}
+
+
+def guarded(text):
+    return guard_accesses(parse_module(HEADER + text))
+
+
+@pytest.mark.parametrize("name", PROVED)
+def test_what_is_proved_has_no_guard(name):
+    assert not any(isinstance(node, Guard) for node in walk(guarded(PROVED[name])))
+
+
+@pytest.mark.parametrize("name", UNPROVED)
+def test_what_is_not_proved_is_guarded(name):
+    text, buffer = UNPROVED[name]
+    guards = [node.buffer for node in walk(guarded(text)) if isinstance(node, Guard)]
+    assert guards == [buffer]
+
+
+@pytest.mark.parametrize("name", UNPROVED)
+def test_a_guard_stops_before_the_access(name):
+    text, buffer = UNPROVED[name]
+    arguments = {
+        "x": np.zeros(3, np.float32),
+        "y": np.zeros(2, np.float32),
+        "p": np.full(2, 3, np.int32),
+        "m": 2,
+        "n": 3,
+    }
+    with pytest.raises(GuardFailed, match=buffer):
+        run(lower_to_flat(parse_module(HEADER + text)), arguments)
+
+
+def test_only_the_side_that_is_evaluated_is_guarded():
+    text = (
+        "    for i in T.serial(m):\n"
+        "        Y[i] = T.if_then_else(i < 1, X[T.int64(P[i])], T.float32(0))\n"
+    )
+    module = lower_to_flat(parse_module(HEADER + text))
+    y = np.full(3, np.nan, np.float32)
+    run(module, {"x": np.ones(1, np.float32), "y": y, "p": np.array([0, 9, 9], np.int32),
+                 "m": 3, "n": 1})  # fmt: skip
+    np.testing.assert_array_equal(y, [1, 0, 0])
+
+
+def test_a_while_condition_that_would_need_a_guard_is_refused():
+    text = "    while Y[n] < 1.0:\n        pass\n"
+    with pytest.raises(UnsupportedError) as caught:
+        guarded(text)
+    assert caught.value.code == "lower.guarded_while"
+
+
+def test_a_weight_that_would_need_a_guard_is_refused():
+    text = "    for i in T.parallel(m, weight=T.int64(P[i]) + i):\n        Y[i] = 1.0\n"
+    with pytest.raises(UnsupportedError) as caught:
+        guarded(text)
+    assert caught.value.code == "lower.guarded_weight"

@@ -1,0 +1,145 @@
+"""Vectorized and unrolled loops mean what the serial ones mean, with fixed and scalable lanes."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import For, LaneReduce, Ramp
+from gossamer_ir.script import parse_module
+from gossamer_ir.walk import walk
+from gossamer_lower import lower_to_flat
+
+HEADER = """
+@T.prim_func
+def program(x: T.handle, y: T.handle, p: T.handle, s: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    P = T.match_buffer(p, (n,), "int32")
+    S = T.match_buffer(s, (1,), "float32")
+    T.assume(in_range(P, 0, n))
+"""
+
+
+SCRATCH = np.zeros(1, dtype=np.float32)
+
+
+def tiled(lanes, *body):
+    """A loop over n in vectors, masked at the end."""
+    lines = [
+        f"    for t in T.serial((n + ({lanes} - 1)) // ({lanes})):",
+        f"        for l in T.vectorized({lanes}):",
+        f"            if t * ({lanes}) + l < n:",
+        *(f"                {line.replace('@', f't * ({lanes}) + l')}" for line in body),
+    ]
+    return HEADER + "\n".join(lines) + "\n"
+
+
+BODIES = {
+    "run": (["Y[@] = X[@] * 2.0"], lambda x, p: 2 * x),
+    "gather": (["Y[@] = X[T.int64(P[@])]"], lambda x, p: x[p]),
+    "let": (["v = X[@]", "Y[@] = v + v"], lambda x, p: 2 * x),
+    "select": (
+        ["Y[@] = T.Select(X[@] > 1.0, X[@], T.float32(0))"],
+        lambda x, p: np.where(x > 1, x, 0),
+    ),
+    "lazy": (
+        ["Y[@] = T.if_then_else(@ > 2, X[@ - 3], T.float32(5))"],
+        lambda x, p: np.concatenate([np.full(min(3, len(x)), 5), x[: max(len(x) - 3, 0)]]),
+    ),
+    "if and else": (
+        ["if X[@] > 1.0:", "    Y[@] = X[@]", "else:", "    Y[@] = T.float32(0)"],
+        lambda x, p: np.where(x > 1, x, 0),
+    ),
+}
+
+
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 16, 37])
+@pytest.mark.parametrize("lanes", ["4", "16", "T.vscale() * 4"])
+@pytest.mark.parametrize("name", BODIES)
+def test_vectors_with_a_masked_tail(name, lanes, n):
+    lines, expected = BODIES[name]
+    module = lower_to_flat(parse_module(tiled(lanes, *lines)))
+    assert any(isinstance(node, Ramp) for node in walk(module))
+    x = np.arange(n, dtype=np.float32) % 7 - 2
+    p = (np.arange(n, dtype=np.int32) * 3) % max(n, 1)
+    for vscale in (1, 2) if "vscale" in lanes else (1,):
+        y = np.full(n, np.nan, dtype=np.float32)
+        run(module, {"x": x, "y": y, "p": p.astype(np.int32), "s": SCRATCH, "n": n}, vscale=vscale)
+        np.testing.assert_array_equal(y, expected(x, p))
+
+
+REDUCERS = {
+    "add": ("S[0] + {}", lambda x: x.sum()),
+    "max": ("T.max(S[0], {})", lambda x: x.max(initial=1)),
+    "min": ("T.min(S[0], {})", lambda x: x.min(initial=1)),
+}
+
+
+@pytest.mark.parametrize("n", [1, 3, 4, 9, 37])
+@pytest.mark.parametrize("lanes", ["4", "T.vscale() * 4"])
+@pytest.mark.parametrize("op", REDUCERS)
+def test_a_reduction_over_lanes(op, lanes, n):
+    update, expected = REDUCERS[op]
+    text = tiled(lanes, f"S[0] = {update.format('X[@]')}")
+    text = text.replace("in_range(P, 0, n))\n", "in_range(P, 0, n))\n    S[0] = 1.0\n")
+    module = lower_to_flat(parse_module(text))
+    assert any(isinstance(node, LaneReduce) for node in walk(module))
+    x = np.arange(n, dtype=np.float32) % 5 - 2
+    total = np.zeros(1, dtype=np.float32)
+    run(module, {"x": x, "y": x.copy(), "p": np.zeros(n, np.int32), "s": total, "n": n})
+    assert total[0] == expected(x.astype(np.float64)) + (1 if op == "add" else 0)
+
+
+def test_a_reduction_with_fixed_lanes_runs_whole_vectors_and_a_scalar_rest():
+    module = lower_to_flat(parse_module(tiled("4", "S[0] = S[0] + X[@]")))
+    loops = [node.var for node in walk(module) if isinstance(node, For)]
+    assert loops == ["t", "t_rest"]
+
+
+REFUSED = {
+    "the same element from every lane": ["S[0] = X[@]"],
+    "different trip counts": ["for q in T.serial(@):", "    Y[@] = X[@]"],
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_has_no_vector_form_is_refused_by_name(name):
+    with pytest.raises(UnsupportedError) as caught:
+        lower_to_flat(parse_module(tiled("4", *REFUSED[name])))
+    assert caught.value.code == "lower.vectorize"
+
+
+def test_an_access_that_only_a_lane_condition_protects_is_refused():
+    text = tiled("4", "Y[@] = X[n - 1]")
+    with pytest.raises(UnsupportedError) as caught:
+        lower_to_flat(parse_module(text))
+    assert caught.value.code == "lower.unmasked_lane"
+
+
+def test_unrolled_loops_are_copied():
+    text = HEADER + "    for u in T.unroll(3):\n        if u < n:\n            Y[u] = X[u] + X[u]\n"
+    module = lower_to_flat(parse_module(text))
+    assert not any(isinstance(node, For) for node in walk(module))
+    y = np.zeros(2, dtype=np.float32)
+    run(
+        module,
+        {
+            "x": np.array([1, 2], np.float32),
+            "y": y,
+            "p": np.zeros(2, np.int32),
+            "s": SCRATCH,
+            "n": 2,
+        },
+    )
+    np.testing.assert_array_equal(y, [2, 4])
+
+
+def test_a_symbolic_extent_cannot_be_unrolled():
+    text = HEADER + "    for u in T.unroll(n):\n        Y[u] = X[u]\n"
+    with pytest.raises(UnsupportedError) as caught:
+        lower_to_flat(parse_module(text))
+    assert caught.value.code == "lower.unroll"
