@@ -363,6 +363,7 @@ MORE_CASES = {
         "verify.name.duplicate", Module("loop", (Function("f", (), ()), Function("f", (), ())), "f")
     ),
     "two loops of one name, one after the other": ("verify.name.duplicate", module(loop(), loop())),
+    "two blocks of one name": ("verify.name.duplicate", module(block(), block())),
     "a keyword": ("verify.name.identifier", module(For("while", ZERO, N, ()))),
     "a name of other letters": (
         "verify.name.identifier", module(For("\N{GREEK SMALL LETTER PI}", ZERO, N, ()))
@@ -476,6 +477,7 @@ RIGHT = {
     "an indptr bound to its axis": sparse(
         stage="position", buffers=(SparseBuffer("P", ("I",), "int32", "indptr", extra_storage=1),)
     ),
+    "a block with the name of a buffer": module(Block("X", (), ())),
     "a search for a coordinate": value(Search("exact", "Q", (), ZERO, N, N)),
     "a gather by narrow lanes": value(
         Load("X", (Load("Q", (RUN,), "int32x4"),), FLOATS), FLOATS

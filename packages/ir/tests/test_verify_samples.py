@@ -1,13 +1,16 @@
 """The stages of SpMM are right, and stay so quickly."""
 
+import subprocess
+import sys
 import timeit
 from pathlib import Path
 
 import pytest
 
 from gossamer_ir import wire
-from gossamer_ir.nodes import Module
-from gossamer_ir.verify import diagnostics
+from gossamer_ir.errors import VerifyError
+from gossamer_ir.nodes import Const, Function, Let, Module, Unary, Var
+from gossamer_ir.verify import MAX_DEPTH, diagnostics, verify
 
 FOLDER = Path(__file__).parent / "samples"
 STAGES = ("coordinate", "position", "loop", "flat")
@@ -50,10 +53,26 @@ def test_a_place_leads_to_the_node():
         assert node.buffer == "lost"
 
 
-def test_nesting_up_to_the_limit_is_right():
-    from gossamer_ir.nodes import Const, Function, Let, Unary, Var
-    from gossamer_ir.verify import MAX_DEPTH
+def test_an_error_shows_the_printed_lines_with_carets():
+    text = wire.dumps(sample("coordinate")).decode()
+    wrong = wire.loads(text.replace('"buffer":"B"', '"buffer":"lost"'))
+    with pytest.raises(VerifyError) as caught:
+        verify(wrong)
+    lines = caught.value.text.splitlines()
+    assert "lost[j, k_1]" in lines[1]
+    assert lines[1][lines[2].index("^") : len(lines[2])] == "lost[j, k_1]"
+    assert str(caught.value).startswith(
+        "The buffer 'lost' is not defined here. Defined are: A, B, C."
+    )
 
+
+def test_the_printer_is_imported_for_errors_only():
+    code = "import sys, gossamer_ir.verify; print('gossamer_ir.script' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.strip() == "False"
+
+
+def test_nesting_up_to_the_limit_is_right():
     def nested(count):
         value = Const("int64", "1")
         for _ in range(count - 1):

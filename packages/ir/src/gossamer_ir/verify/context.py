@@ -76,6 +76,7 @@ class Context:
         self.functions = functions
         self.found = found
         self.names: set[str] = set()
+        self.labels: set[str] = set()
         self.variables: dict[str, str] = {}
         self.handles: dict[str, str | None] = {}
         self.axes: dict[str, Axis] = {}
@@ -93,12 +94,19 @@ class Context:
         self.found.append(Diagnostic(code, message, at.place(), hint))
 
     def define_name(self, name: str, at: At) -> None:
-        """A name of any kind: it must be an identifier, and the only one of its function."""
-        if name in self.names:
+        """A name of a value, axis or buffer: an identifier, and the only one of its function."""
+        self._define(name, self.names, at)
+
+    def define_label(self, name: str, at: At) -> None:
+        """The name of a block or iteration, to which only schedules refer."""
+        self._define(name, self.labels, at)
+
+    def _define(self, name: str, taken: set[str], at: At) -> None:
+        if name in taken:
             self.report("verify.name.duplicate", f"The name '{name}' is given twice.", at)
         elif not is_identifier(name):
             self.report("verify.name.identifier", f"'{name}' is not an identifier.", at)
-        self.names.add(name)
+        taken.add(name)
 
     def define(self, name: str, dtype: str, at: At) -> None:
         """A variable, to the end of the scope."""

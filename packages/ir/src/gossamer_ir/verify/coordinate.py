@@ -24,7 +24,7 @@ from gossamer_ir.verify.statements import (
 
 def check_iteration(ctx: Context, node: Iteration, at: At) -> None:
     """One variable and letter for each axis, parents before children, points that do not meet."""
-    ctx.define_name(node.name, at)
+    ctx.define_label(node.name, at)
     check_annotations(ctx, node.annotations, at)
     enclosing = ctx.iterated
     axes = _iterated_axes(ctx, node, at)

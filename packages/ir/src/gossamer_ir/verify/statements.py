@@ -128,7 +128,7 @@ def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
 
 def check_block(ctx: Context, node: Block, at: At) -> None:
     """Iterators, then init (without the variables of reductions), predicate and body."""
-    ctx.define_name(node.name, at)
+    ctx.define_label(node.name, at)
     check_annotations(ctx, node.annotations, at)
     with ctx.scope():
         for count, found in enumerate(node.iters):
