@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
+
 import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import from_arrays, from_scipy, stats_of, to_scipy
+from gossamer_formats import from_arrays, from_scipy, read, stats_of, to_scipy
 from gossamer_formats.ownership import is_owned
 from gossamer_ir.contracts import Stats
 from gossamer_ir.errors import FormatError
@@ -64,6 +67,14 @@ def test_arrays_of_a_tensor_are_shared_and_not_copied(arrays):
     assert all(is_owned(array) for array in other.arrays.values())
 
 
+def test_a_tensor_is_copied_and_pickled(arrays, dense):
+    tensor = from_arrays("csr", (4, 5), **arrays)
+    for other in (pickle.loads(pickle.dumps(tensor)), copy.deepcopy(tensor)):
+        assert other.format == tensor.format
+        assert all(is_owned(array) for array in other.arrays.values())
+        np.testing.assert_array_equal(to_scipy(other).toarray(), dense)
+
+
 def test_a_value_too_large_for_float32_becomes_infinite():
     tensor = from_scipy(sparse.csr_array(np.array([[1e300]])))
     assert np.isinf(tensor.astype("float32").arrays["data"][0])
@@ -72,6 +83,11 @@ def test_a_value_too_large_for_float32_becomes_infinite():
 def test_values_are_float32_or_float64(arrays):
     with pytest.raises(FormatError, match="expected float32 or float64"):
         from_arrays("csr", (4, 5), **arrays).astype("int64")
+    for dtype in ("int64", "nonsense"):
+        with pytest.raises(FormatError, match=f"The dtype is {dtype}; expected float32 or"):
+            from_scipy(sparse.eye_array(3), dtype=dtype)
+        with pytest.raises(FormatError, match=f"The dtype is {dtype}; expected float32 or"):
+            read("any.mtx", dtype=dtype)
 
 
 @pytest.mark.parametrize("dtype", [np.float32, np.float64])

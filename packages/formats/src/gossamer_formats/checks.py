@@ -147,6 +147,14 @@ def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
     )
 
 
+def require_value_dtype(dtype: str) -> None:
+    """Requires the name of a dtype that values may have."""
+    if dtype not in VALUE_DTYPES:
+        raise FormatError(
+            "format.dtype", f"The dtype is {dtype}; expected {' or '.join(VALUE_DTYPES)}."
+        )
+
+
 def _require_length(name: str, array: Array, length: int, *, reason: str) -> None:
     if array.size != length:
         raise FormatError(

@@ -9,7 +9,7 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from gossamer_formats.checks import VALUE_DTYPES
+from gossamer_formats.checks import VALUE_DTYPES, require_value_dtype
 from gossamer_formats.limits import memory_size
 from gossamer_formats.market import open_market, read_entries, read_header
 from gossamer_formats.scipy_matrices import from_scipy
@@ -23,6 +23,8 @@ def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTen
     Values become `dtype` (float32 or float64); without it floats keep theirs and other real numbers
     and patterns become float64. `FormatError` says what is wrong with the file.
     """
+    if dtype is not None:
+        require_value_dtype(dtype)
     file = Path(path)
     reader = _reader_of(file)
     if not file.is_file():

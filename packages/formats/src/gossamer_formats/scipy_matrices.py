@@ -11,7 +11,13 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from gossamer_formats.arrays import csr_storage, require_shape, tensor_of
-from gossamer_formats.checks import VALUE_DTYPES, check_indices, check_indptr, check_storage
+from gossamer_formats.checks import (
+    VALUE_DTYPES,
+    check_indices,
+    check_indptr,
+    check_storage,
+    require_value_dtype,
+)
 from gossamer_formats.limits import memory_size
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
@@ -54,6 +60,8 @@ def borrow_scipy(matrix: Any, *, dtype: str | None = None) -> Storage:
     The caller must be done with them before anybody writes to the matrix.
     """
     _require_matrix(matrix)
+    if dtype is not None:
+        require_value_dtype(dtype)
     if matrix.format != "csr":
         _require_memory(matrix)
         _check_before_conversion(matrix)

@@ -8,12 +8,11 @@ from types import MappingProxyType
 
 import numpy as np
 
-from gossamer_formats.checks import VALUE_DTYPES, check_storage
+from gossamer_formats.checks import check_storage, require_value_dtype
 from gossamer_formats.ownership import owned
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage, value_count, values_handle, with_value_dtype
 from gossamer_ir.contracts import Stats
-from gossamer_ir.errors import FormatError
 from gossamer_ir.nodes import FormatDescription
 
 
@@ -72,14 +71,15 @@ class SparseTensor:
         """The same structure with values as float32 or float64; the index arrays are shared."""
         if dtype == self.dtype:
             return self
-        if dtype not in VALUE_DTYPES:
-            raise FormatError(
-                "format.dtype", f"The dtype is {dtype}; expected {' or '.join(VALUE_DTYPES)}."
-            )
+        require_value_dtype(dtype)
         with np.errstate(over="ignore"):
             values = self._storage.values.astype(dtype)
         arrays = {**self.arrays, values_handle(self.format): values}
         return SparseTensor(Storage(with_value_dtype(self.format, dtype), self.sizes, arrays))
+
+    def __reduce__(self) -> tuple[type[SparseTensor], tuple[Storage]]:
+        """Pickles the storage, which is checked again when it is loaded."""
+        return SparseTensor, (Storage(self.format, dict(self.sizes), dict(self.arrays)),)
 
     def __repr__(self) -> str:
         shape = " by ".join(str(length) for length in self.shape)

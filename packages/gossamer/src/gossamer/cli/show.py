@@ -29,4 +29,8 @@ def show(
     from gossamer.build import stages
 
     texts = stages(module_of(found, Variant(features=features)), target="generic-cpu")
+    if stage not in texts:
+        raise ArgumentError(
+            "option.stage", f"There is no stage '{stage}' here; there are: {', '.join(texts)}."
+        )
     print(texts[stage].rstrip("\n"))
