@@ -1,6 +1,7 @@
 """Modules to bytes and back: canonical, strict, limited before decoding."""
 
 import contextlib
+import re
 import subprocess
 import sys
 from pathlib import Path
@@ -176,3 +177,10 @@ def test_a_damaged_text_is_loaded_or_refused_and_nothing_else():
         for byte in (b"?", b'"', b"\xff", b"9", b"]"):
             with contextlib.suppress(ParseError):
                 assert isinstance(wire.loads(data[:cut] + byte + data[cut + 1 :]), Module)
+
+
+def test_every_code_in_the_source_is_pinned_by_a_test():
+    source = Path(wire.__file__).read_text()
+    tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_wire_*.py"))
+    pinned = set(re.findall(r"wire\\?\.([a-z]+)\"", tests))
+    assert set(re.findall(r'"wire\.([a-z]+)"', source)) == pinned
