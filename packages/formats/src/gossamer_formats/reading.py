@@ -9,6 +9,8 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
+import numpy as np
+
 from gossamer_formats.checks import VALUE_DTYPES, require_value_dtype
 from gossamer_formats.limits import memory_size
 from gossamer_formats.market import open_market, read_entries, read_header
@@ -61,6 +63,9 @@ _DAMAGED = (
 )  # fmt: skip
 """What SciPy's readers raise for files that are not what their suffix says."""
 
+LONGEST_REASON = 200
+"""Characters of a reader's message that are passed on."""
+
 _KINDS = "a file .mtx, .mtx.gz or .npz"
 
 
@@ -75,6 +80,10 @@ def _read_npz(file: Path) -> Any:
     from scipy.sparse import load_npz
 
     with file.open("rb") as stream:
+        with np.load(stream, allow_pickle=False) as archive:
+            if "format" not in archive:
+                raise ValueError("it holds other arrays than those that save_npz writes")
+        stream.seek(0)
         return load_npz(stream)
 
 
@@ -97,4 +106,4 @@ def _reader_of(file: Path) -> Callable[[Path], Any]:
 
 def _first_line(error: BaseException) -> str:
     text = str(error.args[0] if error.args else error) or type(error).__name__
-    return text.strip().splitlines()[0].rstrip(".")
+    return text.strip().splitlines()[0].rstrip(".")[:LONGEST_REASON]
