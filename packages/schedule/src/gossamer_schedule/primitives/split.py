@@ -109,7 +109,8 @@ def _product(factor: int | str | None, site: Site) -> Product | None:
     if isinstance(factor, str):
         from gossamer_ir.script import parse_expr
 
-        product = product_of(parse_expr(factor, {}))
+        dtypes = {found.name: found.dtype for found in site.function.params}
+        product = product_of(parse_expr(factor, dtypes))
     else:
         product = (factor, ())
     if product[0] < 1 or any(not isinstance(atom, VScale) for atom in product[1]):

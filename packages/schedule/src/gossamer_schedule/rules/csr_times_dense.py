@@ -23,13 +23,19 @@ WORK_PER_ROW = 4
 """What a row costs besides its nonzeros, in nonzeros."""
 
 
-class _Tiling(NamedTuple):
-    """`tiles` (None: symbolic) of `vectors` vectors of `lanes`; exact: no lane is left over."""
+class _Nest(NamedTuple):
+    """`tiles` (None: symbolic) of `vectors` vectors of `lanes`; exact: no lane is left over.
+
+    The loops over them; "" where there is only one tile, or one vector.
+    """
 
     tiles: int | None
     vectors: int
     lanes: int
     exact: bool
+    tile: str
+    vector: str
+    lane: str
 
 
 def csr_times_dense(
@@ -40,52 +46,72 @@ def csr_times_dense(
         return None
     if pattern.features == 1:
         return Schedule(loop=_single_feature(pattern))
-    tiling = _tiling(pattern, target)
-    return Schedule(loop=(*_tiled(pattern, tiling), *_vectorized(pattern, tiling)))
+    nest = _nest(pattern, target)
+    return Schedule(loop=(*_tiled(pattern, nest), *_vectorized(pattern, nest)))
 
 
-def _tiling(pattern: SparseReduction, target: Target) -> _Tiling:
+def _nest(pattern: SparseReduction, target: Target) -> _Nest:
     lanes = lanes_of(target, pattern.dtype)
     features = pattern.features
     if features is None:
-        return _Tiling(None, SYMBOLIC_VECTORS, lanes, exact=False)
+        return _named(pattern.feature, None, SYMBOLIC_VECTORS, lanes, exact=False)
     while lanes // 2 >= features:
         lanes //= 2
     vectors = -(-features // lanes)
     tiles = -(-vectors // accumulators_of(target))
     per_tile = -(-vectors // tiles)
-    return _Tiling(tiles, per_tile, lanes, exact=tiles * per_tile * lanes == features)
+    is_exact = tiles * per_tile * lanes == features
+    return _named(pattern.feature, tiles, per_tile, lanes, exact=is_exact)
+
+
+def _named(feature: str, tiles: int | None, vectors: int, lanes: int, *, exact: bool) -> _Nest:
+    """Loops of one iteration are not made: `split` names those it makes by their position."""
+    made = [name for name, count in (("tile", tiles), ("vector", vectors)) if count != 1]
+    names = {name: f"{feature}_{position}" for position, name in enumerate([*made, "lane"])}
+    if not made and exact:
+        names["lane"] = feature
+    tile, vector = names.get("tile", ""), names.get("vector", "")
+    return _Nest(tiles, vectors, lanes, exact, tile, vector, names["lane"])
 
 
 def _step(op: str, **args: Arg) -> Step:
     return Step(op, args)
 
 
-def _tiled(pattern: SparseReduction, tiling: _Tiling) -> Trace:
+def _tiled(pattern: SparseReduction, nest: _Nest) -> Trace:
     """Loops tile, position, vector, lane; the tile of the output in registers."""
     block, feature = pattern.block, pattern.feature
-    tile, vector, lane = (f"{feature}_{level}" for level in range(3))
     copy = f"{block}_{pattern.output}_local"
-    factors = (tiling.tiles, tiling.vectors, tiling.lanes)
-    return (
-        _step("split", loop=feature, factors=factors),
-        _step("reorder", loops=(tile, pattern.position, vector, lane)),
+    steps = [
         _step("cache_write", block=block, buffer=pattern.output, scope="local"),
-        _step("reverse_compute_at", block=copy, loop=tile),
+        _step("reverse_compute_at", block=copy, loop=nest.tile or pattern.row),
         _step("decompose_reduction", block=block, loop=pattern.position),
-        _step("split", loop=f"{feature}_c", factors=(tiling.vectors, tiling.lanes)),
-    )
+    ]
+    if nest.tile:
+        order = [loop for loop in (nest.tile, pattern.position, nest.vector, nest.lane) if loop]
+        steps.insert(0, _step("reorder", loops=tuple(order)))
+    if nest.lane != feature:
+        steps.insert(0, _step("split", loop=feature, factors=_factors(nest)))
+    if nest.vector:
+        steps.append(_step("split", loop=f"{feature}_c", factors=(nest.vectors, nest.lanes)))
+    return tuple(steps)
 
 
-def _vectorized(pattern: SparseReduction, tiling: _Tiling) -> Trace:
-    feature = pattern.feature
-    vectors = (f"{feature}_1", f"{feature}_1_init", f"{feature}_c_0")
-    lanes = (f"{feature}_2", f"{feature}_2_init", f"{feature}_c_1")
+def _factors(nest: _Nest) -> tuple[int | None, ...]:
+    outer = [nest.tiles] if nest.tile else []
+    return (*outer, *([nest.vectors] if nest.vector else []), nest.lanes)
+
+
+def _vectorized(pattern: SparseReduction, nest: _Nest) -> Trace:
+    copied = f"{pattern.feature}_c"
+    lanes = (nest.lane, f"{nest.lane}_init", f"{copied}_1" if nest.vector else copied)
     steps = [_step("vectorize", loop=loop) for loop in lanes]
-    steps += [_step("unroll", loop=loop) for loop in vectors]
-    if not tiling.exact and tiling.tiles is not None and 1 < tiling.tiles <= UNROLLED_TILES:
-        steps.append(_step("unroll", loop=f"{feature}_0"))
-    work = tiling.vectors * (tiling.tiles or 1)
+    if nest.vector:
+        vectors = (nest.vector, f"{nest.vector}_init", f"{copied}_0")
+        steps += [_step("unroll", loop=loop) for loop in vectors]
+    if not nest.exact and nest.tiles is not None and 1 < nest.tiles <= UNROLLED_TILES:
+        steps.append(_step("unroll", loop=nest.tile))
+    work = nest.vectors * (nest.tiles or 1)
     return (*steps, _parallel(pattern, work))
 
 

@@ -1,0 +1,324 @@
+"""Every refusal, by its code, from the smallest program that earns it."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import gossamer_schedule
+from gossamer_ir.contracts import Step
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.script import parse_module
+from gossamer_schedule import PRIMITIVES, examples, get_blocks, get_iterations, get_loops, replay
+
+COPY = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj]
+"""
+TWO_COPIES = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj]
+    for k in T.serial(8):
+        with T.block("second"):
+            wi, wk = T.axis.remap("SS", [i, k])
+            Z[wi, wk] = Y[wi, wk]
+"""
+BEHIND = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj]
+for h in T.serial(8):
+    for k in T.serial(8):
+        with T.block("second"):
+            wh, wk = T.axis.remap("SS", [h, k])
+            Z[wh, wk] = Y[wh, wk]
+"""
+SUM = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+"""
+SCATTER = """
+for i in T.serial(8):
+    with T.block("scatter"):
+        vi = T.axis.spatial(8, i)
+        V[T.int64(P[vi])] = W[vi]
+"""
+ONE_ELEMENT = SCATTER.replace("V[T.int64(P[vi])]", "V[0]")
+LAST_WINS = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("last"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            V[vi] = X[vi, vj]
+"""
+SKEWED = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("skewed"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            V[vi + vj] = V[vi + vj + 1] + 1.0
+"""
+TRIANGLE = """
+for i in T.serial(8):
+    for j in T.serial(i + 1):
+        with T.block("lower"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj]
+"""
+LATE = COPY.replace("T.serial(8):\n    for", "T.serial(2, 8):\n    for")
+SYMBOLIC = COPY.replace("T.serial(8):\n    for", "T.serial(n):\n    for")
+PARALLEL = COPY.replace("for i in T.serial", "for i in T.parallel")
+TRANSPOSED = COPY.replace("Y[vi, vj]", "Y[vj, vi]")
+HALF = COPY.replace(
+    'vi, vj = T.axis.remap("SS", [i, j])',
+    "vi = T.axis.spatial(64, i)\n            vj = T.axis.spatial(8, j)",
+)
+ODD = COPY.replace("Y[vi, vj] =", "T.where(i + j < 9)\n            Y[vi, vj] =")
+NO_INIT = SUM.replace("            with T.init():\n                V[vi] = 0.0\n", "")
+REPEATED = "for t in T.serial(3):" + NO_INIT.replace("\n", "\n    ")
+REPEATED_INIT = "for t in T.serial(3):" + SUM.replace("\n", "\n    ")
+FUSED = SUM.replace("[i, j]", "[i, i]")
+BACKWARDS = """
+for i in T.serial(8):
+    for j in T.serial(i + 1):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("RS", [i, j])
+            with T.init():
+                V[vj] = 0.0
+            V[vj] = V[vj] + X[vi, vj]
+"""
+LOCAL_COPY = COPY.replace("Y[vi, vj] =", "Y[vi, vj] = Y[vi, vj + 1] *")
+PARTIAL = BEHIND.replace("for i in T.serial(8)", "for i in T.serial(4)")
+BUSY = BEHIND.replace(
+    "for h in",
+    """with T.block("between"):
+    Y[0, 0] = 1.0
+for h in""",
+)
+MANY = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+for h in T.serial(8):
+    with T.block("copy"):
+        vh = T.axis.spatial(8, h)
+        W[vh] = V[vh]
+"""
+SEVERAL_STORES = SCATTER.replace("V[T.int64(P[vi])] = W[vi]", "V[vi] = W[vi]\n        V[vi] = 1.0")
+ELEMENT = LAST_WINS.replace("V[vi] =", "Y[vi, vj] =")
+OUTER_DOMAIN = TRIANGLE.replace(
+    'vi, vj = T.axis.remap("SS", [i, j])',
+    "vi = T.axis.spatial(8, i)\n            vj = T.axis.spatial(i + 1, j)",
+)
+
+LOCAL = {"scope": "local"}
+CASES = [
+    ("split.factors", COPY, "split", {"loop": "j", "factors": (2, None)}),
+    ("split.factors", COPY, "split", {"loop": "j", "factors": (None, 0)}),
+    ("split.factors", COPY, "split", {"loop": "j", "factors": (None, "n")}),
+    ("split.factors", COPY, "split", {"loop": "j", "factors": ()}),
+    ("split.factors", COPY, "split", {"loop": "j", "factors": (2, 3)}),
+    ("split.not_proved", SYMBOLIC, "split", {"loop": "i", "factors": (2, 3)}),
+    ("split.start", LATE, "split", {"loop": "i", "factors": (None, 3)}),
+    ("split.kind", PARALLEL, "split", {"loop": "i", "factors": (None, 3)}),
+    ("unroll.kind", PARALLEL, "unroll", {"loop": "i"}),
+    ("unroll.extent", SYMBOLIC, "unroll", {"loop": "i"}),
+    ("vectorize.kind", PARALLEL, "vectorize", {"loop": "i"}),
+    ("vectorize.innermost", COPY, "vectorize", {"loop": "i"}),
+    ("vectorize.extent", TRIANGLE, "vectorize", {"loop": "j"}),
+    ("vectorize.stride", TRANSPOSED, "vectorize", {"loop": "j"}),
+    ("vectorize.race", ONE_ELEMENT, "vectorize", {"loop": "i"}),
+    ("vectorize.not_proved", SCATTER, "vectorize", {"loop": "i"}),
+    ("vectorize.not_reducer", LAST_WINS, "vectorize", {"loop": "j"}),
+    ("parallel.kind", COPY.replace("for j in T.serial", "for j in T.unroll"), "parallel",
+     {"loop": "j"}),
+    ("parallel.nested", PARALLEL, "parallel", {"loop": "j"}),
+    ("parallel.race", SUM, "parallel", {"loop": "j"}),
+    ("parallel.not_proved", SCATTER, "parallel", {"loop": "i"}),
+    ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "8 - i"}),
+    ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "T.int64(P[i])"}),
+    ("parallel.grain", COPY, "parallel", {"loop": "i", "grain": 0}),
+    ("reorder.loops", COPY, "reorder", {"loops": ("i",)}),
+    ("reorder.loops", COPY, "reorder", {"loops": ("i", "i")}),
+    ("reorder.not_nested", TWO_COPIES, "reorder", {"loops": ("k", "j")}),
+    ("reorder.not_nested", TWO_COPIES, "reorder", {"loops": ("j", "i")}),
+    ("reorder.kind", PARALLEL, "reorder", {"loops": ("j", "i")}),
+    ("reorder.dependence", TRIANGLE, "reorder", {"loops": ("j", "i")}),
+    ("reorder.not_proved", SKEWED, "reorder", {"loops": ("j", "i")}),
+    ("reorder.not_proved", REPEATED_INIT, "reorder", {"loops": ("j", "t")}),
+    ("cache_write.scope", SUM, "cache_write", {"block": "sum", "buffer": "V", "scope": "l1"}),
+    ("cache_write.no_buffer", SUM, "cache_write", {"block": "sum", "buffer": "Q", **LOCAL}),
+    ("cache_write.stores", SUM, "cache_write", {"block": "sum", "buffer": "X", **LOCAL}),
+    ("cache_write.stores", SEVERAL_STORES, "cache_write",
+     {"block": "scatter", "buffer": "V", **LOCAL}),
+    ("cache_write.reads", LOCAL_COPY, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
+    ("cache_write.element", ELEMENT, "cache_write", {"block": "last", "buffer": "Y", **LOCAL}),
+    ("cache_write.element", LAST_WINS, "cache_write", {"block": "last", "buffer": "V", **LOCAL}),
+    ("cache_write.element", REPEATED, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
+    ("cache_write.not_proved", HALF, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
+    ("cache_write.predicate", ODD, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
+    ("cache_write.domain", OUTER_DOMAIN, "cache_write",
+     {"block": "lower", "buffer": "Y", **LOCAL}),
+    ("cache_write.other_access", TWO_COPIES, "cache_write",
+     {"block": "first", "buffer": "Y", **LOCAL}),
+    ("reverse_compute_at.reduction", SUM, "reverse_compute_at", {"block": "sum", "loop": "i"}),
+    ("reverse_compute_at.binding", BEHIND.replace("[h, k]", "[h, h]"), "reverse_compute_at",
+     {"block": "second", "loop": "i"}),
+    ("reverse_compute_at.scope", BEHIND, "reverse_compute_at", {"block": "first", "loop": "h"}),
+    ("reverse_compute_at.other_access", BUSY, "reverse_compute_at",
+     {"block": "second", "loop": "i"}),
+    ("reverse_compute_at.no_producer", BEHIND.replace("= Y[", "= X["), "reverse_compute_at",
+     {"block": "second", "loop": "i"}),
+    ("reverse_compute_at.not_proved", MANY, "reverse_compute_at", {"block": "copy", "loop": "j"}),
+    ("reverse_compute_at.not_proved", PARTIAL, "reverse_compute_at",
+     {"block": "second", "loop": "i"}),
+    ("decompose_reduction.no_init", COPY, "decompose_reduction", {"block": "copy", "loop": "i"}),
+    ("decompose_reduction.not_enclosing", MANY, "decompose_reduction",
+     {"block": "sum", "loop": "h"}),
+    ("decompose_reduction.too_deep", BACKWARDS, "decompose_reduction",
+     {"block": "sum", "loop": "j"}),
+    ("decompose_reduction.mixed", FUSED, "decompose_reduction", {"block": "sum", "loop": "i"}),
+    ("decompose_reduction.dependence", BACKWARDS, "decompose_reduction",
+     {"block": "sum", "loop": "i"}),
+    ("decompose_reduction.not_proved", REPEATED_INIT, "decompose_reduction",
+     {"block": "sum", "loop": "t"}),
+]  # fmt: skip
+NESTED_ITERATION = parse_module("""
+@T.prim_func
+def shift(x: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n)
+    J = T.sp.dense_fixed(n)
+    X = T.sp.match_buffer(x, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "shift") as [i, j]:
+        X[i, j] = X[j, i] + 1.0
+""")
+FUSED_ITERATION = parse_module("""
+@T.prim_func
+def scale(indptr: T.handle, indices: T.handle, a: T.handle, m: T.int64, n: T.int64, z: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, z), (indptr, indices))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "scale") as [i, j]:
+        A[i, j] = A[i, j] * 2.0
+""")
+COORDINATE_CASES = [
+    ("sparse_reorder.order", examples.SPMM_COORDINATE, {"iteration": "csrmm", "order": ("vi", "vj")}),
+    ("sparse_reorder.dependence", examples.SPMM_COORDINATE,
+     {"iteration": "csrmm", "order": ("vj", "vi", "vk")}),
+    ("sparse_reorder.not_proved", NESTED_ITERATION, {"iteration": "shift", "order": ("j", "i")}),
+    ("sparse_reorder.fused", FUSED_ITERATION, {"iteration": "scale", "order": ("j", "i")}),
+]  # fmt: skip
+REPLAY_CASES = [
+    ("replay.no_primitive", Step("tile", {})),
+    ("replay.arguments", Step("unroll", {})),
+    ("replay.arguments", Step("unroll", {"loop": "i", "times": 2})),
+    ("replay.arguments", Step("unroll", {"loop": 3})),
+    ("replay.arguments", Step("split", {"loop": "i", "factors": "16"})),
+]
+ARGUMENTS = {
+    "split": {"loop": "i", "factors": (None, 2)},
+    "reorder": {"loops": ("i", "j")},
+    "parallel": {"loop": "i"},
+    "vectorize": {"loop": "i"},
+    "unroll": {"loop": "i"},
+    "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
+    "reverse_compute_at": {"block": "copy", "loop": "i"},
+    "decompose_reduction": {"block": "copy", "loop": "i"},
+    "sparse_reorder": {"iteration": "csrmm", "order": ("vi", "vj", "vk")},
+}
+
+
+def code_of(primitive, /, *args, **keywords) -> str:
+    with pytest.raises(ScheduleError) as caught:
+        primitive(*args, **keywords)
+    return caught.value.code.removeprefix("schedule.")
+
+
+@pytest.mark.parametrize(("code", "body", "op", "arguments"), CASES)
+def test_refusals(program, code, body, op, arguments):
+    assert code_of(PRIMITIVES[op], program(body), **arguments) == code
+
+
+@pytest.mark.parametrize(("code", "module", "arguments"), COORDINATE_CASES)
+def test_refusals_at_the_coordinate_stage(code, module, arguments):
+    assert code_of(PRIMITIVES["sparse_reorder"], module, **arguments) == code
+
+
+@pytest.mark.parametrize(("code", "step"), REPLAY_CASES)
+def test_refusals_of_traces(code, step):
+    assert code_of(replay, examples.SCALE, (step,)) == code
+
+
+def right_stage(op, program):
+    return examples.SPMM_COORDINATE if op == "sparse_reorder" else program(COPY)
+
+
+@pytest.mark.parametrize("op", sorted(PRIMITIVES))
+def test_the_wrong_stage_is_refused(program, op):
+    wrong = program(COPY) if op == "sparse_reorder" else examples.SPMM_COORDINATE
+    assert code_of(PRIMITIVES[op], wrong, **ARGUMENTS[op]) == f"{op}.stage"
+
+
+@pytest.mark.parametrize("op", sorted(PRIMITIVES))
+def test_an_unknown_function_is_refused(program, op):
+    module = right_stage(op, program)
+    found = code_of(PRIMITIVES[op], module, **ARGUMENTS[op], function="other")
+    assert found == f"{op}.no_function"
+
+
+@pytest.mark.parametrize("op", sorted(PRIMITIVES))
+@pytest.mark.parametrize("what", ["loop", "loops", "block", "iteration"])
+def test_an_unknown_name_is_refused_and_what_exists_is_listed(program, op, what):
+    arguments = ARGUMENTS[op]
+    if what not in arguments:
+        return
+    unknown = ("i", "nowhere") if what == "loops" else "nowhere"
+    with pytest.raises(ScheduleError, match="'nowhere'") as caught:
+        PRIMITIVES[op](right_stage(op, program), **(arguments | {what: unknown}))
+    assert caught.value.code == f"schedule.{op}.no_{what.removesuffix('s')}"
+    listed = {"block": "copy", "iteration": "csrmm"}.get(what, "i, j")
+    assert listed in str(caught.value)
+
+
+def test_look_ups_name_what_exists(program):
+    module = program(COPY)
+    assert get_loops(module) == get_loops(module, "copy") == ("i", "j")
+    assert get_blocks(module) == ("copy",)
+    assert get_iterations(examples.SPMM_COORDINATE) == ("csrmm",)
+    assert code_of(get_loops, module, "nowhere") == "get_loops.no_block"
+
+
+COMMON = {"no_function", "no_loop", "no_block", "no_iteration", "no_buffer", "stage", "kind"}
+
+
+def test_every_code_has_a_case():
+    root = Path(gossamer_schedule.__file__).parent
+    codes = set()
+    for path in (*root.glob("primitives/*.py"), root / "replay.py"):
+        for reason in re.findall(r'refusal\(\s*f?"([^"]+)"', path.read_text()):
+            codes.add(reason.replace("{_NAME}", path.stem))
+    cases = {case[0] for case in (*CASES, *COORDINATE_CASES, *REPLAY_CASES)}
+    pinned = {code for code in cases if code.split(".")[1] not in COMMON}
+    assert {code for code in codes if code.split(".")[1] not in COMMON} == pinned
+    assert len(pinned) > 30
