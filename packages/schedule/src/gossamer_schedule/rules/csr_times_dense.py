@@ -92,8 +92,9 @@ def _tiled(pattern: SparseReduction, nest: _Nest) -> Trace:
         steps.insert(0, _step("reorder", loops=tuple(order)))
     if nest.lane != feature:
         steps.insert(0, _step("split", loop=feature, factors=_factors(nest)))
-    if nest.vector:
-        steps.append(_step("split", loop=f"{feature}_c", factors=(nest.vectors, nest.lanes)))
+    if nest.lane != feature:
+        inner = (nest.vectors, nest.lanes) if nest.vector else (nest.lanes,)
+        steps.append(_step("split", loop=f"{feature}_c", factors=inner))
     return tuple(steps)
 
 
@@ -104,7 +105,10 @@ def _factors(nest: _Nest) -> tuple[int | None, ...]:
 
 def _vectorized(pattern: SparseReduction, nest: _Nest) -> Trace:
     copied = f"{pattern.feature}_c"
-    lanes = (nest.lane, f"{nest.lane}_init", f"{copied}_1" if nest.vector else copied)
+    copied_lane = copied
+    if nest.lane != pattern.feature:
+        copied_lane = f"{copied}_1" if nest.vector else f"{copied}_0"
+    lanes = (nest.lane, f"{nest.lane}_init", copied_lane)
     steps = [_step("vectorize", loop=loop) for loop in lanes]
     if nest.vector:
         vectors = (nest.vector, f"{nest.vector}_init", f"{copied}_0")
