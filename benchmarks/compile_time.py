@@ -26,17 +26,19 @@ FEATURES = 64
 Times: TypeAlias = Mapping[str, float]
 
 PROBE = """
-import json, sys, time
+import importlib, json, pkgutil, sys, time
 
 start = time.perf_counter()
 import gossamer
 
 op, features, is_warm = sys.argv[1], int(sys.argv[2]), sys.argv[3] == "warm"
 if is_warm:
-    import gossamer.build, gossamer.compiling
-    import gossamer_ir.specialize, gossamer_ir.verify, gossamer_ir.script
-    import gossamer_schedule.rules, gossamer_lower, gossamer_llvm
-    import gossamer_generic_cpu.plugin, gossamer_generic_cpu.backend
+    import gossamer.build, gossamer.operators.spmm, gossamer.operators.spmv, llvmlite.binding
+
+    for part in ("ir", "formats", "backend", "schedule", "lower", "llvm", "generic_cpu"):
+        package = importlib.import_module(f"gossamer_{part}")
+        for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
+            importlib.import_module(found.name)
 imported = time.perf_counter()
 
 from gossamer.build import build

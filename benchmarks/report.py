@@ -25,7 +25,7 @@ def geometric_mean(values: Sequence[float]) -> float:
 @dataclass(frozen=True)
 class Goal:
     """What is wanted of a ratio over all cells of an op with a number of threads; against several
-    peers, the fastest of each cell counts."""
+    peers, the fastest of each cell counts. Cells that were disturbed say nothing."""
 
     op: str
     peers: tuple[str, ...]
@@ -39,9 +39,13 @@ class Goal:
         for cell in cells:
             ratios = [cell.ratio(peer, ours) for peer in self.peers]
             known = [ratio for ratio in ratios if ratio is not None]
-            if (cell.op, cell.threads) == (self.op, self.threads) and len(known) == len(ratios):
+            if self.is_about(cell) and not cell.is_disturbed and len(known) == len(ratios):
                 found.append(min(known))
         return found
+
+    def is_about(self, cell: Cell) -> bool:
+        """Whether the goal is of the cell's op and number of threads."""
+        return (cell.op, cell.threads) == (self.op, self.threads)
 
 
 GOALS = (
@@ -150,9 +154,10 @@ def goals_table(cells: Sequence[Cell], ours: str) -> Table:
         if not ratios:
             table.add_row(*row, "not measured", "0", "")
             continue
+        counted = f"{len(ratios)} of {sum(goal.is_about(cell) for cell in cells)}"
         mean, least = geometric_mean(ratios), min(ratios)
         verdict = "met" if mean >= goal.mean and least >= goal.least else "MISSED"
-        table.add_row(*row, f"mean {mean:.2f}, least {least:.2f}", str(len(ratios)), verdict)
+        table.add_row(*row, f"mean {mean:.2f}, least {least:.2f}", counted, verdict)
     return table
 
 

@@ -171,6 +171,7 @@ def test_ratios_are_of_medians():
 def test_a_goal_counts_the_fastest_peer_of_each_cell():
     goal = report.Goal("spmm", ("mkl", "scipy"), threads=2, mean=1.0)
     assert goal.ratios([cell(), cell(threads=1), cell(op="spmv")], "gossamer") == [1.5]
+    assert goal.ratios([cell(is_disturbed=True)], "gossamer") == []
     absent = report.Goal("spmm", ("mkl", "numba"), threads=2, mean=1.0)
     assert absent.ratios([cell()], "gossamer") == []
 
@@ -186,7 +187,17 @@ def test_the_tables_say_time_bound_ratio_and_verdict():
     out = io.StringIO()
     report.print_run(run_of(cell(), cell(is_disturbed=True)), Console(file=out, width=160))
     text = out.getvalue()
-    for expected in ("2 (50%)", "1.50", "4.00", "met", "not measured", "tiny *", "2.00", "0.067"):
+    for expected in (
+        "2 (50%)",
+        "1.50",
+        "4.00",
+        "met",
+        "not measured",
+        "tiny *",
+        "1 of 2",
+        "2.00",
+        "0.067",
+    ):
         assert expected in text
     assert "skipped: cora: the file does not exist" in text
 
