@@ -22,28 +22,26 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+# Features that no instruction chosen for arithmetic needs (aes, clwb, rdseed, ...) are left out.
 _V2 = _words("cx16 popcnt sahf sse3 ssse3 sse4.1 sse4.2")
 _V3 = _V2 | _words("avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave")
 _V4 = _V3 | _words("avx512f avx512bw avx512cd avx512dq avx512vl")
-_AES = _words("aes pclmul")
-_SKYLAKE = _V4 | _AES | _words("adx rdseed rdrnd prfchw clflushopt clwb")
-_ICELAKE = _SKYLAKE | _words(
-    "avx512vbmi avx512ifma avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq gfni vaes "
-    "vpclmulqdq rdpid sha"
+_ICELAKE = _V4 | _words(
+    "avx512vbmi avx512ifma avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq gfni vpclmulqdq"
 )
 _X86: dict[str, frozenset[str]] = {
     "x86-64": frozenset(),
     "x86-64-v2": _V2,
     "x86-64-v3": _V3,
     "x86-64-v4": _V4,
-    "haswell": _V3 | _AES,
-    "skylake": _V3 | _AES | _words("adx rdseed rdrnd prfchw clflushopt"),
-    "skylake-avx512": _SKYLAKE,
-    "cascadelake": _SKYLAKE | _words("avx512vnni"),
-    "icelake-server": _ICELAKE,
-    "sapphirerapids": _ICELAKE | _words("avx512bf16 avx512fp16 avxvnni"),
-    "znver3": _V3 | _AES | _words("adx rdseed rdrnd prfchw sse4a vaes vpclmulqdq"),
-    "znver4": _ICELAKE | _words("avx512bf16 sse4a"),
+    "haswell": _V3,
+    "skylake": _V3 | _words("adx"),
+    "skylake-avx512": _V4 | _words("adx"),
+    "cascadelake": _V4 | _words("adx avx512vnni"),
+    "icelake-server": _ICELAKE | _words("adx"),
+    "sapphirerapids": _ICELAKE | _words("adx avx512bf16 avx512fp16 avxvnni"),
+    "znver3": _V3 | _words("adx sse4a vpclmulqdq"),
+    "znver4": _ICELAKE | _words("adx sse4a avx512bf16"),
 }
 _TABLES: dict[str, dict[str, frozenset[str]]] = {"x86_64": _X86}
 
@@ -64,6 +62,8 @@ def resolve_cpu(target: Target) -> Cpu:
     if name == "host":
         return host_cpu()
     known = _TABLES.get(architecture(), {"generic": frozenset()})
+    if name not in known and name == host_cpu().name:
+        return host_cpu()
     if name not in known:
         raise ArgumentError(
             "generic_cpu.cpu",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 from functools import cache
 
@@ -37,4 +38,6 @@ def load_object(code: bytes, symbol: str) -> tuple[int, object]:
 
 @cache
 def _compiler() -> llvm.LLJIT:
-    return llvm.create_lljit_compiler(target_machine(host_cpu()))
+    # JITLink keeps code and constants of one object together, so that 32-bit distances always fit.
+    is_linked = sys.platform != "win32"
+    return llvm.create_lljit_compiler(target_machine(host_cpu()), use_jit_link=is_linked)
