@@ -130,6 +130,20 @@ OUTER_DOMAIN = TRIANGLE.replace(
     "vi = T.axis.spatial(8, i)\n            vj = T.axis.spatial(i + 1, j)",
 )
 
+SCALED = SCATTER.replace("V[T.int64(P[vi])]", "V[vi * n]")
+CHANGING = SCATTER.replace(
+    "V[T.int64(P[vi])] = W[vi]", "V[vi + T.int64(P[0])] = W[vi]\n        P[vi] = 1"
+)
+FOLLOWING = """
+for i in T.serial(8):
+    for j in T.serial(T.int64(P[0])):
+        with T.block("follow"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            P[0] = 1
+"""
+IDLE = "for t in T.serial(n):" + COPY.replace("\n", "\n    ")
+RECURRENCE = BEHIND.replace("= Y[wh, wk]", "= Y[wh, wk] + Z[wh, 0]")
+
 LOCAL = {"scope": "local"}
 CASES = [
     ("split.factors", COPY, "split", {"loop": "j", "factors": (2, None)}),
@@ -154,6 +168,8 @@ CASES = [
     ("parallel.nested", PARALLEL, "parallel", {"loop": "j"}),
     ("parallel.race", SUM, "parallel", {"loop": "j"}),
     ("parallel.not_proved", SCATTER, "parallel", {"loop": "i"}),
+    ("parallel.not_proved", SCALED, "parallel", {"loop": "i"}),
+    ("parallel.not_proved", CHANGING, "parallel", {"loop": "i"}),
     ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "8 - i"}),
     ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "T.int64(P[i])"}),
     ("parallel.grain", COPY, "parallel", {"loop": "i", "grain": 0}),
@@ -165,6 +181,8 @@ CASES = [
     ("reorder.dependence", TRIANGLE, "reorder", {"loops": ("j", "i")}),
     ("reorder.not_proved", SKEWED, "reorder", {"loops": ("j", "i")}),
     ("reorder.not_proved", REPEATED_INIT, "reorder", {"loops": ("j", "t")}),
+    ("reorder.not_proved", FOLLOWING, "reorder", {"loops": ("j", "i")}),
+    ("cache_write.not_proved", IDLE, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.scope", SUM, "cache_write", {"block": "sum", "buffer": "V", "scope": "l1"}),
     ("cache_write.no_buffer", SUM, "cache_write", {"block": "sum", "buffer": "Q", **LOCAL}),
     ("cache_write.stores", SUM, "cache_write", {"block": "sum", "buffer": "X", **LOCAL}),
@@ -181,6 +199,10 @@ CASES = [
     ("cache_write.other_access", TWO_COPIES, "cache_write",
      {"block": "first", "buffer": "Y", **LOCAL}),
     ("reverse_compute_at.reduction", SUM, "reverse_compute_at", {"block": "sum", "loop": "i"}),
+    ("reverse_compute_at.reduction", RECURRENCE, "reverse_compute_at",
+     {"block": "second", "loop": "i"}),
+    ("reverse_compute_at.kind", BEHIND.replace("for i in T.serial", "for i in T.parallel"),
+     "reverse_compute_at", {"block": "second", "loop": "i"}),
     ("reverse_compute_at.binding", BEHIND.replace("[h, k]", "[h, h]"), "reverse_compute_at",
      {"block": "second", "loop": "i"}),
     ("reverse_compute_at.scope", BEHIND, "reverse_compute_at", {"block": "first", "loop": "h"}),

@@ -10,7 +10,7 @@ from collections.abc import Mapping, Set
 from typing import TypeAlias
 
 from gossamer_ir.build import ONE, add, ceildiv, floordiv, integer_value, sub
-from gossamer_ir.nodes import Binary, Expr, For
+from gossamer_ir.nodes import Binary, Expr, For, VScale
 from gossamer_schedule.linear import (
     UNIT,
     Form,
@@ -45,10 +45,22 @@ def digit_key(form: Form, loop: str, *, loops: Mapping[str, For], varying: Set[s
             return None
         if not (is_multiple(digit[0], radix) and integer_value(loops[loop].start) == 0):
             low.append(digit)
-    if coefficient[0] <= 0 or not _fits(low, coefficient):
+    if not _is_positive(coefficient, low) or not _fits(low, coefficient):
         return None
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
     return (coefficient, fixed, frozenset(form.base.items()))
+
+
+def is_positive(product: Product) -> bool:
+    """Whether a product is a positive constant or a multiple of vscale."""
+    return product[0] > 0 and all(isinstance(atom, VScale) for atom in product[1])
+
+
+def _is_positive(coefficient: Product, low: list[Digit]) -> bool:
+    """Whether a coefficient is positive wherever the loops of the lower digits are not empty."""
+    known = {atom for _, extent in low for atom in extent[1]}
+    left = tuple(atom for atom in coefficient[1] if atom not in known)
+    return is_positive((coefficient[0], left))
 
 
 def _fits(low: list[Digit], below: Product) -> bool:
@@ -90,6 +102,8 @@ def is_covering(form: Form, extent: Expr, *, loops: Mapping[str, For]) -> bool:
     if not order:
         return integer_value(extent) == 1
     top = order[-1]
+    if not all(is_positive(product_of(loops[name].extent)) for name in order[:-1]):
+        return False
     return _reaches(without_guard(loops[top].extent), form.terms[top], without_guard(extent))
 
 
@@ -100,7 +114,8 @@ def _reaches(count: Expr, step: Product, extent: Expr) -> bool:
     number, bound = integer_value(count), integer_value(extent)
     if number is not None and bound is not None:
         return number * step[0] >= bound
-    if is_multiple(product_of(count), product_of(extent)):
+    whole, part = product_of(count), product_of(extent)
+    if is_multiple(whole, part) and is_positive(quotient(whole, part)):
         return True
     if isinstance(count, Binary) and count.op == "floordiv" and isinstance(count.lhs, Binary):
         divisor = product_of(count.rhs)

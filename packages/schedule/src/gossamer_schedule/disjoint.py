@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping, Set
 from typing import Literal, TypeAlias
 
+from msgspec.structs import replace
+
 from gossamer_ir.build import integer_value
 from gossamer_ir.nodes import For, Stmt
-from gossamer_schedule.accesses import Access, accesses, written
+from gossamer_schedule.accesses import Access, accesses, mentioned, written
 from gossamer_schedule.digits import digit_key
 from gossamer_schedule.linear import Values
 from gossamer_schedule.sites import statements
@@ -22,8 +24,15 @@ def written_accesses(
     buffers = written(body)
     found: dict[str, list[Access]] = {name: [] for name in sorted(buffers)}
     for access in accesses(body, buffers, values=values, loops=loops):
-        found[access.buffer].append(access)
+        found[access.buffer].append(_without_changing(access, buffers))
     return found
+
+
+def _without_changing(access: Access, buffers: set[str]) -> Access:
+    """The access; an index that loads what the body writes may be anything."""
+    if not any(form is not None and mentioned(form.base) & buffers for form in access.indices):
+        return access
+    return replace(access, indices=tuple(None for _ in access.indices))
 
 
 def loops_within(body: tuple[Stmt, ...]) -> set[str]:

@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.walk import free_vars, rewrite, substitute
-from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.digits import is_covering
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.linear import form_of, resolve
@@ -198,13 +198,16 @@ def _require_element_iters(site: Site, store: Store) -> tuple[BlockIter, ...]:
                 f"reduction iterator '{found.var}'.",
             )
     sizes = {param.name for param in site.function.params}
-    if needed - by_name.keys() - sizes or any(
-        integer_value(found.domain.start) != 0 for found in chosen
+    used = mentioned((*store.indices, *(found.domain for found in chosen)))
+    if (
+        needed - by_name.keys() - sizes
+        or used & written((site.up(len(site.nest)).node,))
+        or any(integer_value(found.domain.start) != 0 for found in chosen)
     ):
         raise refusal(
             f"{_NAME}.domain",
-            f"The domains of block '{site.node.name}' depend on more than its iterators and the "
-            "parameters.",
+            f"The elements of block '{site.node.name}' depend on more than its iterators, the "
+            "parameters, and buffers that its nest does not write.",
         )
     return chosen
 
@@ -237,14 +240,23 @@ def _is_plain(site: Site) -> bool:
 def _require_covered(site: Site, iters: Sequence[BlockIter]) -> None:
     loops, outer = loops_of(site.function), values_at(site)
     values = outer | {found.var: found.value for found in site.node.iters}
+    idle = {found.var for found in site.nest if (integer_value(found.extent) or 0) < 1}
+    idle -= reduction_loops(site.node, outer)
     for found in iters:
         form = form_of(found.value, outer, loops=loops)
+        idle -= form.terms.keys()
         if not is_covering(form, resolve(found.domain.extent, values), loops=loops):
             raise refusal(
                 f"{_NAME}.not_proved",
                 f"It is not proved that the loops around block '{site.node.name}' visit the whole "
                 f"domain of '{found.var}'.",
             )
+    if idle:
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"Loop '{min(idle)}' around block '{site.node.name}' selects no element, and may have "
+            "no iteration.",
+        )
 
 
 def _require_initialised(site: Site, store: Store) -> bool:

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import For, Module, Stmt
 from gossamer_ir.walk import free_vars
-from gossamer_schedule.accesses import values_at
+from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.predicates import reduction_loops
 from gossamer_schedule.reassociation import reassociating, reduction_of, single_block
@@ -162,6 +162,12 @@ def _require_exchangeable(found: Sequence[Site], chain: Sequence[For], turned: s
             if verdict(name, touched, loops=loops, varying=varying) != "disjoint"
         }
         ordered |= names if len(names) > 1 else set()
+    bounds = [bound for loop in chain for bound in (loop.start, loop.extent)]
+    if mentioned(bounds) & written(chain[-1].body):
+        raise refusal(
+            "reorder.not_proved",
+            f"The extent of a loop around '{chain[-1].var}' depends on what its body writes.",
+        )
     if ordered and not _is_reassociable(chain[-1].body, ordered):
         raise refusal(
             "reorder.not_proved",

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, add, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Var
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Store, Var
 from gossamer_ir.walk import substitute, walk
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.digits import ascending, is_covering
@@ -60,7 +60,8 @@ def reverse_compute_at(
     the producer's inner loops) and keeps its name; a loop with one iteration disappears. The
     result's names are those of the remaining loops.
 
-    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block is one),
+    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block is one, or reads other
+    elements of what it writes), `.kind` (the loop or one around it is neither serial nor unrolled),
     `.binding` (its iterators are not its loops), `.scope` (it does not stand behind the loop's
     nest), `.other_access` (something between uses what it writes, or writes what it reads),
     `.no_producer` (nothing under the loop writes what it reads), `.not_proved` (an element may be
@@ -101,6 +102,7 @@ def reverse_compute_at(
     target = find_loop(owner, _NAME, loop=loop)
 
     _require_no_reduction(site, module)
+    _require_plain_loops(target, module)
     own = _require_own_loops(site, module)
     top = _require_behind(site, target, own=own, module=module)
     path = _path(target, top)
@@ -122,12 +124,36 @@ def reverse_compute_at(
 
 def _require_no_reduction(site: Site, module: Module) -> None:
     block: Block = site.node
-    if block.init or any(found.kind == "R" for found in block.iters):
+    if block.init or any(found.kind == "R" for found in block.iters) or _is_recurrence(block):
         raise refusal(
             f"{_NAME}.reduction",
-            f"Block '{block.name}' is a reduction, and {_NAME} moves blocks without one.",
+            f"Block '{block.name}' is a reduction or uses other elements of what it writes, and "
+            f"{_NAME} moves neither.",
             place=site.place(module),
         )
+
+
+def _is_recurrence(block: Block) -> bool:
+    """Whether the block uses several elements of a buffer that it writes."""
+    stored = written((block,))
+    used = {
+        (found.buffer, found.indices)
+        for found in walk(block)
+        if isinstance(found, (Load, Store)) and found.buffer in stored
+    }
+    return len(used) > len(stored)
+
+
+def _require_plain_loops(target: Site, module: Module) -> None:
+    for found in (*target.loops, target.node):
+        if found.kind not in ("serial", "unrolled"):
+            raise refusal(
+                f"{_NAME}.kind",
+                f"Loop '{found.var}' is {found.kind}, and {_NAME} moves into serial and unrolled "
+                "loops.",
+                hint=f"Apply {_NAME} before '{found.var}' is made {found.kind}.",
+                place=target.place(module),
+            )
 
 
 def _require_own_loops(site: Site, module: Module) -> tuple[For, ...]:
@@ -177,9 +203,9 @@ def _path(target: Site, top: Site) -> tuple[For, ...]:
 
 def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> None:
     """Neither under the nest nor between may anything conflict with the move."""
-    writes = written((site.node,))
-    reads = mentioned((site.node,)) - writes
     consumer = site.up(len(own))
+    writes = written((site.node,))
+    reads = mentioned((consumer.node,)) - writes
     first, last = top.path[-1][2], consumer.path[-1][2]
     between = top.siblings[first + 1 : last]
     used = mentioned(between) | mentioned((top.node,))

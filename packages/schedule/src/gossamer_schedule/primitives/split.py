@@ -24,7 +24,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.sites import BODIES, Site, replaced, with_function
 from gossamer_schedule.steps import step
 
 
@@ -176,9 +176,10 @@ def _nest(
 
 def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
     """The body, doing nothing where the loop's variable is not below its extent."""
+    inner = tuple(_bounded(found, loop, extent=extent) for found in body)
     if all(isinstance(found, (For, Block)) for found in _above_blocks(body)):
-        return tuple(_bounded(found, loop, extent=extent) for found in body)
-    return (If(below(index_var(loop), extent), body),)
+        return inner
+    return (If(below(index_var(loop), extent), inner),)
 
 
 def _above_blocks(body: tuple[Stmt, ...]) -> list[Any]:
@@ -193,5 +194,10 @@ def _above_blocks(body: tuple[Stmt, ...]) -> list[Any]:
 def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
     if isinstance(node, Block):
         return bounded(node, loop, extent=extent)
-    inner = tuple(_bounded(found, loop, extent=extent) for found in node.body)
-    return replace(node, body=inner, extent=guarded(node.extent, loop, extent=extent))
+    changed: dict[str, Any] = {
+        name: tuple(_bounded(found, loop, extent=extent) for found in getattr(node, name))
+        for name in BODIES.get(type(node), ())
+    }
+    if isinstance(node, For):
+        changed["extent"] = guarded(node.extent, loop, extent=extent)
+    return replace(node, **changed) if changed else node
