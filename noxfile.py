@@ -15,6 +15,7 @@ from __future__ import annotations
 import hashlib
 import os
 from dataclasses import dataclass
+from graphlib import TopologicalSorter
 from pathlib import Path
 from typing import Any
 
@@ -40,7 +41,8 @@ class Distribution:
     short: str
     name: str
     folder: Path
-    requirements: tuple[str, ...]
+    needs: tuple[str, ...]
+    extras: dict[str, tuple[str, ...]]
 
     def digest(self) -> str:
         """Changes when anything that goes into the wheel does."""
@@ -52,18 +54,33 @@ class Distribution:
                 content.update(hashlib.sha256(path.read_bytes()).digest())
         return content.hexdigest()[:16]
 
+    @property
+    def place(self) -> str:
+        """The folder as commands show it."""
+        return self.folder.relative_to(ROOT).as_posix()
+
+    def wheel_folder(self) -> Path:
+        """Where the wheel of what the folder holds now belongs."""
+        return WHEELHOUSE / f"{self.short}-{self.digest()}"
+
     def wheel(self) -> Path | None:
-        """The wheel of what the folder holds now, if it has been built."""
-        return next((WHEELHOUSE / f"{self.short}-{self.digest()}").glob("*.whl"), None)
+        """That wheel, if it has been built."""
+        return next(self.wheel_folder().glob("*.whl"), None)
+
+
+def names_of(requirements: list[str]) -> tuple[str, ...]:
+    return tuple(canonicalize_name(Requirement(text).name) for text in requirements)
 
 
 def read_distribution(pyproject: Path) -> Distribution:
     project: dict[str, Any] = nox.project.load_toml(pyproject)["project"]
-    extras = project.get("optional-dependencies", {}).values()
-    listed = [*project.get("dependencies", []), *(item for extra in extras for item in extra)]
-    needs = tuple(canonicalize_name(Requirement(item).name) for item in listed)
+    extras = project.get("optional-dependencies", {})
     return Distribution(
-        pyproject.parent.name, canonicalize_name(project["name"]), pyproject.parent, needs
+        short=pyproject.parent.name,
+        name=canonicalize_name(project["name"]),
+        folder=pyproject.parent,
+        needs=names_of(project.get("dependencies", [])),
+        extras={extra: names_of(listed) for extra, listed in extras.items()},
     )
 
 
@@ -73,27 +90,23 @@ FOUND = [
     for path in sorted(ROOT.glob(f"{place}/*/pyproject.toml"))
 ]
 BY_NAME = {distribution.name: distribution for distribution in FOUND}
-
-
-def needed_by(*wanted: Distribution) -> list[Distribution]:
-    """The distributions of this repository that `wanted` need, then themselves, each once."""
-    order: dict[str, Distribution] = {}
-
-    def visit(distribution: Distribution, above: tuple[str, ...]) -> None:
-        if distribution.name in above:
-            raise ValueError(f"distributions need each other: {' > '.join(above)}")
-        for name in distribution.requirements:
-            if name in BY_NAME and name != distribution.name:
-                visit(BY_NAME[name], (*above, distribution.name))
-        order.setdefault(distribution.name, distribution)
-
-    for distribution in wanted:
-        visit(distribution, ())
-    return list(order.values())
-
-
-DISTRIBUTIONS = needed_by(*FOUND)
+ORDER = TopologicalSorter(
+    {name: [need for need in found.needs if need in BY_NAME] for name, found in BY_NAME.items()}
+)
+DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
 PARTS = [*(distribution.short for distribution in DISTRIBUTIONS), "repository"]
+
+
+def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
+    """The distributions of this repository that `wanted` with an extra need, and themselves."""
+    waiting = [name for found in wanted for name in (found.name, *found.extras.get(extra, ()))]
+    names: set[str] = set()
+    while waiting:
+        name = waiting.pop()
+        if name in BY_NAME and name not in names:
+            names.add(name)
+            waiting.extend(BY_NAME[name].needs)
+    return [distribution for distribution in DISTRIBUTIONS if distribution.name in names]
 
 
 def group(*names: str) -> list[str]:
@@ -104,7 +117,7 @@ def install(
     session: nox.Session, wanted: list[Distribution], *others: str, extra: str = ""
 ) -> None:
     """Installs `wanted` from local wheels, with `extra` of each, and what they need."""
-    closure = needed_by(*wanted)
+    closure = needed_by(wanted, extra)
     session.run_install(
         "python", "-m", "pip", "uninstall", "-qq", "-y", *(d.name for d in closure), silent=True
     )
@@ -113,7 +126,8 @@ def install(
         wheel = distribution.wheel()
         if wheel is None:
             session.error(f"{distribution.short} has changed since its wheel was built")
-        paths.append(f"{wheel}[{extra}]" if extra and distribution in wanted else str(wheel))
+        path = os.path.join(".", wheel.relative_to(ROOT))
+        paths.append(f"{path}[{extra}]" if extra and distribution in wanted else path)
     session.install(*paths, *others)
 
 
@@ -126,9 +140,9 @@ def wheels(session: nox.Session) -> None:
         return
     session.install("hatchling>=1.21")
     for distribution in stale:
-        target = WHEELHOUSE / f"{distribution.short}-{distribution.digest()}"
+        target = distribution.wheel_folder().relative_to(ROOT)
         build = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
-        session.run("python", "-m", *build, "-w", str(target), str(distribution.folder))
+        session.run("python", "-m", *build, "-w", str(target), f"./{distribution.place}")
 
 
 @nox.session(requires=["wheels"])
@@ -149,7 +163,7 @@ def tests(session: nox.Session, part: str) -> None:
         return
     distribution = next(item for item in DISTRIBUTIONS if item.short == part)
     install(session, [distribution], extra="test")
-    session.run("pytest", "-q", os.fspath(distribution.folder / "tests"), *session.posargs, env=env)
+    session.run("pytest", "-q", f"{distribution.place}/tests", *session.posargs, env=env)
 
 
 @nox.session
@@ -158,15 +172,15 @@ def lint(session: nox.Session) -> None:
     session.install(*group("lint"))
     session.run("ruff", "check")
     session.run("ruff", "format", "--check")
-    sources = [os.fspath(distribution.folder / "src") for distribution in DISTRIBUTIONS]
-    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": os.pathsep.join(sources)})
+    sources = os.pathsep.join(f"{distribution.place}/src" for distribution in DISTRIBUTIONS)
+    session.run("lint-imports", "--no-cache", env={"PYTHONPATH": sources})
 
 
 @nox.session(requires=["wheels"])
 def types(session: nox.Session) -> None:
     """mypy --strict, one distribution after the other, then the files beside them."""
     install(session, DISTRIBUTIONS, *group("types"))
-    targets = {d.short: [os.fspath(d.folder / "src")] for d in DISTRIBUTIONS}
+    targets = {d.short: [f"{d.place}/src"] for d in DISTRIBUTIONS}
     targets["repository"] = ["noxfile.py", "benchmarks", "docs"]
     wrong = []
     for name, paths in targets.items():

@@ -4,10 +4,18 @@ from __future__ import annotations
 
 import importlib.util
 import re
+import subprocess
+import sys
+from pathlib import Path
 
+import numpy as np
 import pytest
+import scipy.io
+from scipy import sparse
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
+COMMAND = re.compile(r"^gossamer (.+?) +#", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
@@ -23,6 +31,20 @@ def test_the_examples_run(root):
     names = {}
     for path, example in examples:
         exec(compile(example, str(path), "exec"), names)
+
+
+def test_the_commands_run(root, tmp_path, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    graph = sparse.random_array((90, 80), density=0.1, rng=np.random.default_rng(4))
+    scipy.io.mmwrite(tmp_path / "graph.mtx", graph)
+    blocks = SHELL.findall((root / "README.md").read_text())
+    commands = [command for block in blocks for command in COMMAND.findall(block)]
+    assert len(commands) >= 3
+    for command in commands:
+        words = [Path(sys.executable).parent / "gossamer", *command.split()]
+        done = subprocess.run(words, cwd=tmp_path, capture_output=True, text=True, check=False)
+        assert (done.returncode, done.stderr) == (0, ""), command
+        assert done.stdout
 
 
 def test_the_links_lead_somewhere(root):
