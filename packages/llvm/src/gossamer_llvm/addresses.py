@@ -20,7 +20,6 @@ class Address(NamedTuple):
     place: Place
     pointer: str
     offset: Value
-    is_vector: bool
     is_scattered: bool
 
 
@@ -40,7 +39,7 @@ def emit_address(
     offset = _flatten(frame, place, values, flags=" nsw" if is_certain else "")
     kind = " inbounds" if is_certain else ""
     pointer = _step(frame, place, offset, kind)
-    return Address(place, pointer, offset, is_run or is_scattered, is_scattered)
+    return Address(place, pointer, offset, is_scattered)
 
 
 def _flatten(frame: Frame, place: Place, values: list[Value], *, flags: str) -> Value:

@@ -98,7 +98,9 @@ class Unit:
         return f"%t{len(self.types)}"
 
     def new_metadata(self, text: str) -> str:
-        """Adds a metadata node and returns its name."""
+        """Adds a metadata node and returns its name; equal nodes that are not distinct are one."""
+        if text in self.metadata:
+            return f"!{self.metadata.index(text)}"
         self.metadata.append(text)
         return f"!{len(self.metadata) - 1}"
 

@@ -6,6 +6,7 @@ from functools import cached_property
 from importlib import metadata
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe
+from gossamer_backend.native import SYMBOL
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
@@ -89,7 +90,6 @@ class GenericCpu:
         feature that the code may use.
         """
         from gossamer_generic_cpu import cpus, loader, machine, threads
-        from gossamer_llvm import ENTRY_SYMBOL
 
         required = frozenset(artifact.metadatum("features").split())
         lacking = cpus.missing_features(required)
@@ -102,6 +102,6 @@ class GenericCpu:
                 f"it lacks {', '.join(lacking)}.",
                 hint="Compile for cpu=host.",
             )
-        address, library = loader.load_object(artifact.code, ENTRY_SYMBOL)
+        address, library = loader.load_object(artifact.code, SYMBOL)
         parallelism = threads.parallelism_of(artifact.parsed_target())
         return Kernel(artifact, address, workspace=parallelism, keep_alive=(library,))

@@ -12,7 +12,6 @@ from functools import cache, partial
 
 from gossamer_backend.native import Parallelism, ParallelismSource
 from gossamer_backend.threads import LIMIT, get_num_threads
-from gossamer_generic_cpu.pool import fallback_parallel
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
 
@@ -53,7 +52,11 @@ def parallel_function() -> int | None:
     if choice == "none":
         return None
     found = gomp_parallel() if choice == "gomp" and not _is_forked else None
-    return found if found is not None else fallback_parallel()
+    if found is not None:
+        return found
+    from gossamer_generic_cpu.pool import fallback_parallel
+
+    return fallback_parallel()
 
 
 @cache
