@@ -53,7 +53,8 @@ def require_spmm():
         matrix = _matrix(rows, columns)
         dense = np.random.default_rng(7).integers(-3, 4, (columns, features)).astype(np.float32)
         result = np.full((rows, features), GARBAGE, np.float32)
-        run(module, _arguments(module, matrix, {"b": dense, "c": result, "K": features}))
+        sizes = {"K": features, "width": features}
+        run(module, _arguments(module, matrix, {"b": dense, "c": result} | sizes))
         np.testing.assert_array_equal(result, matrix @ dense)
 
     return check

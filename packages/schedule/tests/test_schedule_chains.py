@@ -6,7 +6,14 @@ import pytest
 
 from gossamer_ir.contracts import Schedule
 from gossamer_ir.wire import dumps_record, loads_record
-from gossamer_schedule import ScheduleBuilder, examples, get_blocks, get_loops, replay
+from gossamer_schedule import (
+    ScheduleBuilder,
+    examples,
+    get_blocks,
+    get_loops,
+    replay,
+    sparse_reorder,
+)
 
 SPMM_STEPS = (
     ("split", ("k",), {"factors": (None, 2, 4)}),
@@ -45,6 +52,19 @@ def apply_each(module, steps):
 def test_spmm_keeps_its_result_after_each_step(spmm, require_spmm, features, is_constant):
     for builder in apply_each(spmm(features if is_constant else None), SPMM_STEPS):
         require_spmm(builder.module, features)
+
+
+def test_spmm_at_the_position_stage_keeps_its_result_after_each_step(require_spmm):
+    steps = (*SPMM_STEPS[:-1], ("parallel", ("i",), {}))
+    for builder in apply_each(examples.SPMM_POSITION, steps):
+        require_spmm(builder.module, 7)
+
+
+@pytest.mark.parametrize("order", [("k", "i", "j"), ("i", "k", "j"), ("i", "j", "k")])
+def test_sparse_reorder_keeps_the_result(require_spmm, order):
+    result = sparse_reorder(examples.SPMM_COORDINATE, "csrmm", order=order)
+    assert result.names == order
+    require_spmm(result.module, 7)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7])

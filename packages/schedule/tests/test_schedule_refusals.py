@@ -245,9 +245,9 @@ def scale(indptr: T.handle, indices: T.handle, a: T.handle, m: T.int64, n: T.int
         A[i, j] = A[i, j] * 2.0
 """)
 COORDINATE_CASES = [
-    ("sparse_reorder.order", examples.SPMM_COORDINATE, {"iteration": "csrmm", "order": ("vi", "vj")}),
+    ("sparse_reorder.order", examples.SPMM_COORDINATE, {"iteration": "csrmm", "order": ("i", "j")}),
     ("sparse_reorder.dependence", examples.SPMM_COORDINATE,
-     {"iteration": "csrmm", "order": ("vj", "vi", "vk")}),
+     {"iteration": "csrmm", "order": ("j", "i", "k")}),
     ("sparse_reorder.not_proved", NESTED_ITERATION, {"iteration": "shift", "order": ("j", "i")}),
     ("sparse_reorder.fused", FUSED_ITERATION, {"iteration": "scale", "order": ("j", "i")}),
 ]  # fmt: skip
@@ -267,7 +267,7 @@ ARGUMENTS = {
     "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "reverse_compute_at": {"block": "copy", "loop": "i"},
     "decompose_reduction": {"block": "copy", "loop": "i"},
-    "sparse_reorder": {"iteration": "csrmm", "order": ("vi", "vj", "vk")},
+    "sparse_reorder": {"iteration": "csrmm", "order": ("i", "j", "k")},
 }
 
 

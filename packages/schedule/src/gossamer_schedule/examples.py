@@ -72,22 +72,49 @@ SPMM_COORDINATE = parse_module("""
 @T.prim_func
 def spmm(
     indptr: T.handle, indices: T.handle, a: T.handle, b: T.handle, c: T.handle,
-    m: T.int64, n: T.int64, nnz: T.int64, k: T.int64,
+    m: T.int64, n: T.int64, nnz: T.int64, width: T.int64,
 ):
     T.func_attr({"sparse_tir_level": 2})
     I = T.sp.dense_fixed(m)
     J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
     J_detach = T.sp.dense_fixed(n)
-    K = T.sp.dense_fixed(k)
+    K = T.sp.dense_fixed(width)
     A = T.sp.match_buffer(a, (I, J), "float32")
     B = T.sp.match_buffer(b, (J_detach, K), "float32")
     C = T.sp.match_buffer(c, (I, K), "float32")
-    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [vi, vj, vk]:
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [i, j, k]:
         with T.init():
-            C[vi, vk] = 0.0
-        C[vi, vk] = C[vi, vk] + A[vi, vj] * B[vj, vk]
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
 """)
 """C = A B with A in CSR, coordinate stage."""
+
+SPMM_POSITION = parse_module("""
+@T.prim_func
+def spmm(
+    indptr: T.handle, indices: T.handle, a: T.handle, b: T.handle, c: T.handle,
+    m: T.int64, n: T.int64, nnz: T.int64, width: T.int64,
+):
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(width)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    J_indptr = T.sp.match_buffer(indptr, (I,), "int32", extra_storage=1)
+    J_indices = T.sp.match_buffer(indices, (I, J), "int32")
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
+            for k in T.serial(width):
+                with T.block("csrmm"):
+                    vi, vj, vk = T.axis.remap("SRS", [i, j, k])
+                    with T.init():
+                        C[vi, vk] = 0.0
+                    C[vi, vk] = C[vi, vk] + A[vi, vj] * B[T.int64(J_indices[vi, vj]), vk]
+""")
+"""C = A B with A in CSR, position stage."""
 
 ROW_SUM = parse_module("""
 @T.prim_func

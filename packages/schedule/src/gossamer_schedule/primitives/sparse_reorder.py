@@ -53,16 +53,16 @@ def sparse_reorder(
     >>> from gossamer_schedule.examples import SPMM_COORDINATE
     >>> from gossamer_schedule.show import body_text
     >>> print(body_text(SPMM_COORDINATE))
-    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [vi, vj, vk]:
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [i, j, k]:
         with T.init():
-            C[vi, vk] = 0.0
-        C[vi, vk] = C[vi, vk] + A[vi, vj] * B[vj, vk]
-    >>> reordered = sparse_reorder(SPMM_COORDINATE, "csrmm", order=("vk", "vi", "vj"))
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+    >>> reordered = sparse_reorder(SPMM_COORDINATE, "csrmm", order=("k", "i", "j"))
     >>> print(body_text(reordered.module))
-    with T.sp.iteration([K, I, J], "SSR", "csrmm") as [vk, vi, vj]:
+    with T.sp.iteration([K, I, J], "SSR", "csrmm") as [k, i, j]:
         with T.init():
-            C[vi, vk] = 0.0
-        C[vi, vk] = C[vi, vk] + A[vi, vj] * B[vj, vk]
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
     """
     require_stage(module, _NAME, stages=("coordinate",))
     owner = find_function(module, _NAME, function=function)
