@@ -58,4 +58,4 @@ def items_or_one(node: ast.expr) -> list[ast.expr]:
 
 
 def _arguments(ctx: Context, node: ast.AST, problem: str, call: ast.Call) -> Exception:
-    return ctx.error("arguments", f"{ast.unparse(call.func)} {problem}.", node)
+    return ctx.error("arguments", f"{ctx.text_of(call.func)} {problem}.", node)

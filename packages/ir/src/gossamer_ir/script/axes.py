@@ -17,7 +17,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.script.arguments import bind, items
 from gossamer_ir.script.calls import dtype_argument
 from gossamer_ir.script.context import Context
-from gossamer_ir.script.expressions import index_expr, lookup
+from gossamer_ir.script.expressions import index_expr
+from gossamer_ir.script.lookups import lookup
 from gossamer_ir.script.statics import require_bool, static_text
 
 Arguments = dict[str, ast.expr]
@@ -33,7 +34,7 @@ def handle_argument(ctx: Context, node: ast.expr) -> str:
         found = lookup(ctx, node)
         if isinstance(found, Param):
             return found.name
-    text = ast.unparse(node)
+    text = ctx.text_of(node)
     hint = f"Handles here: {ctx.names(Param)}."
     raise ctx.error("not_a_handle", f"'{text}' is no handle parameter.", node, hint=hint)
 
@@ -45,7 +46,7 @@ def axis_argument(ctx: Context, node: ast.expr) -> str:
         if isinstance(found, AXIS_KINDS):
             return found.name
     hint = f"Axes here: {ctx.names(AXIS_KINDS)}."
-    raise ctx.error("not_an_axis", f"'{ast.unparse(node)}' is no axis.", node, hint=hint)
+    raise ctx.error("not_an_axis", f"'{ctx.text_of(node)}' is no axis.", node, hint=hint)
 
 
 def dense_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:

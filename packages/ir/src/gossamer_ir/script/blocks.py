@@ -120,7 +120,7 @@ def _loop_var(ctx: Context, node: ast.expr) -> Var:
     if not isinstance(found, Var) or found.name not in ctx.loops:
         loops = ", ".join(ctx.loops) or "none"
         hint = f"Loops here: {loops}."
-        raise ctx.error("remap", f"'{ast.unparse(node)}' is no loop variable.", node, hint=hint)
+        raise ctx.error("remap", f"'{ctx.text_of(node)}' is no loop variable.", node, hint=hint)
     return Var(found.name, found.dtype)
 
 

@@ -29,17 +29,10 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import REDUCE_OPS
 from gossamer_ir.script.arguments import bind, call_name
+from gossamer_ir.script.coercion import literal, require_dtype
 from gossamer_ir.script.context import Context, Handler
-from gossamer_ir.script.expressions import (
-    buffer_named,
-    expr,
-    index_expr,
-    index_nodes,
-    literal,
-    load_of,
-    require_dtype,
-    unify,
-)  # fmt: skip
+from gossamer_ir.script.expressions import expr, index_expr, load_of, unify
+from gossamer_ir.script.lookups import buffer_named, index_nodes
 from gossamer_ir.script.statics import require_int, require_text, static_text, static_value
 
 _SEARCHES = ("exact", "lower", "upper")
@@ -147,7 +140,7 @@ def _vscale(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 def _ramp(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     found = bind(ctx, call, "base stride lanes", required=3)
-    scalar = DType.parse(expected).scalar if expected else "int64"
+    scalar = DType.parse(expected).scalar if expected else None
     base, stride = unify(ctx, (found["base"], found["stride"]), scalar)
     return Ramp(base, stride, lanes_argument(ctx, found["lanes"]))
 

@@ -69,6 +69,14 @@ class Context:
         carets = self.source.carets(self.source.span_of(node))
         return ParseError(f"parse.{code}", message, hint=hint, text=carets)
 
+    def text_of(self, node: ast.AST) -> str:
+        """The beginning of a syntax node's text, for a message."""
+        span = self.source.span_of(node)
+        line = self.source.line(span.line)
+        end = span.end_column if span.end_line == span.line else len(line)
+        text = line[span.column : end]
+        return text if len(text) <= 40 else text[:37] + "..."
+
     def names(self, kinds: type | tuple[type, ...]) -> str:
         """The names in scope that stand for one of the kinds, for a hint."""
         found = [name for scope in self.scopes for name in scope if isinstance(scope[name], kinds)]

@@ -18,15 +18,10 @@ from gossamer_ir.nodes import (
 from gossamer_ir.script import attributes, blocks, facts, index_maps
 from gossamer_ir.script.arguments import bind, call_name, items
 from gossamer_ir.script.calls import access
+from gossamer_ir.script.coercion import require_dtype
 from gossamer_ir.script.context import Context
-from gossamer_ir.script.expressions import (
-    buffer_named,
-    expr,
-    index_expr,
-    load_of,
-    require_dtype,
-    unknown_member,
-)  # fmt: skip
+from gossamer_ir.script.expressions import expr, index_expr, load_of
+from gossamer_ir.script.lookups import buffer_named, unknown_member
 from gossamer_ir.script.loops import thread_tag
 from gossamer_ir.script.range_arguments import read_range
 from gossamer_ir.script.statics import require_text

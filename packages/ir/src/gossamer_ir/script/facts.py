@@ -17,7 +17,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.script.arguments import bind, dotted, items
 from gossamer_ir.script.axes import axis_argument
 from gossamer_ir.script.context import Context
-from gossamer_ir.script.expressions import buffer_named, index_expr
+from gossamer_ir.script.expressions import index_expr
+from gossamer_ir.script.lookups import buffer_named
 from gossamer_ir.script.statics import require_bool
 
 _RELATIONS = ("subset", "disjoint", "covers")
@@ -56,7 +57,7 @@ def _claim(ctx: Context, call: ast.Call, known: tuple[str, ...]) -> ast.Call:
     if not isinstance(node, ast.Call) or _name(node) not in known:
         raise ctx.error(
             "assumption",
-            f"'{ast.unparse(node)}' cannot be assumed.",
+            f"'{ctx.text_of(node)}' cannot be assumed.",
             node,
             hint=f"There are {', '.join(known)}.",
         )

@@ -10,7 +10,7 @@ from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
 from gossamer_ir.script.arguments import bind, call_name, items
 from gossamer_ir.script.axes import axis_argument
 from gossamer_ir.script.context import Context
-from gossamer_ir.script.expressions import unknown_member
+from gossamer_ir.script.lookups import unknown_member
 from gossamer_ir.script.statics import require_text
 
 ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")

@@ -21,7 +21,8 @@ MAX_DEPTH = 190
 MAX_INDENT = 95
 """Levels of indentation of a printed module."""
 
-_MAX_SYNTAX_DEPTH = 3 * MAX_DEPTH
+_MAX_SYNTAX_DEPTH = MAX_DEPTH + 12
+_FLAT = (ast.Tuple, ast.List, ast.Slice, ast.Starred, ast.Attribute)
 
 
 def parse_syntax(text: str) -> ast.Module:
@@ -40,6 +41,12 @@ def parse_syntax(text: str) -> ast.Module:
         raise _too_deep("parse.depth", "The script") from None
     _check_syntax_depth(tree)
     return tree
+
+
+def check_parsed_depth(module: Module) -> None:
+    """`ParseError` (`parse.depth`) where a module is nested deeper than can be printed."""
+    if depth_of(module) > MAX_DEPTH:
+        raise _too_deep("parse.depth", "The script")
 
 
 def check_module_depth(module: Module) -> None:
@@ -83,7 +90,8 @@ def _check_syntax_depth(tree: ast.Module) -> None:
         current, depth = stack.pop()
         if depth > _MAX_SYNTAX_DEPTH:
             raise _too_deep("parse.depth", "The script")
-        step = 1 if isinstance(current, ast.expr | ast.stmt) else 0
+        is_level = isinstance(current, ast.expr | ast.stmt) and not isinstance(current, _FLAT)
+        step = 1 if is_level else 0
         stack.extend((child, depth + step) for child in ast.iter_child_nodes(current))
 
 

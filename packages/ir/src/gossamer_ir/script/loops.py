@@ -12,7 +12,8 @@ from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
 from gossamer_ir.script.arguments import call_name
 from gossamer_ir.script.attributes import read_annotations
 from gossamer_ir.script.context import Context
-from gossamer_ir.script.expressions import expr, unknown_member
+from gossamer_ir.script.expressions import expr
+from gossamer_ir.script.lookups import unknown_member
 from gossamer_ir.script.range_arguments import read_range
 from gossamer_ir.script.statics import require_text, static_text
 

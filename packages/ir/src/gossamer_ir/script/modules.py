@@ -14,7 +14,7 @@ from gossamer_ir.nodes import Function, Module, StageName
 from gossamer_ir.script.arguments import dotted
 from gossamer_ir.script.context import Captured, Context
 from gossamer_ir.script.functions import Origins, read_function
-from gossamer_ir.script.limits import parse_syntax
+from gossamer_ir.script.limits import check_parsed_depth, parse_syntax
 from gossamer_ir.script.source import Source
 from gossamer_ir.script.statics import require_bool, static_text, static_value
 
@@ -27,10 +27,12 @@ class Parsed(msgspec.Struct, frozen=True):
     origins: Origins
 
 
-def parse_text(source: Source, *, captured: Captured) -> Parsed:
+def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = True) -> Parsed:
     """Reads a module; `ParseError` with the source line and carets where that fails."""
     tree = parse_syntax(source.text)
     nodes, constants = top_level(source, tree, captured)
+    for node in nodes if needs_decorator else ():
+        _require_decorator(source, node)
     if not nodes:
         raise ParseError("parse.empty", "The script holds no function.", hint="See @T.prim_func.")
     origins: Origins = {}
@@ -46,7 +48,9 @@ def parse_text(source: Source, *, captured: Captured) -> Parsed:
         functions.append(function)
         stages.append(stage)
     entry = functions[_entry(source, nodes)].name
-    return Parsed(Module(stages[0], tuple(functions), entry), source, origins)
+    module = Module(stages[0], tuple(functions), entry)
+    check_parsed_depth(module)
+    return Parsed(module, source, origins)
 
 
 def top_level(
@@ -59,7 +63,6 @@ def top_level(
     for node in tree.body:
         match node:
             case ast.FunctionDef():
-                _require_decorator(source, node)
                 found.append(node)
             case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
                 continue

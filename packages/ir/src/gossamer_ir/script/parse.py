@@ -37,7 +37,7 @@ def parse_module(text: str) -> Module:
 
 
 def parse_function(function: Callable[..., Any] | str) -> Module:
-    """The module of one decorated function, an object or text.
+    """The module of one function: an object, or text with its decorator.
 
     Numbers and strings of the surrounding scopes stand for themselves. Raises `ParseError`
     (`parse.no_source` where Python does not know the source, as for code made by exec).
@@ -49,7 +49,7 @@ def parse_source(function: Callable[..., Any] | str) -> Parsed:
     """As `parse_function`, with the source and where the nodes stand in it."""
     if isinstance(function, str):
         return parse_text(Source(function), captured={})
-    return parse_text(source_of(function), captured=Surroundings(function))
+    return parse_text(source_of(function), captured=Surroundings(function), needs_decorator=False)
 
 
 def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:

@@ -210,7 +210,7 @@ def _vscale(w: Writer, node: VScale, expected: str | None, level: int) -> None:
 
 
 def _ramp(w: Writer, node: Ramp, expected: str | None, level: int) -> None:
-    scalar = DType.parse(expected).scalar if expected else "int64"
+    scalar = DType.parse(expected).scalar if expected else None
     base, stride = operand_dtypes((node.base, node.stride), scalar)
     w.put("T.ramp(")
     write_expr(w, node.base, "base", expected=base)

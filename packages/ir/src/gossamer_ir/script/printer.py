@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import AnyBuffer, Expr, For, Range
-from gossamer_ir.script.expressions import load_dtype
+from gossamer_ir.script.coercion import load_dtype
 from gossamer_ir.script.writer import Writer
 
 

@@ -9,7 +9,8 @@ from gossamer_ir.build import ONE, ZERO
 from gossamer_ir.nodes import Range, Region
 from gossamer_ir.script.arguments import bind, call_name
 from gossamer_ir.script.context import Context
-from gossamer_ir.script.expressions import buffer_named, index_expr, index_nodes
+from gossamer_ir.script.expressions import index_expr
+from gossamer_ir.script.lookups import buffer_named, index_nodes
 from gossamer_ir.script.ranges import extent_between
 
 

@@ -23,7 +23,7 @@ class Source:
         self.text = text
         self.name = name
         self.first_line = first_line
-        self.lines = text.splitlines()
+        self.lines = text.replace("\r\n", "\n").split("\n")
 
     def span_of(self, node: ast.AST) -> Span:
         """Where a syntax node stands; Python counts columns in UTF-8 bytes."""

@@ -14,18 +14,12 @@ from gossamer_ir.script.block_parts import BlockParts
 from gossamer_ir.script.blocks import AXIS_CALLS, read_iterators, to_block
 from gossamer_ir.script.buffers import BUFFERS, alloc_dense
 from gossamer_ir.script.calls import dtype_argument
+from gossamer_ir.script.coercion import require_dtype
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.effects import read_call, store_to
-from gossamer_ir.script.expressions import (
-    BINARY_OPS,
-    buffer_named,
-    expr,
-    index_nodes,
-    load_of,
-    require_dtype,
-    unify,
-)  # fmt: skip
+from gossamer_ir.script.expressions import BINARY_OPS, expr, load_of, unify
 from gossamer_ir.script.iterations import ITERATION_CALLS, read_head, read_vars
+from gossamer_ir.script.lookups import buffer_named, index_nodes
 from gossamer_ir.script.loops import read_heads
 from gossamer_ir.script.statics import require_text
 
@@ -210,7 +204,7 @@ def _require_new(ctx: Context, target: ast.Name) -> None:
 def _reassigned(ctx: Context, target: ast.expr) -> Exception:
     return ctx.error(
         "reassigned",
-        f"'{ast.unparse(target)}' is bound already, and variables do not change.",
+        f"'{ctx.text_of(target)}' is bound already, and variables do not change.",
         target,
         hint="Use another name, or keep the value in T.alloc_buffer((1,), ...).",
     )

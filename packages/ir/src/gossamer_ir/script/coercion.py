@@ -1,0 +1,86 @@
+"""Dtypes of what was read: literals take another's, index storage is widened to int64."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gossamer_ir.build import dtype_of
+from gossamer_ir.constants import constant
+from gossamer_ir.dtypes import DType
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Lanes, Unary
+from gossamer_ir.script.context import Context
+from gossamer_ir.script.statics import Value
+
+
+def literal(ctx: Context, node: ast.expr, value: Value, expected: str | None) -> Expr:
+    """A constant of the expected dtype; without one, integers are int64 and bools bool."""
+    if expected is None:
+        if isinstance(value, float):
+            raise ctx.error(
+                "literal_dtype",
+                f"The dtype of {value} is not known here.",
+                node,
+                hint=f"Write T.float32({value}) or T.float64({value}).",
+            )
+        expected = "bool" if isinstance(value, bool) else "int64"
+    kind = DType.parse(expected)
+    if isinstance(value, bool) != (kind.kind == "bool"):
+        raise ctx.error("literal", f"{value} is no value of the dtype {expected}.", node)
+    try:
+        scalar = constant(value, kind.scalar)
+    except ArgumentError as error:
+        raise ctx.error("literal", error.diagnostics[0].message, node) from None
+    if not kind.is_vector:
+        return scalar
+    return Broadcast(scalar, Lanes(kind.lanes, kind.scalable))
+
+
+def widened(found: Expr) -> Expr:
+    """An expression of narrower integers as int64, its loads and variables widened each; anything
+    else as it is."""
+    match found:
+        case Binary():
+            return Binary(found.op, widened(found.lhs), widened(found.rhs))
+        case Unary():
+            return Unary(found.op, widened(found.operand))
+    kind = DType.parse(dtype_of(found))
+    if not kind.is_integer or kind.scalar == "int64":
+        return found
+    return Cast(kind.with_scalar("int64").text, found)
+
+
+def common_dtype(found: Sequence[Expr]) -> str | None:
+    dtypes = [dtype_of(item) for item in found]
+    if not dtypes:
+        return None
+    wide = [dtype for dtype in dtypes if DType.parse(dtype).scalar == "int64"]
+    return wide[0] if wide else dtypes[0]
+
+
+def matched(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
+    if DType.parse(dtype).scalar == "int64":
+        found = ctx.mark(widened(found), node)
+    if dtype_of(found) != dtype:
+        raise ctx.error(
+            "dtype",
+            f"This is {dtype_of(found)} where {dtype} is expected.",
+            node,
+            hint=f'Convert with T.cast(..., "{dtype}").',
+        )
+    return found
+
+
+def require_dtype(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
+    """The expression in the dtype, index storage widened, or `parse.dtype`."""
+    return found if dtype_of(found) == dtype else matched(ctx, node, found, dtype)
+
+
+def load_dtype(dtype: str, indices: Sequence[Expr]) -> str:
+    """The dtype of a load: the buffer's, with the lanes of a vector index."""
+    for found in indices:
+        kind = DType.parse(dtype_of(found))
+        if kind.is_vector:
+            return DType(DType.parse(dtype).scalar, kind.lanes, kind.scalable).text
+    return dtype

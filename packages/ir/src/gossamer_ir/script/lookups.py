@@ -1,0 +1,65 @@
+"""What names of the text stand for, and the errors where they stand for nothing fitting."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping, Sequence
+from difflib import get_close_matches
+
+from gossamer_ir.nodes import Buffer, Param, SparseBuffer, Var
+from gossamer_ir.script.context import Context
+
+
+def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
+    """The buffer a name stands for, or `parse.not_a_buffer`."""
+    if not isinstance(node, ast.Name):
+        raise ctx.error("not_a_buffer", "Expected the name of a buffer.", node)
+    found = lookup(ctx, node)
+    if not isinstance(found, SparseBuffer | Buffer):
+        raise ctx.error(
+            "not_a_buffer",
+            f"'{node.id}' is no buffer.",
+            node,
+            hint=f"Buffers here: {ctx.names((SparseBuffer, Buffer))}.",
+        )
+    return found
+
+
+def lookup(ctx: Context, node: ast.Name) -> object:
+    """What a name stands for, or `parse.unknown_name`."""
+    found = ctx.lookup(node.id)
+    if found is None:
+        raise ctx.error(
+            "unknown_name",
+            f"'{node.id}' is not defined here.",
+            node,
+            hint=f"Variables here: {ctx.names(Var)}.",
+        )
+    return found
+
+
+def index_nodes(node: ast.Subscript) -> Sequence[ast.expr]:
+    """The indices of a subscript, one by one."""
+    return node.slice.elts if isinstance(node.slice, ast.Tuple) else [node.slice]
+
+
+def unknown_member(
+    ctx: Context, node: ast.AST, name: str, known: Mapping[str, object]
+) -> Exception:
+    """The error for a member of T that does not exist (here), naming the nearest that do."""
+    near = get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)
+    hint = "Did you mean " if len(near) <= 3 else "There are "
+    return ctx.error(
+        "unknown_call",
+        f"T.{name} cannot stand here.",
+        node,
+        hint=f"{hint}{', '.join(f'T.{item}' for item in near)}?"
+        if len(near) <= 3
+        else f"{hint}{', '.join(near)}.",
+    )
+
+
+def article(found: object) -> str:
+    if isinstance(found, SparseBuffer | Buffer):
+        return "a buffer"
+    return "a pointer" if isinstance(found, Param) else "an axis"

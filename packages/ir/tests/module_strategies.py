@@ -1,0 +1,598 @@
+"""Hypothesis strategies for well-formed modules of every stage, covering every node kind.
+
+`modules(stage)` and `formats()` are the strategies. Names are unique in a function, dtypes agree,
+indices and sizes are int64; the programs make no promise to stay in bounds when run.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from hypothesis import strategies as st
+
+from gossamer_ir.build import handle, index, index_var
+from gossamer_ir.constants import constant
+from gossamer_ir.dtypes import DType, with_lanes
+from gossamer_ir.functions import FUNCTIONS
+from gossamer_ir.nodes import (
+    Allocate,
+    AttachAxis,
+    Binary,
+    Block,
+    BlockIter,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    For,
+    FormatDescription,
+    Function,
+    FuseAxes,
+    Guard,
+    If,
+    IfThenElse,
+    IndexMap,
+    InRange,
+    Iteration,
+    LaneReduce,
+    Lanes,
+    Launch,
+    Let,
+    Load,
+    Module,
+    Monotone,
+    OverAxis,
+    PaddedSlots,
+    ParallelFor,
+    Param,
+    Prefetch,
+    Ramp,
+    Range,
+    Region,
+    Relation,
+    Search,
+    Select,
+    SortedSegments,
+    SparseBuffer,
+    Store,
+    ThreadExtent,
+    Unary,
+    Var,
+    VScale,
+    While,
+)  # fmt: skip
+
+STAGES = ("coordinate", "position", "loop", "flat")
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+_SCALARS = (*FLOATS, *INTEGERS, "bool")
+_VALUES = ("float32", "float64", "int64", "int32")
+_INDEX_STORAGE = ("uint8", "uint16", "int32", "int64")
+_SPECIAL_FLOATS = (0.0, -0.0, 1.0, 0.5, 0.1, float("inf"), float("-inf"), float("nan"), 1e30, -1e-7)
+_NAMES = ("T", "i", "j", "i_1", "min", "range", "inf", "subset", "acc", "X", "_", "float32", "sp")
+_LANES = (Lanes(2), Lanes(16), Lanes(1, scalable=True), Lanes(4, scalable=True))
+_TAGS = ("blockIdx.x", "threadIdx.y")
+_SCOPES = ("global", "local", "shared")
+_TEXTS = ("", "on", 'quo"te', "back\\slash", "two\nlines", "ü")
+
+
+class Generator:
+    """Draws the parts of one function; knows the variables and buffers in scope."""
+
+    def __init__(
+        self, draw: Callable[..., Any], stage: str, callee: tuple[Param, ...] | None = None
+    ) -> None:
+        self.draw = draw
+        self.callee = callee
+        self.stage = stage
+        self.names: set[str] = set()
+        self.vars: list[Var] = []
+        self.buffers: list[Buffer | SparseBuffer] = []
+        self.handles: list[str] = []
+        self.params: list[Param] = []
+        self.loops: list[For] = []
+        self.axes: list[Any] = []
+
+    # --- choices and names
+
+    def below(self, count: int) -> int:
+        return self.draw(st.integers(0, count - 1))
+
+    def one(self, items: Any) -> Any:
+        return items[self.below(len(items))]
+
+    def flip(self) -> bool:
+        return self.draw(st.booleans())
+
+    def name(self, base: str = "") -> str:
+        base = base or self.one(_NAMES)
+        name, count = base, 0
+        while name in self.names:
+            count += 1
+            name = f"{base}_{count}"
+        self.names.add(name)
+        return name
+
+    def scoped(self, build: Callable[[], Any]) -> Any:
+        sizes = len(self.vars), len(self.buffers)
+        result = build()
+        del self.vars[sizes[0] :], self.buffers[sizes[1] :]
+        return result
+
+    def handle(self) -> str:
+        name = self.name()
+        self.params.append(Param(name, "handle"))
+        self.handles.append(name)
+        return name
+
+    @property
+    def has_vectors(self) -> bool:
+        return self.stage in ("loop", "flat")
+
+    # --- expressions
+
+    def const(self, dtype: str) -> Any:
+        if dtype == "bool":
+            return constant(self.flip(), dtype)
+        if dtype in FLOATS:
+            wide = st.floats(width=32 if dtype != "float64" else 64)
+            value = self.one(_SPECIAL_FLOATS) if self.flip() else self.draw(wide)
+            return constant(value, dtype)
+        bits = DType.parse(dtype).bits
+        low = 0 if dtype.startswith("u") else -(2 ** (bits - 1))
+        high = low + 2**bits - 1
+        return constant(self.one((low, high, max(low, -1), 0, 1, 5)), dtype)
+
+    def leaf(self, dtype: str) -> Any:
+        kind = DType.parse(dtype)
+        if kind.is_vector:
+            return Broadcast(self.leaf(kind.scalar), Lanes(kind.lanes, kind.scalable))
+        known = [var for var in self.vars if var.dtype == dtype]
+        if known and self.below(3):
+            return self.one(known)
+        if dtype == "int64" and self.has_vectors and not self.below(4):
+            return VScale()
+        return self.const(dtype)
+
+    def expr(self, dtype: str, fuel: int = 3) -> Any:
+        if fuel <= 0 or not self.below(4):
+            return self.leaf(dtype)
+        kind = DType.parse(dtype)
+        rules = [self.arithmetic, self.cast, self.select, self.load, self.load]
+        if kind.scalar == "bool":
+            rules = [self.logic, self.compare, self.cast, self.select]
+        elif kind.is_float:
+            rules.append(self.call)
+        elif kind.scalar == "int64" and not kind.is_vector:
+            rules += [self.search] if self.stage in ("position", "loop") else []
+        if kind.is_vector:
+            rules.append(self.vector)
+        elif self.has_vectors:
+            rules.append(self.lane_reduce)
+        found = self.one(rules)(dtype, fuel - 1)
+        return self.leaf(dtype) if found is None else found
+
+    def index(self, fuel: int = 2) -> Any:
+        return self.expr("int64", fuel)
+
+    def arithmetic(self, dtype: str, fuel: int) -> Any:
+        kind = DType.parse(dtype)
+        ops = ["add", "sub", "mul", "min", "max"]
+        ops += ["div"] if kind.is_float else ["floordiv", "floormod"]
+        if kind.is_integer:
+            ops += ["bitand", "bitor", "bitxor", "shl", "shr", "bitnot"]
+        if kind.kind != "uint":
+            ops.append("neg")
+        op = self.one(ops)
+        if op in ("neg", "bitnot"):
+            return Unary(op, self.expr(dtype, fuel))
+        return Binary(op, self.expr(dtype, fuel), self.expr(dtype, fuel))
+
+    def logic(self, dtype: str, fuel: int) -> Any:
+        op = self.one(("and", "or", "not"))
+        if op == "not":
+            return Unary("not", self.expr(dtype, fuel))
+        return Binary(op, self.expr(dtype, fuel), self.expr(dtype, fuel))
+
+    def compare(self, dtype: str, fuel: int) -> Any:
+        op = self.one(("eq", "ne", "lt", "le", "gt", "ge"))
+        inner = DType.parse(dtype).with_scalar(self.one(_VALUES)).text
+        return Compare(op, self.expr(inner, fuel), self.expr(inner, fuel))
+
+    def cast(self, dtype: str, fuel: int) -> Any:
+        scalars = [found for found in _SCALARS if found != DType.parse(dtype).scalar]
+        return Cast(dtype, self.expr(DType.parse(dtype).with_scalar(self.one(scalars)).text, fuel))
+
+    def select(self, dtype: str, fuel: int) -> Any:
+        condition = self.expr(DType.parse(dtype).with_scalar("bool").text, fuel)
+        kind = Select
+        if not DType.parse(dtype).is_vector and self.flip():
+            kind = IfThenElse
+        return kind(condition, self.expr(dtype, fuel), self.expr(dtype, fuel))
+
+    def call(self, dtype: str, fuel: int) -> Any:
+        found = self.one(tuple(FUNCTIONS.values()))
+        args = tuple(self.expr(dtype, fuel) for _ in range(found.arity))
+        return Call(found.name, args, dtype)
+
+    def rank(self, buffer: Any) -> int:
+        return len(buffer.axes if isinstance(buffer, SparseBuffer) else buffer.shape)
+
+    def load(self, dtype: str, fuel: int) -> Any:
+        kind = DType.parse(dtype)
+        known = [found for found in self.buffers if found.dtype == kind.scalar]
+        if kind.is_vector:
+            known = [found for found in known if self.rank(found)]
+        if not known:
+            return None
+        buffer = self.one(known)
+        indices = self.indices(buffer, kind, fuel)
+        if not self.has_vectors or self.flip():
+            return Load(buffer.name, indices, dtype)
+        predicate = self.expr(kind.with_scalar("bool").text, fuel)
+        return Load(buffer.name, indices, dtype, predicate, self.expr(dtype, fuel))
+
+    def indices(self, buffer: Any, kind: DType, fuel: int) -> Any:
+        found = [self.index(fuel) for _ in range(self.rank(buffer))]
+        if kind.is_vector:
+            lanes = Lanes(kind.lanes, kind.scalable)
+            found[-1] = Ramp(self.index(fuel), self.one((index(1), self.index(fuel))), lanes)
+        return tuple(found)
+
+    def search(self, dtype: str, fuel: int) -> Any:
+        known = [found for found in self.buffers if self.rank(found) and found.dtype == "int32"]
+        if not known:
+            return None
+        buffer = self.one(known)
+        prefix = tuple(self.index(fuel) for _ in range(self.rank(buffer) - 1))
+        kind = self.one(("exact", "lower", "upper"))
+        parts = [self.index(fuel) for _ in range(3)]
+        return Search(kind, buffer.name, prefix, *parts)
+
+    def vector(self, dtype: str, fuel: int) -> Any:
+        kind = DType.parse(dtype)
+        lanes = Lanes(kind.lanes, kind.scalable)
+        if kind.is_integer and self.flip():
+            return Ramp(self.expr(kind.scalar, fuel), self.expr(kind.scalar, fuel), lanes)
+        return Broadcast(self.expr(kind.scalar, fuel), lanes)
+
+    def lane_reduce(self, dtype: str, fuel: int) -> Any:
+        lanes = self.one(_LANES)
+        op = self.one(("and", "or") if dtype == "bool" else ("add", "mul", "min", "max"))
+        vector = with_lanes(dtype, lanes.count, scalable=lanes.scalable)
+        return LaneReduce(op, self.expr(vector, fuel))
+
+    def deep(self, dtype: str) -> Any:
+        """An expression nested up to about 150 deep."""
+        found = self.leaf(dtype)
+        ways = self.draw(st.lists(st.integers(0, 4), min_size=1, max_size=6))
+        for number in range(self.one((1, 10, 50, 150))):
+            match ways[number % len(ways)]:
+                case 0:
+                    found = Binary("sub", found, self.leaf(dtype))
+                case 1:
+                    found = Binary("sub", self.const(dtype), found)
+                case 2:
+                    found = Binary("max", found, self.const(dtype))
+                case 3:
+                    found = Unary("neg", found)
+                case _:
+                    found = Select(constant(True, "bool"), self.const(dtype), found)
+        return found
+
+    # --- statements
+
+    def annotations(self) -> Any:
+        if self.below(3):
+            return ()
+        values: tuple[Any, ...] = (True, False, 0, -3, *_TEXTS)
+        return tuple((f"key.{number}", self.one(values)) for number in range(self.below(3) + 1))
+
+    def body(self, fuel: int) -> Any:
+        return self.scoped(lambda: tuple(self.statement(fuel) for _ in range(self.below(3))))
+
+    def nest(self, fuel: int) -> Any:
+        """Conditions nested up to 60 deep, on either side."""
+        found = self.store(0)
+        for _ in range(self.one((1, 10, 60))):
+            condition = constant(True, "bool")
+            found = If(condition, (found,)) if self.flip() else If(condition, (), (found,))
+        return found
+
+    def statement(self, fuel: int) -> Any:
+        rules = [self.store, self.store, self.let, self.if_]
+        nested = {
+            "coordinate": [self.iteration, self.iteration],
+            "position": [self.loop, self.block, self.while_, self.loop],
+            "loop": [self.loop, self.block, self.while_, self.allocate, self.prefetch, self.block],
+            "flat": [
+                self.loop, self.while_, self.allocate, self.prefetch, self.guard,
+                *([] if self.callee is None else [self.parallel_for, self.launch]),
+            ],
+        }  # fmt: skip
+        if fuel > 0:
+            rules += nested[self.stage]
+        if not self.below(20):
+            rules = [self.nest]
+        return self.one(rules)(fuel - 1)
+
+    def store(self, fuel: int) -> Any:
+        buffer = self.one(self.buffers)
+        kind = DType.parse(buffer.dtype)
+        if self.has_vectors and self.rank(buffer) and self.flip():
+            lanes = self.one(_LANES)
+            kind = DType(kind.scalar, lanes.count, lanes.scalable)
+        indices = self.indices(buffer, kind, 2)
+        scalar = not kind.is_vector
+        value = self.deep(kind.text) if scalar and not self.below(6) else self.expr(kind.text)
+        if not self.has_vectors or self.flip():
+            return Store(buffer.name, indices, value)
+        return Store(buffer.name, indices, value, self.expr(kind.with_scalar("bool").text))
+
+    def let(self, fuel: int) -> Any:
+        dtype = self.one(_SCALARS)
+        if self.has_vectors and self.flip():
+            lanes = self.one(_LANES)
+            dtype = with_lanes(dtype, lanes.count, scalable=lanes.scalable)
+        value = self.expr(dtype)
+        var = Var(self.name(), dtype)
+        self.vars.append(var)
+        return Let(var, value)
+
+    def if_(self, fuel: int) -> Any:
+        return If(self.expr("bool"), self.body(fuel), self.body(fuel))
+
+    def while_(self, fuel: int) -> Any:
+        return While(self.expr("bool"), self.body(fuel))
+
+    def loop(self, fuel: int) -> Any:
+        kinds = ("serial", "thread_binding") if self.stage == "flat" else (
+            "serial", "parallel", "vectorized", "unrolled", "thread_binding",
+        )  # fmt: skip
+        kind = self.one(kinds)
+        start, extent = self.range_()
+        var = index_var(self.name())
+
+        def build() -> Any:
+            self.vars.append(var)
+            options: dict[str, Any] = {"annotations": self.annotations()}
+            if kind == "thread_binding":
+                options["thread"] = self.one(_TAGS)
+            if kind == "parallel" and self.flip():
+                options |= {"weight": self.index(), "grain": self.index()}
+            loop = For(var.name, start, extent, (), kind, **options)
+            self.loops.append(loop)
+            body = self.body(fuel)
+            self.loops.pop()
+            return For(var.name, start, extent, body, kind, **options)
+
+        return self.scoped(build)
+
+    def range_(self) -> tuple[Any, Any]:
+        start, extent = self.one((index(0), self.index())), self.index()
+        shapes = (
+            (start, extent),
+            (start, Binary("sub", extent, start)),
+            (start, Binary("add", start, extent)),
+            (index(0), extent),
+            (self.const("int64"), self.const("int64")),
+        )
+        return self.one(shapes)
+
+    def region(self) -> Any:
+        buffer = self.one(self.buffers)
+        ranges = tuple(Range(*self.range_()) for _ in range(self.rank(buffer)))
+        if self.flip():
+            ranges = tuple(Range(found.start, index(1)) for found in ranges)
+        return Region(buffer.name, ranges)
+
+    def block(self, fuel: int) -> Any:
+        def build() -> Any:
+            iters = self.iters()
+            options: dict[str, Any] = {"annotations": self.annotations()}
+            if self.flip():
+                options["predicate"] = self.expr("bool")
+            for name in ("reads", "writes"):
+                if self.flip():
+                    options[name] = tuple(self.region() for _ in range(self.below(3)))
+            init = tuple(self.store(0) for _ in range(self.below(2)))
+            return Block(self.name("block"), iters, self.body(fuel), init, **options)
+
+        return self.scoped(build)
+
+    def iters(self) -> Any:
+        found: list[BlockIter] = []
+        renamed: dict[str, Any] = {}
+        for loop in self.loops if self.flip() else ():
+            from gossamer_ir.walk import substitute
+
+            domain = substitute(Range(loop.start, loop.extent), renamed)
+            found.append(self.iter_(domain, index_var(loop.var)))
+            renamed[loop.var] = index_var(found[-1].var)
+        for _ in range(self.below(3)):
+            found.append(self.iter_(Range(*self.range_()), self.index()))
+        self.vars += [index_var(item.var) for item in found]
+        return tuple(found)
+
+    def iter_(self, domain: Any, value: Any) -> Any:
+        return BlockIter(self.name("v"), self.one(("S", "R")), domain, value)
+
+    def iteration(self, fuel: int) -> Any:
+        def build() -> Any:
+            axes = [self.iteration_axis() for _ in range(self.below(3))]
+            count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
+            names = tuple(self.name() for _ in range(count))
+            kinds = "".join(self.one("SR") for _ in range(count))
+            self.vars += [index_var(name) for name in names]
+            init = tuple(self.store(0) for _ in range(self.below(2)))
+            body = self.body(fuel)
+            name = self.name("iteration")
+            return Iteration(name, tuple(axes), kinds, names, body, init, self.annotations())
+
+        return self.scoped(build)
+
+    def iteration_axis(self) -> Any:
+        axis = self.one(self.axes)
+        if axis.parent is None or self.below(4) == 3:
+            return OverAxis(axis.name)
+        kind = self.one((FuseAxes, AttachAxis))
+        return (
+            FuseAxes((axis.parent, axis.name))
+            if kind is FuseAxes
+            else AttachAxis(axis.name, axis.parent)
+        )
+
+    def allocate(self, fuel: int) -> Any:
+        buffer = self.buffer(None)
+        self.buffers.append(buffer)
+        return Allocate(buffer)
+
+    def prefetch(self, fuel: int) -> Any:
+        buffer = self.one(self.buffers)
+        return Prefetch(buffer.name, self.indices(buffer, DType(buffer.dtype), 2))
+
+    def guard(self, fuel: int) -> Any:
+        return Guard(self.expr("bool"), self.one(self.buffers).name)
+
+    def args(self, first: int) -> Any:
+        pointers = [handle(name) for name in self.handles]
+        return tuple(
+            self.one(pointers) if param.dtype == "handle" else self.expr(param.dtype)
+            for param in (self.callee or ())[first:]
+        )
+
+    def parallel_for(self, fuel: int) -> Any:
+        start, extent = self.range_()
+        args = self.args(2)
+        var = self.name()
+
+        def build() -> Any:
+            self.vars.append(index_var(var))
+            weight = self.index() if self.flip() else None
+            return ParallelFor(
+                "callee", var, start, extent, args, weight, self.one((None, index(9)))
+            )
+
+        return self.scoped(build)
+
+    def launch(self, fuel: int) -> Any:
+        tags = _TAGS[: self.below(3)]
+        return Launch(
+            "callee", self.args(0), tuple(ThreadExtent(tag, self.index()) for tag in tags)
+        )
+
+    # --- declarations
+
+    def size(self) -> Any:
+        known = [var for var in self.vars if var.dtype == "int64"]
+        return self.one((*known, index(7), Binary("add", self.one((*known, index(2))), index(1))))
+
+    def scalars(self) -> None:
+        for dtype in ("int64", "int64", self.one(_SCALARS)):
+            var = Var(self.name(), dtype)
+            self.params.append(Param(var.name, dtype))
+            self.vars.append(var)
+
+    def buffer(self, bound: str | None) -> Buffer:
+        shape = tuple(self.size() for _ in range(self.below(3)))
+        return Buffer(self.name("B"), shape, self.one(_VALUES), bound, self.one(_SCOPES))
+
+    def sparse_buffer(self, dtype: str) -> SparseBuffer:
+        axes = tuple(axis.name for axis in self.axes[: self.below(len(self.axes)) + 1])
+        bound = self.handle() if self.below(3) else None
+        fill = self.const(dtype) if self.flip() else None
+        offsets = self.handle() if not self.below(4) else None
+        scope, extra = self.one(_SCOPES), self.below(2)
+        return SparseBuffer(self.name("A"), axes, dtype, bound, scope, fill, extra, offsets)
+
+    def axis(self) -> Any:
+        name = self.name("J")
+        parents = [axis.name for axis in self.axes]
+        if not parents or not self.below(3):
+            return DenseFixed(name, self.size(), self.one((None, *parents)))
+        parent, length = self.one(parents), self.size()
+        first, second = self.one(_INDEX_STORAGE), self.one(_INDEX_STORAGE)
+        flags = [self.flip() for _ in range(3)]
+        nnz = self.size() if self.flip() else None
+        kind = self.below(3)
+        if kind == 0:
+            return DenseVaried(name, parent, length, nnz, self.handle(), first)
+        if kind == 1:
+            width = self.size()
+            return CompressedFixed(name, parent, length, width, self.handle(), first, *flags)
+        ends = self.handle(), self.handle()
+        return CompressedVaried(name, parent, length, nnz, *ends, first, second, *flags)
+
+    def fact(self) -> Any:
+        name = self.one(self.buffers).name
+        match self.below(5):
+            case 0:
+                return InRange(name, self.size(), self.size())
+            case 1:
+                return Monotone(name)
+            case 2:
+                indptr = self.one((None, self.one(self.buffers).name))
+                return SortedSegments(name, indptr, self.flip())
+            case 3:
+                return PaddedSlots(name, self.size())
+        return Relation(
+            self.one(("subset", "disjoint", "covers")), name, self.one(self.buffers).name
+        )
+
+    def function(self, name: str) -> Function:
+        self.scalars()
+        relations: tuple[Relation, ...] = ()
+        if self.stage in ("coordinate", "position"):
+            for _ in range(self.below(4) + 1):
+                self.axes.append(self.axis())
+            self.buffers += [self.sparse_buffer("int32"), self.sparse_buffer(self.one(_VALUES))]
+            if self.flip():
+                kind = self.one(("subset", "disjoint", "covers"))
+                relations = (Relation(kind, self.axes[0].name, self.axes[-1].name),)
+        if self.stage != "coordinate":
+            self.buffers.append(self.buffer(self.handle()))
+            self.buffers.append(self.buffer(None))
+        facts = tuple(self.fact() for _ in range(self.below(3)))
+        declared = tuple(self.buffers)
+        axes, annotations = tuple(self.axes), self.annotations()
+        body = tuple(self.statement(2) for _ in range(self.below(3) + 1))
+        return Function(
+            name, tuple(self.params), body, axes, declared, relations, facts, annotations
+        )
+
+
+@st.composite
+def modules(draw: Callable[..., Any], stage: str | None = None) -> Module:
+    """Well-formed modules of a stage, or of any."""
+    stage = stage or draw(st.sampled_from(STAGES))
+    if stage != "flat":
+        name = draw(st.sampled_from(("entry", "T")))
+        return Module(stage, (Generator(draw, stage).function(name),), name)
+    callee = Generator(draw, stage).function("callee")
+    entry = Generator(draw, stage, callee.params).function("entry")
+    return Module(stage, (callee, entry), "entry")
+
+
+@st.composite
+def formats(draw: Callable[..., Any]) -> FormatDescription:
+    """Descriptions of formats."""
+    found = Generator(draw, "loop")
+    found.scalars()
+    for _ in range(found.below(3) + 1):
+        found.axes.append(found.axis())
+    buffer = found.sparse_buffer(found.one(_VALUES))
+    arrays = tuple(found.buffer(found.handle()) for _ in range(found.below(2)))
+    found.buffers += arrays
+    names = tuple(found.name() for _ in found.axes)
+    found.vars += [index_var(name) for name in names]
+    results = tuple(found.index() for _ in range(found.below(3)))
+    index_map = IndexMap(names, results) if found.flip() else None
+    params, axes = tuple(found.params), tuple(found.axes)
+    return FormatDescription("described", params, axes, buffer, arrays, index_map)

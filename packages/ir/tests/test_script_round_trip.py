@@ -1,0 +1,68 @@
+"""`parse(print(m)) == m` for generated modules of every stage and for descriptions of formats."""
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from module_strategies import STAGES, formats, modules
+
+from gossamer_ir import nodes
+from gossamer_ir.nodes import FormatDescription, IndexMap, Node
+from gossamer_ir.script import (
+    parse_format,
+    parse_module,
+    print_format,
+    print_module,
+    print_with_places,
+)  # fmt: skip
+from gossamer_ir.walk import walk
+
+_SETTINGS = settings(
+    max_examples=60,
+    deadline=None,
+    derandomize=True,
+    database=None,
+    suppress_health_check=[HealthCheck.too_slow, HealthCheck.data_too_large],
+)
+
+
+@pytest.mark.parametrize("stage", STAGES)
+def test_printed_module_parses_to_an_equal_module(stage):
+    @_SETTINGS
+    @given(modules(stage))
+    def check(module):
+        assert parse_module(print_module(module)) == module
+
+    check()
+
+
+@_SETTINGS
+@given(formats())
+def test_printed_format_parses_to_an_equal_format(description):
+    assert parse_format(print_format(description)) == description
+
+
+@_SETTINGS
+@given(modules())
+def test_every_statement_and_expression_has_a_span_in_the_printed_text(module):
+    printed = print_with_places(module)
+    lines = printed.text.splitlines()
+    for place, span in printed.spans.items():
+        assert span.line <= span.end_line <= len(lines), place
+        assert lines[span.line - 1][span.column :].strip(), place
+
+
+def test_generator_covers_every_node_kind():
+    seen = set()
+    for stage in STAGES:
+
+        @settings(_SETTINGS, max_examples=150)
+        @given(modules(stage))
+        def collect(module):
+            seen.update(type(node) for node in walk(module))
+
+        collect()
+    kinds = {
+        kind
+        for kind in vars(nodes).values()
+        if isinstance(kind, type) and issubclass(kind, Node) and kind is not Node
+    }
+    assert kinds - seen == {FormatDescription, IndexMap}
