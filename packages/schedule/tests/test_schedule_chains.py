@@ -64,6 +64,7 @@ def test_spmm_at_the_position_stage_keeps_its_result_after_each_step(require_spm
 def test_sparse_reorder_keeps_the_result(require_spmm, order):
     result = sparse_reorder(examples.SPMM_COORDINATE, "csrmm", order=order)
     assert result.names == order
+    assert replay(examples.SPMM_COORDINATE, (result.step,)) == result.module
     require_spmm(result.module, 7)
 
 

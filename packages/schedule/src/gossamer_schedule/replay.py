@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import cache
-from inspect import Parameter, signature
-from typing import Any, get_type_hints
+from typing import Any
 
 import msgspec
 
@@ -99,11 +97,20 @@ def _checked(step: Step, name: str, expected: Any) -> Any:
         ) from error
 
 
-@cache
-def _parameters(op: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+_TYPES: dict[str, Any] = {
+    "str": str,
+    "str | None": str | None,
+    "int | None": int | None,
+    "tuple[str, ...]": tuple[str, ...],
+    "tuple[int | str | None, ...]": tuple[int | str | None, ...],
+}
+"""The types of arguments by how primitives write them (evaluating annotations takes longer than a
+schedule)."""
+
+
+def _parameters(op: str) -> tuple[dict[str, Any], list[str]]:
     """The types of a primitive's arguments, and which must be given."""
-    primitive = PRIMITIVES[op]
-    types = get_type_hints(primitive)
-    found = [item for item in signature(primitive).parameters.values() if item.name != "module"]
-    required = tuple(item.name for item in found if item.default is Parameter.empty)
-    return {item.name: types[item.name] for item in found}, required
+    primitive: Any = PRIMITIVES[op]
+    hints = primitive.__annotations__
+    types = {name: _TYPES[hints[name]] for name in hints if name not in ("module", "return")}
+    return types, [name for name in types if name not in primitive.__kwdefaults__]

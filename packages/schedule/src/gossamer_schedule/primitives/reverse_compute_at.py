@@ -2,28 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
-import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, add, index_var, integer_value, mul
+from gossamer_ir.build import add, index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Store, Var
 from gossamer_ir.walk import substitute, walk
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
-from gossamer_schedule.digits import ascending, is_covering
-from gossamer_schedule.linear import (
-    UNIT,
-    Form,
-    Product,
-    product_of,
-    resolve,
-    times,
-    to_expr,
-    without_guard,
-)
+from gossamer_schedule.linear import UNIT, to_expr
 from gossamer_schedule.predicates import bounded_by_domain, guarded
+from gossamer_schedule.produced import Part, dimensions_of, part_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -37,16 +27,6 @@ from gossamer_schedule.sites import Site, loops_of, replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "reverse_compute_at"
-
-
-class _Part(msgspec.Struct, frozen=True):
-    """What one iteration of the loop makes along one iterator: `count` values from `base` on; count
-    is None where it makes all."""
-
-    base: Expr
-    count: Product | None
-    path: frozenset[str]
-    is_within: bool
 
 
 def reverse_compute_at(
@@ -247,14 +227,14 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
 
 def _require_parts(
     site: Site, path: Sequence[For], *, produced: Mapping[str, list[Access]]
-) -> dict[str, _Part]:
+) -> dict[str, Part]:
     """What each iterator of the block runs over under the loop."""
-    parts: dict[str, _Part] = {}
+    parts: dict[str, Part] = {}
     for buffer, stores in produced.items():
         captured: set[str] = set()
-        for dim, found in _dimensions(site, buffer):
+        for dim, found in dimensions_of(site, buffer):
             forms = [store.indices[dim] for store in stores]
-            part = _part(site, found, forms=forms, path=path, known=parts)
+            part = part_of(site, found, forms=forms, path=path, known=parts)
             if part is None or parts.setdefault(found.var, part) != part:
                 raise _not_proved(site, path)
             captured |= part.path
@@ -271,94 +251,8 @@ def _not_proved(site: Site, path: Sequence[For]) -> Exception:
     )
 
 
-def _dimensions(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
-    """The dimensions along which the block reads the buffer by one of its iterators."""
-    by_name = {found.var: found for found in site.node.iters}
-    loads = {
-        found.indices
-        for found in walk(site.node)
-        if isinstance(found, Load) and found.buffer == buffer
-    }
-    if len(loads) != 1:
-        return []
-    (indices,) = loads
-    return [
-        (dim, by_name[at.name])
-        for dim, at in enumerate(indices)
-        if isinstance(at, Var) and at.name in by_name
-    ]
-
-
-def _part(
-    site: Site,
-    found: BlockIter,
-    *,
-    forms: Sequence[Form | None],
-    path: Sequence[For],
-    known: Mapping[str, _Part],
-) -> _Part | None:
-    """The part of an iterator's domain, from the producers' indices along its dimension."""
-    loops, names = loops_of(site.function), {loop.var for loop in path}
-    plain = [form for form in forms if form is not None]
-    if len(plain) < len(forms) or any(form.opaque & names for form in plain):
-        return None
-    if all(form.terms.keys().isdisjoint(names) for form in plain):
-        return _Part(ZERO, None, frozenset(), is_within=True)
-    if len({_shape(form, names, loops=loops) for form in plain}) != 1:
-        return None
-    if any(_outer_digits(form, names, loops=loops) is None for form in plain):
-        return None
-    extent = _domain_extent(site, found, known=known)
-    if not is_covering(plain[0], extent, loops=loops):
-        return None
-    return _made(plain[0], names, extent, loops=loops)
-
-
-def _shape(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> object:
-    """What the forms of all producers must agree on: the digits of the path, all others' product."""
-    fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
-    return (fixed, _count(form.terms.keys() - names, loops=loops))
-
-
-def _count(names: Iterable[str], *, loops: Mapping[str, For]) -> Product:
-    count = UNIT
-    for name in names:
-        count = times(count, product_of(loops[name].extent))
-    return count
-
-
-def _outer_digits(
-    form: Form, names: Set[str], *, loops: Mapping[str, For]
-) -> tuple[str, ...] | None:
-    """The path's loops from the lowest digit up, None unless they are above all other digits."""
-    order = ascending(form, loops=loops)
-    if order is None:
-        return None
-    count = sum(name not in names for name in order)
-    return None if any(name in names for name in order[:count]) else order[count:]
-
-
-def _domain_extent(site: Site, found: BlockIter, *, known: Mapping[str, _Part]) -> Expr:
-    """The extent of an iterator's domain by the producers' loops."""
-    values: dict[str, Expr] = {item.var: item.value for item in site.node.iters}
-    values |= {name: part.base for name, part in known.items() if part.count == UNIT}
-    resolved: Expr = resolve(found.domain.extent, values | values_at(site))
-    return resolved
-
-
-def _made(form: Form, names: Set[str], extent: Expr, *, loops: Mapping[str, For]) -> _Part:
-    outer = _outer_digits(form, names, loops=loops) or ()
-    base: Expr = ZERO
-    for name in reversed(outer):
-        base = add(base, mul(index_var(name), to_expr(form.terms[name])))
-    whole = _count(form.terms, loops=loops)
-    count = _count(form.terms.keys() - names, loops=loops)
-    is_within = whole == product_of(without_guard(extent))
-    return _Part(base, count, frozenset(outer), is_within)
-
-
 def _moved(
-    site: Site, own: Sequence[For], parts: Mapping[str, _Part]
+    site: Site, own: Sequence[For], parts: Mapping[str, Part]
 ) -> tuple[Stmt, tuple[str, ...]]:
     """The block in the loops that remain, and their names."""
     block: Block = site.node
@@ -385,7 +279,7 @@ def _moved(
     return nest, tuple(loop.var for loop in kept)
 
 
-def _at(extent: Expr, loop: str, value: Expr, *, bound: tuple[BlockIter, _Part | None]) -> Expr:
+def _at(extent: Expr, loop: str, value: Expr, *, bound: tuple[BlockIter, Part | None]) -> Expr:
     """An inner extent at the new value of an outer loop's variable."""
     found, part = bound
     if part is not None and not part.is_within:

@@ -1,0 +1,120 @@
+"""What one iteration of a loop produces of the elements that a later block reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+
+import msgspec
+
+from gossamer_ir.build import ZERO, add, index_var, mul
+from gossamer_ir.nodes import BlockIter, Expr, For, Load, Var
+from gossamer_ir.walk import walk
+from gossamer_schedule.accesses import values_at
+from gossamer_schedule.digits import ascending, is_covering
+from gossamer_schedule.linear import (
+    UNIT,
+    Form,
+    Product,
+    product_of,
+    resolve,
+    times,
+    to_expr,
+    without_guard,
+)
+from gossamer_schedule.sites import Site, loops_of
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What one iteration of the loop makes along one iterator: `count` values from `base` on; count
+    is None where it makes all."""
+
+    base: Expr
+    count: Product | None
+    path: frozenset[str]
+    is_within: bool
+
+
+def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
+    """The dimensions along which the block reads the buffer by one of its iterators."""
+    by_name = {found.var: found for found in site.node.iters}
+    loads = {
+        found.indices
+        for found in walk(site.node)
+        if isinstance(found, Load) and found.buffer == buffer
+    }
+    if len(loads) != 1:
+        return []
+    (indices,) = loads
+    return [
+        (dim, by_name[at.name])
+        for dim, at in enumerate(indices)
+        if isinstance(at, Var) and at.name in by_name
+    ]
+
+
+def part_of(
+    site: Site,
+    found: BlockIter,
+    *,
+    forms: Sequence[Form | None],
+    path: Sequence[For],
+    known: Mapping[str, Part],
+) -> Part | None:
+    """The part of an iterator's domain, from the producers' indices along its dimension."""
+    loops, names = loops_of(site.function), {loop.var for loop in path}
+    plain = [form for form in forms if form is not None]
+    if len(plain) < len(forms) or any(form.opaque & names for form in plain):
+        return None
+    if all(form.terms.keys().isdisjoint(names) for form in plain):
+        return Part(ZERO, None, frozenset(), is_within=True)
+    if len({_shape(form, names, loops=loops) for form in plain}) != 1:
+        return None
+    if any(_outer_digits(form, names, loops=loops) is None for form in plain):
+        return None
+    extent = _domain_extent(site, found, known=known)
+    if not is_covering(plain[0], extent, loops=loops):
+        return None
+    return _made(plain[0], names, extent, loops=loops)
+
+
+def _shape(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> object:
+    """What the forms of all producers must agree on: the digits of the path, all others' product."""
+    fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
+    return (fixed, _count(form.terms.keys() - names, loops=loops))
+
+
+def _count(names: Iterable[str], *, loops: Mapping[str, For]) -> Product:
+    count = UNIT
+    for name in names:
+        count = times(count, product_of(loops[name].extent))
+    return count
+
+
+def _outer_digits(
+    form: Form, names: Set[str], *, loops: Mapping[str, For]
+) -> tuple[str, ...] | None:
+    """The path's loops from the lowest digit up, None unless they are above all other digits."""
+    order = ascending(form, loops=loops)
+    if order is None:
+        return None
+    count = sum(name not in names for name in order)
+    return None if any(name in names for name in order[:count]) else order[count:]
+
+
+def _domain_extent(site: Site, found: BlockIter, *, known: Mapping[str, Part]) -> Expr:
+    """The extent of an iterator's domain by the producers' loops."""
+    values: dict[str, Expr] = {item.var: item.value for item in site.node.iters}
+    values |= {name: part.base for name, part in known.items() if part.count == UNIT}
+    resolved: Expr = resolve(found.domain.extent, values | values_at(site))
+    return resolved
+
+
+def _made(form: Form, names: Set[str], extent: Expr, *, loops: Mapping[str, For]) -> Part:
+    outer = _outer_digits(form, names, loops=loops) or ()
+    base: Expr = ZERO
+    for name in reversed(outer):
+        base = add(base, mul(index_var(name), to_expr(form.terms[name])))
+    whole = _count(form.terms, loops=loops)
+    count = _count(form.terms.keys() - names, loops=loops)
+    is_within = whole == product_of(without_guard(extent))
+    return Part(base, count, frozenset(outer), is_within)
