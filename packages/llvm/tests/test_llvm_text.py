@@ -241,3 +241,24 @@ def test_scalable_vectors(module, text, checked, scalable):
     assert "llvm.masked.gather.nxv4f32.nxv4p0" in source
     assert "call i64 @llvm.vscale.i64()" in source
     assert "llvm.stepvector.nxv4i64" in source
+
+
+def test_computations_stand_before_the_loops_that_do_not_change_them(module, text, checked):
+    """The mask of a tail depends on the outer loop only."""
+    j = index_var("j")
+    inner = For("j", ZERO, N, (Store("Y", (j,), constant(1, "float32")), copy(tail(N))))
+    source = text(module(For("i", ZERO, N, (inner,))))
+    assert checked(source)
+    blocks = re.split(r"^b\d+:$", source, flags=re.M)
+    loops = [count for count, block in enumerate(blocks) if "phi i64" in block]
+    masks = [count for count, block in enumerate(blocks) if "icmp ult <16 x i32>" in block]
+    assert len(loops) == 2
+    assert masks == [loops[0]]
+
+
+def test_loads_stay_in_their_loops(module, text, checked):
+    load = Load("X", (ZERO,), "float32")
+    source = text(module(For("i", ZERO, N, (Store("X", (ROW,), Binary("add", load, load)),))))
+    assert checked(source)
+    blocks = re.split(r"^b\d+:$", source, flags=re.M)
+    assert ["phi i64" in block for block in blocks if "load float" in block] == [True]

@@ -48,12 +48,12 @@ def emit_for(frame: Frame, node: For) -> None:
     end = add(frame, start, extent)
     text = frame.text
     inside, outside, before = text.new_block(), text.new_block(), text.block
-    if count is None:
-        text.branch(text.value(f"icmp sgt {extent.typed}, 0"), inside, outside)
-    else:
-        text.jump(inside)
+    some = "true" if count is not None else text.value(f"icmp sgt {extent.typed}, 0")
+    text.enter_loop()
+    text.branch(some, inside, outside)
     text.begin(inside)
     _emit_iterations(frame, node, start, end, before=before, outside=outside)
+    text.leave_loop()
     text.begin(outside)
 
 
@@ -61,11 +61,13 @@ def emit_while(frame: Frame, node: While) -> None:
     """The condition is evaluated before each iteration."""
     text = frame.text
     test, inside, outside = text.new_block(), text.new_block(), text.new_block()
+    text.enter_loop()
     text.fall_into(test)
     text.branch(frame.expr(node.condition).text, inside, outside)
     text.begin(inside)
     frame.body(node.body)
     text.line(f"br label %{test}{_loop_metadata(frame, None)}")
+    text.leave_loop()
     text.begin(outside)
 
 
@@ -90,14 +92,14 @@ def _emit_iterations(
     frame: Frame, node: For, start: Value, end: Value, *, before: str, outside: str
 ) -> None:
     text, inside = frame.text, frame.text.block
-    latch, following = text.new_block(), text.new_block()
-    var = text.value(f"phi i64 [ {start.text}, %{before} ], [ %n{following}, %{latch} ]")
+    latch, following = text.new_block(), text.forward()
+    var = text.value(f"phi i64 [ {start.text}, %{before} ], [ {following}, %{latch} ]")
     frame.values[node.var] = Value(var, "int64")
     frame.body(node.body)
     text.fall_into(latch)
     flags = " nuw nsw" if literal(start) == 0 else ""
-    text.line(f"%n{following} = add{flags} i64 {var}, 1")
-    done = text.value(f"icmp eq i64 %n{following}, {end.text}")
+    text.define(following, f"add{flags} i64 {var}, 1")
+    done = text.value(f"icmp eq i64 {following}, {end.text}")
     text.branch(done, outside, inside, suffix=_loop_metadata(frame, node))
 
 

@@ -1,14 +1,30 @@
-"""Lines of one LLVM function: numbered values, numbered blocks, allocas in front."""
+"""Lines of one LLVM function: numbered values, numbered blocks, allocas in front.
+
+What only computes is written as far outside of loops as its operands allow, and once; LLVM's own pass
+for that is not among those that llvmlite offers.
+"""
 
 from __future__ import annotations
 
-_EFFECTS = ("load", "call", "phi", "atomicrmw")
-"""Instructions whose results may differ from one time to the next."""
+import re
+from dataclasses import dataclass, field
+
+_EFFECTS = ("load", "phi", "atomicrmw", "call")
+_PURE_CALL = re.compile(r"call [^@]*@llvm\.(?!masked|prefetch|memset)")
+_OPERAND = re.compile(r"%v\d+")
 
 HOT = "#0"
 COLD = "#1"
 """Attribute groups. A function that runs once for each call or chunk is not worth LLVM's time: the
 parallel machinery of a kernel took two thirds of it."""
+
+
+@dataclass
+class _Region:
+    """A loop (or the function): `lines` stand before it, `known` are the values computed there."""
+
+    lines: list[str] = field(default_factory=list)
+    known: dict[str, str] = field(default_factory=dict)
 
 
 class FunctionText:
@@ -17,10 +33,12 @@ class FunctionText:
     def __init__(self, signature: str) -> None:
         self._signature = signature
         self._front: list[str] = []
-        self._lines: list[str] = []
+        self._lines: list[str | list[str]] = []
         self._values = 0
         self._blocks = 0
         self._known: dict[str, str] = {}
+        self._loops: list[_Region] = []
+        self._depths: dict[str, int] = {}
         self.block = "start"
 
     def line(self, text: str) -> None:
@@ -28,17 +46,47 @@ class FunctionText:
         self._lines.append(f"  {text}")
 
     def value(self, text: str) -> str:
-        """Appends an instruction and returns its result's name; one that only computes is not
-        repeated within a block."""
-        known = self._known.get(text)
-        if known is not None:
-            return known
+        """Writes an instruction and returns its result's name. One that only computes stands before
+        the loops that change none of its operands, and is not repeated within its block or loop."""
+        if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):
+            return self._append(self._lines, text, depth=len(self._loops))
+        depth = max((self._depths.get(name, 0) for name in _OPERAND.findall(text)), default=0)
+        is_hoisted = depth < len(self._loops)
+        lines = self._loops[depth].lines if is_hoisted else self._lines
+        known = self._loops[depth].known if is_hoisted else self._known
+        name = known.get(text)
+        if name is None:
+            name = known[text] = self._append(lines, text, depth=depth)
+        return name
+
+    def forward(self) -> str:
+        """The name of a value of this loop that `define` defines later, for a phi."""
         self._values += 1
         name = f"%v{self._values}"
-        self._lines.append(f"  {name} = {text}")
-        if not text.startswith(_EFFECTS):
-            self._known[text] = name
+        self._depths[name] = len(self._loops)
         return name
+
+    def define(self, name: str, text: str) -> None:
+        """Appends the instruction of a forward name."""
+        self._lines.append(f"  {name} = {text}")
+
+    def _append(self, lines: list[str] | list[str | list[str]], text: str, *, depth: int) -> str:
+        self._values += 1
+        name = f"%v{self._values}"
+        lines.append(f"  {name} = {text}")
+        if depth:
+            self._depths[name] = depth
+        return name
+
+    def enter_loop(self) -> None:
+        """What follows, to `leave_loop`, is repeated; the block must not have ended."""
+        region = _Region()
+        self._loops.append(region)
+        self._lines.append(region.lines)
+
+    def leave_loop(self) -> None:
+        """Ends what `enter_loop` began."""
+        self._loops.pop()
 
     def alloca(self, type_: str, *, align: int) -> str:
         """Reserves stack memory once for each call of the function."""
@@ -78,4 +126,5 @@ class FunctionText:
     def render(self) -> str:
         """The whole definition."""
         front = [f"define {self._signature} {{", "entry:", *self._front, "  br label %start"]
-        return "\n".join([*front, "start:", *self._lines, "}", ""])
+        lines = [line if isinstance(line, str) else "\n".join(line) for line in self._lines if line]
+        return "\n".join([*front, "start:", *lines, "}", ""])
