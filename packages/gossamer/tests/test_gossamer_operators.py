@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+from concurrent.futures import ThreadPoolExecutor
 
 import numpy as np
 import pytest
@@ -184,6 +185,20 @@ def test_results_do_not_depend_on_the_number_of_threads(dtype):
     for product, vector in results[1:]:
         np.testing.assert_array_equal(product, results[0][0])
         np.testing.assert_array_equal(vector, results[0][1])
+
+
+def test_threads_may_call_and_compile_at_once():
+    matrix = matrices("float64")["usual"]
+    tensor = from_scipy(matrix)
+    dense = integers((29, 40), seed=7, dtype="float64")
+
+    def product(features):
+        return gs.spmm(tensor, dense[:, :features])
+
+    widths = [*range(1, 41), *range(40, 0, -1)]
+    with ThreadPoolExecutor(8) as pool:
+        for features, found in zip(widths, pool.map(product, widths), strict=True):
+            np.testing.assert_array_equal(found, matrix @ dense[:, :features])
 
 
 def untouched(count, dtype):

@@ -10,7 +10,7 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gossamer.cli.options import FEATURES, require_memory, require_range
+from gossamer.cli.options import FEATURES, count_threads, require_memory, require_range
 from gossamer.graphs import power_law
 from gossamer.measure import Call, interleaved
 from gossamer.oracle import compare
@@ -126,9 +126,9 @@ def _mkl_call(work: Workload) -> Call:
 
 
 def _table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:
-    threads = get_num_threads()
+    threads = count_threads(get_num_threads())
     table = Table(
-        title=f"median ms, float32, {features} features, {threads} threads (SciPy has one)",
+        title=f"median ms, float32, {features} features, {threads} (SciPy has one)",
         title_justify="left",
     )
     table.add_column("operator")

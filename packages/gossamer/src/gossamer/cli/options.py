@@ -30,6 +30,15 @@ def require_range(option: str, value: int, *, low: int, high: int | None = None)
     raise ArgumentError("option.range", f"{option} is {value}; expected {expected}.")
 
 
+def count_threads(threads: int) -> str:
+    """The number of threads in words.
+
+    >>> count_threads(1), count_threads(2)
+    ('1 thread', '2 threads')
+    """
+    return f"{threads} thread" if threads == 1 else f"{threads} threads"
+
+
 def require_memory(matrix: SparseTensor, *, features: int, dtype: str) -> None:
     """Refuses operands that this machine's memory cannot hold."""
     rows, columns = matrix.shape

@@ -14,6 +14,7 @@ from gossamer.build import registry
 from gossamer.cli.options import (
     DTYPES,
     FEATURES,
+    count_threads,
     require_dtype,
     require_memory,
     require_range,
@@ -104,7 +105,7 @@ def _summary(record: Mapping[str, Any], found: Comparison) -> str:
     return "\n".join(
         (
             f"{record['op']} of {record['matrix']}: {rows} by {columns}, {record['nnz']} nonzeros"
-            f"{features}, {record['dtype']}, {record['threads']} threads, {record['backend']}",
+            f"{features}, {record['dtype']}, {count_threads(record['threads'])}, {record['backend']}",
             f"kernel    {source} in {record['compile_ms']:.1f} ms",
             f"gossamer  {record['median_ms']:.4g} ms",
             f"scipy     {record['scipy_ms']:.4g} ms, {record['ratio_vs_scipy']:.2f} times as long",
