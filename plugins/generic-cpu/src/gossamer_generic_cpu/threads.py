@@ -89,6 +89,14 @@ def refresh() -> None:
     _function.cache_clear()
 
 
+def _before_fork() -> None:
+    """Loads our own function while LLVM's lock can be had; in the child its owner may be gone."""
+    if _function.cache_info().currsize and _function() is not None:
+        from gossamer_generic_cpu.pool import fallback_parallel
+
+        fallback_parallel()
+
+
 def _after_fork_in_child() -> None:
     global _is_forked
     _is_forked = True
@@ -96,4 +104,4 @@ def _after_fork_in_child() -> None:
 
 
 if hasattr(os, "register_at_fork"):
-    os.register_at_fork(after_in_child=_after_fork_in_child)
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)
