@@ -98,7 +98,11 @@ def measure_kernels(
 
 def settings(chosen: argparse.Namespace) -> dict[str, str]:
     """The options as they were chosen."""
-    return {key: str(value) for key, value in vars(chosen).items() if value is not None}
+    return {
+        key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
+        for key, value in vars(chosen).items()
+        if value
+    }
 
 
 def measure_run(

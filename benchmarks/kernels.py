@@ -70,7 +70,7 @@ def measure_cell(
     samples = measure({name: one.timed for name, one in prepared.items()}, plan)
     work = least_work(problem)
     figures = {
-        name: Figure(tuple(1e3 * second for second in seconds), errors[name])
+        name: Figure(tuple(float(f"{1e3 * second:.4g}") for second in seconds), errors[name])
         for name, seconds in samples.seconds.items()
     }
     rows, columns = problem.matrix.shape

@@ -17,6 +17,7 @@ from benchmarks.machine import cpu_name, describe_machine
 from benchmarks.meter import Reading
 from benchmarks.roofline import Bandwidth, Roofline
 from benchmarks.rounds import Plan, Timed
+from benchmarks.variants import load_variants
 
 QUICK = Plan(
     rounds=4, sample_seconds=1e-4, settle_seconds=0.0, budget_seconds=5.0, quiet_seconds=0.1
@@ -113,6 +114,19 @@ def test_a_cell_holds_verified_times(op, features):
     assert found.operations == 2 * 3 * features
     assert found.figures["scipy"].max_rel_error <= problem.allowed_error(given)
     assert found.fraction("scipy") is None
+
+
+@pytest.mark.parametrize(("op", "features"), [("spmm", 32), ("spmv", 1)])
+def test_a_schedule_can_take_part(op, features, tmp_path, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    file = tmp_path / "variants.py"
+    file.write_text(
+        "from benchmarks.variants import with_rule\n"
+        "from gossamer_schedule.rules import choose\n"
+        "VARIANTS = {'default': with_rule(choose)}\n"
+    )
+    found = kernels.measure_cell(tiny_problem(op, features), 2, load_variants(file), None, QUICK)
+    assert list(found.figures) == ["default"]
 
 
 def test_a_wrong_result_stops_the_benchmark():
