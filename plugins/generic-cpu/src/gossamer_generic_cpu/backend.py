@@ -105,3 +105,15 @@ class GenericCpu:
         address, library = loader.load_object(artifact.code, SYMBOL)
         parallelism = threads.parallelism_of(artifact.parsed_target())
         return Kernel(artifact, address, workspace=parallelism, keep_alive=(library,))
+
+    def llvm_text(self, module: Module, target: Target) -> str:
+        """The LLVM IR of a flat module, as it is emitted."""
+        from gossamer_generic_cpu import compiler
+
+        return compiler.llvm_text(module, target)
+
+    def assembly(self, module: Module, target: Target) -> str:
+        """The assembly text of a flat module."""
+        from gossamer_generic_cpu import compiler
+
+        return compiler.assembly(module, target)
