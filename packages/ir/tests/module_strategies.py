@@ -307,7 +307,7 @@ class Generator:
         return found
 
     def statement(self, fuel: int) -> Any:
-        rules = [self.store, self.store, self.let, self.if_]
+        rules = [self.store, self.store, self.let]
         nested = {
             "coordinate": [self.iteration, self.iteration],
             "position": [self.loop, self.block, self.while_, self.loop],
@@ -318,7 +318,7 @@ class Generator:
             ],
         }  # fmt: skip
         if fuel > 0:
-            rules += nested[self.stage]
+            rules += [self.if_, *nested[self.stage]]
         if not self.below(20):
             rules = [self.nest]
         return self.one(rules)(fuel - 1)

@@ -5,6 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from module_strategies import STAGES, formats, modules
 
 from gossamer_ir import nodes
+from gossamer_ir.equality import structural_equal, structural_hash
 from gossamer_ir.nodes import FormatDescription, IndexMap, Node
 from gossamer_ir.script import (
     parse_format,
@@ -14,6 +15,7 @@ from gossamer_ir.script import (
     print_with_places,
 )  # fmt: skip
 from gossamer_ir.walk import walk
+from gossamer_ir.wire import dumps, loads
 
 _SETTINGS = settings(
     max_examples=60,
@@ -32,6 +34,20 @@ def test_printed_module_parses_to_an_equal_module(stage):
         assert parse_module(print_module(module)) == module
 
     check()
+
+
+@_SETTINGS
+@given(modules())
+def test_encoded_module_decodes_to_an_equal_module(module):
+    assert loads(dumps(module)) == module
+
+
+@_SETTINGS
+@given(modules())
+def test_a_module_and_its_script_are_structurally_equal(module):
+    again = parse_module(print_module(module))
+    assert structural_equal(again, module)
+    assert structural_hash(again) == structural_hash(module)
 
 
 @_SETTINGS

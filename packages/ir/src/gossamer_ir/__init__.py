@@ -1,6 +1,7 @@
 """The gossamer language: nodes, script text, wire format, verifiers, proofs, reference interpreter.
 
-Everything here is loaded when it is first asked for.
+Everything here is loaded when it is first asked for. What shares its module's name is imported from
+there: `gossamer_ir.specialize.specialize`, `gossamer_ir.verify.verify`, `gossamer_ir.simplify.simplify`.
 """
 
 from __future__ import annotations
@@ -9,30 +10,66 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from gossamer_ir.equality import structural_equal, structural_hash
+    from gossamer_ir.interpret import run
     from gossamer_ir.nodes import FormatDescription, Function, Module
+    from gossamer_ir.script.formats import parse_format, print_format
     from gossamer_ir.script.namespace import T
     from gossamer_ir.script.parse import parse_expr, parse_function, parse_module
     from gossamer_ir.script.print import print_expr, print_module
+    from gossamer_ir.script.render import render
+    from gossamer_ir.signature import signature_of
+    from gossamer_ir.verify import diagnostics
+    from gossamer_ir.wire import dumps, loads
 
 _HOMES = {
     "FormatDescription": "nodes",
     "Function": "nodes",
     "Module": "nodes",
     "T": "script.namespace",
+    "diagnostics": "verify",
+    "dumps": "wire",
+    "loads": "wire",
     "parse_expr": "script.parse",
+    "parse_format": "script.formats",
     "parse_function": "script.parse",
     "parse_module": "script.parse",
     "print_expr": "script.print",
+    "print_format": "script.formats",
     "print_module": "script.print",
+    "render": "script.render",
+    "run": "interpret",
+    "signature_of": "signature",
+    "structural_equal": "equality",
+    "structural_hash": "equality",
 }
 
 __all__ = [
-    "FormatDescription", "Function", "Module", "T", "parse_expr", "parse_function", "parse_module",
-    "print_expr", "print_module",
-]  # fmt: skip
+    "FormatDescription",
+    "Function",
+    "Module",
+    "T",
+    "diagnostics",
+    "dumps",
+    "loads",
+    "parse_expr",
+    "parse_format",
+    "parse_function",
+    "parse_module",
+    "print_expr",
+    "print_format",
+    "print_module",
+    "render",
+    "run",
+    "signature_of",
+    "structural_equal",
+    "structural_hash",
+]
 
 
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'gossamer_ir' has no attribute '{name}'")
-    return getattr(import_module(f"gossamer_ir.{_HOMES[name]}"), name)
+    found = getattr(import_module(f"gossamer_ir.{_HOMES[name]}"), name)
+    globals()[name] = found
+    return found

@@ -10,6 +10,7 @@ from typing import Any
 
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, Expr, Module, Var
+from gossamer_ir.script.arguments import call_name
 from gossamer_ir.script.calls import CALLS
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import expr
@@ -83,6 +84,9 @@ def source_of(function: Callable[..., Any]) -> Source:
     return Source(textwrap.dedent("".join(lines)), name=name, first_line=max(first, 1))
 
 
+_BUFFER_AT = {"load": 0, "search": 1}
+
+
 class Surroundings(Mapping[str, object]):
     """The nonlocal and global names of a function, looked up when they are asked for."""
 
@@ -111,6 +115,8 @@ def _buffer_names(tree: ast.AST) -> frozenset[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             found.add(node.value.id)
-        if isinstance(node, ast.Call):
-            found.update(item.id for item in node.args[:2] if isinstance(item, ast.Name))
+        if isinstance(node, ast.Call) and call_name(node) in _BUFFER_AT:
+            number = _BUFFER_AT[call_name(node) or ""]
+            items = node.args[number : number + 1]
+            found.update(item.id for item in items if isinstance(item, ast.Name))
     return frozenset(found)
