@@ -35,6 +35,7 @@ from gossamer_ir.script.expressions import expr, index_expr, load_of, unify
 from gossamer_ir.script.lookups import buffer_named, index_nodes
 from gossamer_ir.script.statics import require_int, require_text, static_text, static_value
 
+_MAX_LANES = 99_999
 _SEARCHES = ("exact", "lower", "upper")
 
 
@@ -60,8 +61,22 @@ def lanes_argument(ctx: Context, node: ast.expr) -> Lanes:
     if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
         for count, scale in ((node.left, node.right), (node.right, node.left)):
             if call_name(scale) == "vscale":
-                return ctx.mark(Lanes(require_int(ctx, count, "lanes"), scalable=True), node)
-    return ctx.mark(Lanes(require_int(ctx, node, "lanes")), node)
+                return ctx.mark(Lanes(_lane_count(ctx, count, 1), scalable=True), node)
+    return ctx.mark(Lanes(_lane_count(ctx, node, 2)), node)
+
+
+def _lane_count(ctx: Context, node: ast.expr, least: int) -> int:
+    count = require_int(ctx, node, "lanes")
+    if not least <= count <= _MAX_LANES:
+        message = f"Expected from {least} to {_MAX_LANES} lanes, not {count}."
+        raise ctx.error("lanes", message, node)
+    return count
+
+
+def _require_scalar(ctx: Context, node: ast.expr, found: Expr) -> Expr:
+    if DType.parse(dtype_of(found)).is_vector:
+        raise ctx.error("vector", "A vector is made of scalars.", node)
+    return found
 
 
 def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
@@ -84,7 +99,10 @@ def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> 
 
 def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     found = bind(ctx, call, "value dtype", required=2)
-    return Cast(dtype_argument(ctx, found["dtype"]), expr(ctx, found["value"]))
+    dtype = dtype_argument(ctx, found["dtype"])
+    if dtype == "handle":
+        raise ctx.error("dtype_name", "A pointer is not computed.", found["dtype"])
+    return Cast(dtype, expr(ctx, found["value"]))
 
 
 def _choice(
@@ -142,13 +160,15 @@ def _ramp(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     found = bind(ctx, call, "base stride lanes", required=3)
     scalar = DType.parse(expected).scalar if expected else None
     base, stride = unify(ctx, (found["base"], found["stride"]), scalar)
+    _require_scalar(ctx, found["base"], base)
     return Ramp(base, stride, lanes_argument(ctx, found["lanes"]))
 
 
 def _broadcast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     found = bind(ctx, call, "value lanes", required=2)
     scalar = DType.parse(expected).scalar if expected else None
-    return Broadcast(expr(ctx, found["value"], scalar), lanes_argument(ctx, found["lanes"]))
+    value = _require_scalar(ctx, found["value"], expr(ctx, found["value"], scalar))
+    return Broadcast(value, lanes_argument(ctx, found["lanes"]))
 
 
 def reducer_argument(ctx: Context, node: ast.expr) -> ReduceOp:
