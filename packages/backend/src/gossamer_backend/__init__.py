@@ -6,6 +6,7 @@ from gossamer_backend.capabilities import required_capabilities
 from gossamer_backend.kernel import BoundKernel, Kernel
 from gossamer_backend.keys import object_key, request_key
 from gossamer_backend.native import Workspace
+from gossamer_backend.prepared import PreparedKernel
 from gossamer_backend.protocol import API_VERSION, Backend, Probe
 from gossamer_backend.registry import BackendInfo, Registry
 from gossamer_backend.threads import get_num_threads, set_num_threads
@@ -21,6 +22,7 @@ __all__ = [
     "CacheInfo",
     "CacheWarning",
     "Kernel",
+    "PreparedKernel",
     "Probe",
     "Registry",
     "Workspace",

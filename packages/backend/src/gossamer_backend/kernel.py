@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Mapping
 from functools import partial
+from typing import NoReturn
 
 from gossamer_backend.arguments import Arguments, Value
 from gossamer_backend.artifact import Artifact
@@ -17,6 +18,7 @@ from gossamer_backend.native import (
     one_thread,
     parameter_types,
 )
+from gossamer_backend.prepared import PreparedKernel
 from gossamer_ir.contracts import Signature
 from gossamer_ir.errors import ArgumentError, InternalError
 
@@ -27,35 +29,35 @@ _POINTER = ctypes.c_void_p
 class Kernel:
     """A loaded artifact: `kernel(*values, **values)` checks its arguments and runs.
 
-    `address` is that of the function `gossamer_kernel`, `workspace` is asked before each call for
-    the number of threads and the function that runs them, `keep_alive` are objects without which the
-    code would go away.
+        `address` is that of the function `gossamer_kernel`, `workspace` is asked before each call for
+        the number of threads and the function that runs them, `keep_alive` are objects without which the
+        code would go away.
 
-    Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
-    of the signature's dtypes and shapes (or flat ones of the same size); sizes that can be read off
-    a shape may be left out. `ArgumentError` tells what is wrong; nothing was written then.
-    A call releases the GIL, and calls from several threads do not disturb each other as long as
-    they write different arrays. No array may be changed by anyone else during a call.
+        Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
+        of the signature's dtypes and shapes (or flat ones of the same size); sizes that can be read off
+        a shape may be left out. `ArgumentError` tells what is wrong; nothing was written then.
+        A call releases the GIL, and calls from several threads do not disturb each other as long as
+        they write different arrays. No array may be changed by anyone else during a call.
 
-    >>> import ctypes, numpy as np
-    >>> from gossamer_backend import Artifact, Kernel
-    >>> from gossamer_ir.build import index_var
-    >>> from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
-    >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
-    >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
-    >>> from gossamer_backend.native import prototype
-    >>> @prototype(signature)
-    ... def double(x, n, workspace):
-    ...     values = (ctypes.c_double * n).from_address(x)
-    ...     values[:] = [2 * value for value in values]
-    ...     return 0
-    >>> address = ctypes.cast(double, ctypes.c_void_p).value
-    >>> artifact = Artifact("toy", "1.0", "toy", signature, b"")
-    >>> kernel = Kernel(artifact, address, keep_alive=(double,))
-    >>> values = np.array([1.0, 2.0])
-    >>> kernel(x=values)
-    >>> values
-    array([2., 4.])
+        >>> import ctypes, numpy as np
+        >>> from gossamer_backend import Artifact, Kernel
+        >>> from gossamer_ir.build import index_var
+        >>> from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+        >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
+        >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
+        >>> from gossamer_backend.native import prototype
+        >>> @prototype(signature)
+        ... def double(x, n, workspace):
+        ...     values = (ctypes.c_double * n).from_address(x)
+        ...     values[:] = [2 * value for value in values]
+        ...     return 0
+        >>> address = ctypes.cast(double, ctypes.c_void_p).value
+        >>> artifact = Artifact("toy", "1.0", "toy", signature, b"")
+        >>> kernel = Kernel(artifact, address, keep_alive=(double,))
+        >>> values = np.array([1.0, 2.0])
+        >>> kernel(x=values)
+        >>> values
+        array([2., 4.])
     """
 
     def __init__(
@@ -67,8 +69,8 @@ class Kernel:
         keep_alive: tuple[object, ...] = (),
     ) -> None:
         self.artifact = artifact
-        self._function = _FUNCTION(address)
-        self._parallelism = workspace
+        self.function = _FUNCTION(address)
+        self.parallelism = workspace
         self._keep_alive = keep_alive
         self._arguments = Arguments(artifact.signature)
         self._types = dict(
@@ -93,6 +95,19 @@ class Kernel:
         """
         return self._bind(args, kwargs, verified=verified)
 
+    def prepare(
+        self, *changing: str, verified: Collection[str] = (), **values: Value
+    ) -> PreparedKernel:
+        """A call that is passed new arrays for the parameters `changing`, in this order, each time.
+
+        `values` are one value for each parameter, `verified` as in `bind`; the arrays given for
+        the changing parameters only say which shapes are expected. `ArgumentError` as in `bind`, and
+        `kernel.prepare` for a changing parameter that is no array, or an array of indices.
+        """
+        return PreparedKernel(
+            self.bind(verified=verified, **values), tuple(changing), verified=verified
+        )
+
     def _bind(
         self,
         args: tuple[Value, ...],
@@ -105,7 +120,7 @@ class Kernel:
             kind(checked.addresses[name] if kind is _POINTER else checked.values[name])
             for name, kind in self._types.items()
         ]
-        return BoundKernel(self, partial(self._function, *prepared), checked.values)
+        return BoundKernel(self, tuple(prepared), checked.values)
 
 
 class BoundKernel:
@@ -115,18 +130,21 @@ class BoundKernel:
     bound kernel only if the kernel's writes may be done twice.
     """
 
-    __slots__ = ("_call", "_kernel", "_parallelism", "_values")
+    __slots__ = ("_call", "_parallelism", "_values", "kernel", "prepared_arguments")
 
-    def __init__(self, kernel: Kernel, call: partial[int], values: Mapping[str, Value]) -> None:
-        self._kernel = kernel
-        self._call = call
+    def __init__(
+        self, kernel: Kernel, prepared: tuple[object, ...], values: Mapping[str, Value]
+    ) -> None:
+        self.kernel = kernel
+        self.prepared_arguments = prepared
+        self._call = partial(kernel.function, *prepared)
         self._values = values
-        self._parallelism = kernel._parallelism
+        self._parallelism = kernel.parallelism
 
     @property
     def arguments(self) -> Mapping[str, Value]:
         """The value of every parameter, in order."""
-        return {name: self._values[name] for name in self._kernel.signature.order}
+        return {name: self._values[name] for name in self.kernel.signature.order}
 
     def __call__(self) -> None:
         """Runs; `ArgumentError` (`kernel.out_of_bounds`) where a guard failed, `MemoryError` where
@@ -135,10 +153,14 @@ class BoundKernel:
         workspace = Workspace(threads, parallel, NOT_GUARDED)
         status = self._call(ctypes.byref(workspace))
         if status:
-            _raise_status(status, workspace.failed_buffer, self._kernel.artifact)
+            self.raise_status(status, workspace.failed_buffer)
+
+    def raise_status(self, status: int, failed: int) -> NoReturn:
+        """Raises the error that a status stands for; `failed` is the index of the guarded buffer."""
+        _raise_status(status, failed, self.kernel.artifact)
 
 
-def _raise_status(status: int, failed: int, artifact: Artifact) -> None:
+def _raise_status(status: int, failed: int, artifact: Artifact) -> NoReturn:
     if status == OUT_OF_MEMORY:
         raise MemoryError(f"The kernel {artifact.signature.entry} could not allocate its buffers.")
     if status == OUT_OF_BOUNDS and 0 <= failed < len(artifact.guarded):

@@ -83,6 +83,13 @@ class GenericCpu:
             metadata=(*facts.items(), *compiled.times),
         )
 
+    def texts(self, module: Module, target: Target) -> dict[str, str]:
+        """The LLVM IR of a flat module as it is emitted, and its assembly."""
+        from gossamer_generic_cpu import compiler
+
+        llvm, asm = compiler.llvm_text(module, target), compiler.assembly(module, target)
+        return {"llvm": llvm, "asm": asm}
+
     def load(self, artifact: Artifact) -> Kernel:
         """Links object code into this process.
 
@@ -105,15 +112,3 @@ class GenericCpu:
         address, library = loader.load_object(artifact.code, SYMBOL)
         parallelism = threads.parallelism_of(artifact.parsed_target())
         return Kernel(artifact, address, workspace=parallelism, keep_alive=(library,))
-
-    def llvm_text(self, module: Module, target: Target) -> str:
-        """The LLVM IR of a flat module, as it is emitted."""
-        from gossamer_generic_cpu import compiler
-
-        return compiler.llvm_text(module, target)
-
-    def assembly(self, module: Module, target: Target) -> str:
-        """The assembly text of a flat module."""
-        from gossamer_generic_cpu import compiler
-
-        return compiler.assembly(module, target)

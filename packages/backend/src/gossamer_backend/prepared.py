@@ -1,0 +1,151 @@
+"""A call most of whose arguments stay: only some arrays are passed each time.
+
+The arrays that are passed are checked as always, by the cheapest test that accepts what is usual;
+anything unusual takes the way of `Kernel.bind`, which accepts it or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gossamer_backend.arguments import Value
+from gossamer_backend.arrays import address, numpy_dtype
+from gossamer_backend.native import NOT_GUARDED, ParallelismSource, Workspace
+from gossamer_backend.sizes import Array
+from gossamer_ir.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from gossamer_backend.kernel import BoundKernel
+
+Call = Callable[..., int]
+Binder = Callable[..., "BoundKernel"]
+
+
+class _Slot(NamedTuple):
+    """An array that is passed at each call: where its address goes, and what it must be."""
+
+    name: str
+    position: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    is_written: bool
+
+
+class PreparedKernel:
+    """`prepared(*arrays)` runs a kernel with these arrays for the changing parameters, in order.
+
+    It holds references to the arrays that stay. It keeps no state between calls, so that several
+    threads may call it at once with arrays of their own.
+    """
+
+    __slots__ = (
+        "_arguments",
+        "_bind",
+        "_call",
+        "_changing",
+        "_fail",
+        "_fixed",
+        "_parallelism",
+        "_ranges",
+        "_slots",
+        "_verified",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        bound: BoundKernel,
+        changing: tuple[str, ...],
+        *,
+        verified: Collection[str],
+    ) -> None:
+        kernel = bound.kernel
+        self._bind: Binder = kernel.bind
+        self._call: Call = kernel.function
+        self._fail = bound.raise_status
+        self._parallelism: ParallelismSource = kernel.parallelism
+        self._changing = changing
+        self._verified = tuple(verified)
+        values = bound.arguments
+        self._fixed = {name: values[name] for name in values if name not in changing}
+        self._arguments = bound.prepared_arguments
+        self._slots = tuple(_slot(bound, name) for name in changing)
+        self._ranges = tuple(
+            _range(value) for value in self._fixed.values() if isinstance(value, np.ndarray)
+        )
+
+    def __call__(self, *arrays: Array) -> None:
+        """Runs; errors as those of `Kernel.bind` and of `BoundKernel`."""
+        arguments = list(self._arguments)
+        ranges = []
+        for slot, array in zip(self._slots, arrays, strict=True):
+            if not _is_usual(slot, array):
+                return self._unusual(arrays)
+            start = address(array)
+            arguments[slot.position] = ctypes.c_void_p(start)
+            ranges.append((start, start + array.nbytes))
+        if self._overlaps(ranges):
+            return self._unusual(arrays)
+        threads, parallel = self._parallelism()
+        workspace = Workspace(threads, parallel, NOT_GUARDED)
+        status = self._call(*arguments, ctypes.byref(workspace))
+        if status:
+            self._fail(status, workspace.failed_buffer)
+        return None
+
+    def _overlaps(self, ranges: list[tuple[int, int]]) -> bool:
+        """Whether an array that is written may share memory with another one."""
+        for at, slot in enumerate(self._slots):
+            if not slot.is_written:
+                continue
+            low, high = ranges[at]
+            for start, end in self._ranges:
+                if low < end and start < high:
+                    return True
+            for other, (start, end) in enumerate(ranges):
+                if other != at and low < end and start < high:
+                    return True
+        return False
+
+    def _unusual(self, arrays: tuple[Array, ...]) -> None:
+        passed: Mapping[str, Value] = dict(zip(self._changing, arrays, strict=True))
+        self._bind(verified=self._verified, **self._fixed, **passed)()
+
+
+def _slot(bound: BoundKernel, name: str) -> _Slot:
+    signature = bound.kernel.signature
+    for param in signature.buffers:
+        if param.name == name:
+            if param.facts:
+                raise ArgumentError(
+                    "kernel.prepare",
+                    f"The parameter '{name}' holds indices, whose contents would be checked at each "
+                    "call.",
+                    hint="Let it stay, or use bind.",
+                )
+            array = bound.arguments[name]
+            assert isinstance(array, np.ndarray)
+            position = signature.order.index(name)
+            return _Slot(name, position, numpy_dtype(param), array.shape, param.is_written)
+    raise ArgumentError(
+        "kernel.prepare",
+        f"'{name}' is no array parameter of the kernel.",
+        hint=f"Its parameters are {', '.join(signature.order)}.",
+    )
+
+
+def _is_usual(slot: _Slot, array: Array) -> bool:
+    if type(array) is not np.ndarray or array.shape != slot.shape or array.dtype != slot.dtype:
+        return False
+    flags = array.flags
+    if slot.is_written:
+        return flags.carray
+    return flags.c_contiguous and flags.aligned
+
+
+def _range(array: Array) -> tuple[int, int]:
+    start = address(array)
+    return start, start + array.nbytes
