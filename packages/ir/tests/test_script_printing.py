@@ -109,6 +109,7 @@ def rows(begin: T.int64, end: T.int64, x: T.handle, n: T.int64):
 @T.prim_func(entry=True)
 def scale(x: T.handle, p: T.handle, n: T.int64):
     T.stage("flat")
+    X = T.match_buffer(x, (n,), "float32")
     P = T.match_buffer(p, (n + 1,), "int64")
     T.guard(n < 100, P)
     T.parallel_for("rows", "i", n, args=[x, n], weight=P[i], grain=4096)
@@ -172,7 +173,8 @@ def test_nested_operators_keep_their_shape(outer, inner):
     [
         "x + 1", "-1 + x", "T.int64(2) * 3", "-T.int64(5)", "--x", "x - (y - x)", "x - y - x",
         "x < y and (y < x or not x == y)", "(x < y) == (y < x)", 'T.float32("inf")',
-        'u * T.float32("nan")', "u * -0.0", "T.Select(x < 0, 1.0, u)", "T.if_then_else(x < 0, x, 0)",
+        'u * T.float32("nan")', "u * -0.0", "T.Select(x < 0, 1.0, u)", "T.Select(x < 0, 1, 0)",
+        "u * T.exp(T.float32(1.0))", "T.if_then_else(x < 0, x, 0)",
         "T.int64(X[x]) + y", "T.uint8(x)", 'T.cast(T.broadcast(u, 16), "float64x16")',
         "T.ramp(x, 1, 4 * T.vscale())", "T.fma(u, u, 1.0)", "T.max(x, 9223372036854775807)",
         "x + -9223372036854775808", 'T.search("lower", X, begin=0, end=x, value=y)',
@@ -192,6 +194,7 @@ def test_expression_text_is_its_own_print(text):
         ("T.floordiv(x, 2)", "x // 2"),
         ("x if x < 1 else y", "T.if_then_else(x < 1, x, y)"),
         ("X[x] + x", "T.int64(X[x]) + x"),
+        ("X[x] - 1 < x", "T.int64(X[x]) - 1 < x"),
         ("T.float32(0)", "T.float32(0.0)"),
         ("T.min_value('int8')", "T.int8(-128)"),
         ("+x", "x"),

@@ -9,7 +9,7 @@ from gossamer_ir.build import dtype_of
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Lanes, Unary
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Const, Expr, Lanes, Unary
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.statics import Value
 
@@ -45,6 +45,8 @@ def widened(found: Expr) -> Expr:
             return Binary(found.op, widened(found.lhs), widened(found.rhs))
         case Unary():
             return Unary(found.op, widened(found.operand))
+        case Const() if DType.parse(found.dtype).is_integer:
+            return Const("int64", found.text)
     kind = DType.parse(dtype_of(found))
     if not kind.is_integer or kind.scalar == "int64":
         return found
@@ -52,6 +54,7 @@ def widened(found: Expr) -> Expr:
 
 
 def common_dtype(found: Sequence[Expr]) -> str | None:
+    """The dtype that several operands are brought to: int64 where one is, else the first's."""
     dtypes = [dtype_of(item) for item in found]
     if not dtypes:
         return None
@@ -60,6 +63,7 @@ def common_dtype(found: Sequence[Expr]) -> str | None:
 
 
 def matched(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
+    """An expression of another dtype, widened where int64 is asked for, or `parse.dtype`."""
     if DType.parse(dtype).scalar == "int64":
         found = ctx.mark(widened(found), node)
     if dtype_of(found) != dtype:

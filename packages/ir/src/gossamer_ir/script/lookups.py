@@ -47,19 +47,14 @@ def unknown_member(
     ctx: Context, node: ast.AST, name: str, known: Mapping[str, object]
 ) -> Exception:
     """The error for a member of T that does not exist (here), naming the nearest that do."""
-    near = get_close_matches(name, known, n=3, cutoff=0.5) or sorted(known)
-    hint = "Did you mean " if len(near) <= 3 else "There are "
-    return ctx.error(
-        "unknown_call",
-        f"T.{name} cannot stand here.",
-        node,
-        hint=f"{hint}{', '.join(f'T.{item}' for item in near)}?"
-        if len(near) <= 3
-        else f"{hint}{', '.join(near)}.",
-    )
+    near = get_close_matches(name, known, n=3, cutoff=0.5)
+    names = ", ".join(f"T.{item}" for item in near or sorted(known))
+    hint = f"Did you mean {names}?" if near else f"There are {names}."
+    return ctx.error("unknown_call", f"T.{name} cannot stand here.", node, hint=hint)
 
 
 def article(found: object) -> str:
+    """What a thing is, for a message."""
     if isinstance(found, SparseBuffer | Buffer):
         return "a buffer"
     return "a pointer" if isinstance(found, Param) else "an axis"

@@ -75,13 +75,20 @@ def write_indices(w: Writer, nodes: Sequence[Expr], step: str) -> None:
         write_index(w, node, step, item=number)
 
 
-def operand_dtypes(nodes: Sequence[Expr], expected: str | None) -> list[str | None]:
-    """What the parser expects of each of several operands of one dtype."""
+def operand_dtypes(
+    nodes: Sequence[Expr], expected: str | None, *, folds: bool = False
+) -> list[str | None]:
+    """What the parser expects of each of several operands of one dtype.
+
+    `folds`: an operator between bare literals only would be computed by the parser.
+    """
     firm = [node for node in nodes if not isinstance(node, Const)]
-    if not firm:
-        return [EXPLICIT, *(node.dtype for node in nodes[:-1] if isinstance(node, Const))]
-    dtype = dtype_of(firm[0])
-    return [dtype if isinstance(node, Const) else expected for node in nodes]
+    if firm:
+        dtype = dtype_of(firm[0])
+        return [dtype if isinstance(node, Const) else expected for node in nodes]
+    if folds:
+        return [EXPLICIT, *(dtype_of(nodes[0]) for _ in nodes[1:])]
+    return [expected for _ in nodes]
 
 
 def lanes_text(lanes: Lanes) -> str:
@@ -119,8 +126,8 @@ def _unary(w: Writer, node: Unary, expected: str | None, level: int) -> None:
 def _binary(w: Writer, node: Binary, expected: str | None, level: int) -> None:
     if node.op in ("and", "or"):
         expected = expected or "bool"
-    lhs, rhs = operand_dtypes((node.lhs, node.rhs), expected)
     sign, own = _INFIX.get(node.op, (f"T.{node.op}", _ATOM))
+    lhs, rhs = operand_dtypes((node.lhs, node.rhs), expected, folds=own != _ATOM)
     if own == _ATOM:
         w.put(f"{sign}(")
         write_expr(w, node.lhs, "lhs", expected=lhs)
@@ -138,7 +145,7 @@ def _binary(w: Writer, node: Binary, expected: str | None, level: int) -> None:
 
 
 def _compare(w: Writer, node: Compare, expected: str | None, level: int) -> None:
-    lhs, rhs = operand_dtypes((node.lhs, node.rhs), None)
+    lhs, rhs = operand_dtypes((node.lhs, node.rhs), None, folds=True)
     w.put("(" if level > _COMPARE_LEVEL else "")
     write_expr(w, node.lhs, "lhs", expected=lhs, level=_COMPARE_LEVEL + 1)
     w.put(f" {_COMPARE[node.op]} ")

@@ -108,8 +108,8 @@ def _allocate(p: Printer, node: Allocate) -> None:
     p.w.end_line()
 
 
-def _if(p: Printer, node: If, word: str = "if") -> None:
-    p.w.put(f"{word} ")
+def _if(p: Printer, node: If) -> None:
+    p.w.put("if ")
     write_expr(p.w, node.condition, "condition", expected="bool")
     p.w.end_line(":")
     write_body(p, node.then_body, "then_body")
