@@ -29,35 +29,35 @@ _POINTER = ctypes.c_void_p
 class Kernel:
     """A loaded artifact: `kernel(*values, **values)` checks its arguments and runs.
 
-        `address` is that of the function `gossamer_kernel`, `workspace` is asked before each call for
-        the number of threads and the function that runs them, `keep_alive` are objects without which the
-        code would go away.
+    `address` is that of the function `gossamer_kernel`, `workspace` is asked before each call for
+    the number of threads and the function that runs them, `keep_alive` are objects without which the
+    code would go away.
 
-        Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
-        of the signature's dtypes and shapes (or flat ones of the same size); sizes that can be read off
-        a shape may be left out. `ArgumentError` tells what is wrong; nothing was written then.
-        A call releases the GIL, and calls from several threads do not disturb each other as long as
-        they write different arrays. No array may be changed by anyone else during a call.
+    Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
+    of the signature's dtypes and shapes (or flat ones of the same size); sizes that can be read off
+    a shape may be left out. `ArgumentError` tells what is wrong; nothing was written then.
+    A call releases the GIL, and calls from several threads do not disturb each other as long as
+    they write different arrays. No array may be changed by anyone else during a call.
 
-        >>> import ctypes, numpy as np
-        >>> from gossamer_backend import Artifact, Kernel
-        >>> from gossamer_ir.build import index_var
-        >>> from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
-        >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
-        >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
-        >>> from gossamer_backend.native import prototype
-        >>> @prototype(signature)
-        ... def double(x, n, workspace):
-        ...     values = (ctypes.c_double * n).from_address(x)
-        ...     values[:] = [2 * value for value in values]
-        ...     return 0
-        >>> address = ctypes.cast(double, ctypes.c_void_p).value
-        >>> artifact = Artifact("toy", "1.0", "toy", signature, b"")
-        >>> kernel = Kernel(artifact, address, keep_alive=(double,))
-        >>> values = np.array([1.0, 2.0])
-        >>> kernel(x=values)
-        >>> values
-        array([2., 4.])
+    >>> import ctypes, numpy as np
+    >>> from gossamer_backend import Artifact, Kernel
+    >>> from gossamer_ir.build import index_var
+    >>> from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+    >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
+    >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
+    >>> from gossamer_backend.native import prototype
+    >>> @prototype(signature)
+    ... def double(x, n, workspace):
+    ...     values = (ctypes.c_double * n).from_address(x)
+    ...     values[:] = [2 * value for value in values]
+    ...     return 0
+    >>> address = ctypes.cast(double, ctypes.c_void_p).value
+    >>> artifact = Artifact("toy", "1.0", "toy", signature, b"")
+    >>> kernel = Kernel(artifact, address, keep_alive=(double,))
+    >>> values = np.array([1.0, 2.0])
+    >>> kernel(x=values)
+    >>> values
+    array([2., 4.])
     """
 
     def __init__(

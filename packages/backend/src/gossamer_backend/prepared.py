@@ -79,22 +79,29 @@ class PreparedKernel:
 
     def __call__(self, *arrays: Array) -> None:
         """Runs; errors as those of `Kernel.bind` and of `BoundKernel`."""
+        if not self.run_usual(*arrays):
+            passed: Mapping[str, Value] = dict(zip(self._changing, arrays, strict=True))
+            self._bind(verified=self._verified, **self._fixed, **passed)()
+
+    def run_usual(self, *arrays: Array) -> bool:
+        """Runs if the arrays are of the expected shapes, contiguous and apart; else does nothing and
+        returns False, whatever the reason."""
         arguments = list(self._arguments)
         ranges = []
         for slot, array in zip(self._slots, arrays, strict=True):
             if not _is_usual(slot, array):
-                return self._unusual(arrays)
+                return False
             start = address(array)
             arguments[slot.position] = ctypes.c_void_p(start)
             ranges.append((start, start + array.nbytes))
         if self._overlaps(ranges):
-            return self._unusual(arrays)
+            return False
         threads, parallel = self._parallelism()
         workspace = Workspace(threads, parallel, NOT_GUARDED)
         status = self._call(*arguments, ctypes.byref(workspace))
         if status:
             self._fail(status, workspace.failed_buffer)
-        return None
+        return True
 
     def _overlaps(self, ranges: list[tuple[int, int]]) -> bool:
         """Whether an array that is written may share memory with another one."""
@@ -109,10 +116,6 @@ class PreparedKernel:
                 if other != at and low < end and start < high:
                     return True
         return False
-
-    def _unusual(self, arrays: tuple[Array, ...]) -> None:
-        passed: Mapping[str, Value] = dict(zip(self._changing, arrays, strict=True))
-        self._bind(verified=self._verified, **self._fixed, **passed)()
 
 
 def _slot(bound: BoundKernel, name: str) -> _Slot:

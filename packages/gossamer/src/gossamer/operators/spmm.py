@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.kernels import kernel_for
+import numpy as np
+
 from gossamer.operators.operands import dense_operand, output, sparse_operand
 from gossamer.operators.operator import Operator
-from gossamer_formats import Array
+from gossamer.operators.plans import plan_of, run
+from gossamer_formats import Array, SparseTensor
 from gossamer_ir.contracts import Target
 
 SCRIPT = """\
@@ -60,6 +62,10 @@ def spmm(
     array([[2., 4., 6.],
            [0., 0., 0.]])
     """
+    if out is not None and target is None and type(A) is SparseTensor and np.ndim(B) == 2:
+        plan = plan_of(A, OPERATOR, B.shape[1])
+        if plan is not None and plan.run_usual(B, out):
+            return out
     matrix = sparse_operand(A)
     dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
     features = dense.shape[1]
@@ -69,9 +75,5 @@ def spmm(
     if c.size == 0 or matrix.nnz == 0:
         c[...] = 0
         return result
-    variant = matrix.variant(features)
-    kernel = kernel_for(OPERATOR, variant, stats=matrix.stats(), target=target).kernel
-    indptr, indices, data = matrix.arrays
-    checked = ("indptr", "indices")
-    kernel.bind(a=data, b=dense, c=c, indptr=indptr, indices=indices, verified=checked)()
+    run(OPERATOR, matrix, {"b": dense, "c": c}, features=features, target=target)
     return result

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.kernels import kernel_for
 from gossamer.operators.operands import dense_operand, output, sparse_operand
 from gossamer.operators.operator import Operator
-from gossamer_formats import Array
+from gossamer.operators.plans import plan_of, run
+from gossamer_formats import Array, SparseTensor
 from gossamer_ir.contracts import Target
 
 SCRIPT = """\
@@ -54,6 +54,10 @@ def spmv(
     >>> gs.spmv(A, np.array([1.0, 3.0]))
     array([6., 0.])
     """
+    if out is not None and target is None and type(A) is SparseTensor:
+        plan = plan_of(A, OPERATOR, None)
+        if plan is not None and plan.run_usual(x, out):
+            return out
     matrix = sparse_operand(A)
     vector = dense_operand("x", x, dtype=matrix.dtype, shape=(matrix.columns,))
     inputs = (vector, *matrix.arrays)
@@ -61,8 +65,5 @@ def spmv(
     if y.size == 0 or matrix.nnz == 0:
         y[...] = 0
         return result
-    kernel = kernel_for(OPERATOR, matrix.variant(), stats=matrix.stats(), target=target).kernel
-    indptr, indices, data = matrix.arrays
-    checked = ("indptr", "indices")
-    kernel.bind(a=data, x=vector, y=y, indptr=indptr, indices=indices, verified=checked)()
+    run(OPERATOR, matrix, {"x": vector, "y": y}, target=target)
     return result
