@@ -197,6 +197,7 @@ def test_expression_text_is_its_own_print(text):
         ("X[x] - 1 < x", "T.int64(X[x]) - 1 < x"),
         ("T.float32(0)", "T.float32(0.0)"),
         ("T.min_value('int8')", "T.int8(-128)"),
+        ("T.max_value('float32')", "T.float32(3.4028235e+38)"),
         ("+x", "x"),
     ],
 )

@@ -9,7 +9,7 @@ from typing import get_args
 from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffer
 from gossamer_ir.script.arguments import bind, items_or_one
 from gossamer_ir.script.axes import Arguments, axis_argument, handle_argument
-from gossamer_ir.script.calls import dtype_argument
+from gossamer_ir.script.calls import value_dtype
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import expr, index_expr
 from gossamer_ir.script.statics import require_int, require_text, static_value
@@ -55,7 +55,7 @@ def shape_argument(ctx: Context, node: ast.expr) -> tuple[Expr, ...]:
 
 
 def _sparse(ctx: Context, name: str, found: Arguments, handle: str | None) -> SparseBuffer:
-    dtype = dtype_argument(ctx, found["dtype"]) if "dtype" in found else "float32"
+    dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
     extra = found.get("extra_storage")
     offsets = found.get("offsets")
     return SparseBuffer(
@@ -71,7 +71,7 @@ def _sparse(ctx: Context, name: str, found: Arguments, handle: str | None) -> Sp
 
 
 def _dense(ctx: Context, name: str, found: Arguments, handle: str | None) -> Buffer:
-    dtype = dtype_argument(ctx, found["dtype"]) if "dtype" in found else "float32"
+    dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
     return Buffer(name, shape_argument(ctx, found["shape"]), dtype, handle, _scope(ctx, found))
 
 

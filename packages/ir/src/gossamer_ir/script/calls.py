@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from gossamer_ir.build import dtype_of
+from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import SCALARS, DType
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.functions import FUNCTIONS
@@ -27,7 +28,7 @@ from gossamer_ir.nodes import (
     Select,
     VScale,
 )  # fmt: skip
-from gossamer_ir.reducers import REDUCE_OPS
+from gossamer_ir.reducers import REDUCE_OPS, identity
 from gossamer_ir.script.arguments import bind, call_name
 from gossamer_ir.script.coercion import literal, require_dtype
 from gossamer_ir.script.context import Context, Handler
@@ -35,6 +36,12 @@ from gossamer_ir.script.expressions import expr, index_expr, load_of, unify
 from gossamer_ir.script.lookups import buffer_named, index_nodes
 from gossamer_ir.script.statics import require_int, require_text, static_text, static_value
 
+_LARGEST = {
+    "float16": 65504.0,
+    "bfloat16": float.fromhex("0x1.fep127"),
+    "float32": float.fromhex("0x1.fffffep127"),
+    "float64": float.fromhex("0x1.fffffffffffffp1023"),
+}
 _MAX_LANES = 99_999
 _SEARCHES = ("exact", "lower", "upper")
 
@@ -43,6 +50,14 @@ def dtype_argument(ctx: Context, node: ast.expr) -> str:
     """A dtype as a string or as `T.float32`; `parse.dtype_name` where there is no such."""
     text = node.attr if isinstance(node, ast.Attribute) else require_text(ctx, node, "a dtype")
     return known_dtype(ctx, node, text)
+
+
+def value_dtype(ctx: Context, node: ast.expr) -> str:
+    """A dtype of values, which a pointer's is not."""
+    dtype = dtype_argument(ctx, node)
+    if dtype == "handle":
+        raise ctx.error("dtype_name", "A pointer is no value.", node)
+    return dtype
 
 
 def known_dtype(ctx: Context, node: ast.AST, text: str) -> str:
@@ -99,9 +114,7 @@ def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> 
 
 def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     found = bind(ctx, call, "value dtype", required=2)
-    dtype = dtype_argument(ctx, found["dtype"])
-    if dtype == "handle":
-        raise ctx.error("dtype_name", "A pointer is not computed.", found["dtype"])
+    dtype = value_dtype(ctx, found["dtype"])
     return Cast(dtype, expr(ctx, found["value"]))
 
 
@@ -125,7 +138,7 @@ def _math(name: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr
     names = " ".join(("x", "y", "z")[:arity])
     found = bind(ctx, call, f"{names} dtype", required=arity)
     if "dtype" in found:
-        expected = dtype_argument(ctx, found.pop("dtype"))
+        expected = value_dtype(ctx, found.pop("dtype"))
     args = unify(ctx, tuple(found.values()), expected)
     return Call(name, tuple(args), dtype_of(args[0]))
 
@@ -208,10 +221,13 @@ def access(ctx: Context, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
 
 
 def _limit(op: ReduceOp, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    from gossamer_ir.reducers import identity
-
     node = bind(ctx, call, "dtype", required=1)["dtype"]
-    return identity(op, dtype_argument(ctx, node))
+    dtype = value_dtype(ctx, node)
+    if dtype in _LARGEST:
+        return constant(_LARGEST[dtype] if op == "min" else -_LARGEST[dtype], dtype)
+    if DType.parse(dtype).is_vector:
+        raise ctx.error("vector", "A limit is a scalar's.", node)
+    return identity(op, dtype)
 
 
 CALLS: Mapping[str, Handler] = {

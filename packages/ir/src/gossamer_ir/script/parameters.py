@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Buffer, Param, Var
 from gossamer_ir.script.arguments import bind, call_name, dotted
 from gossamer_ir.script.axes import AXES
 from gossamer_ir.script.buffers import BUFFERS, shape_argument
-from gossamer_ir.script.calls import dtype_argument, known_dtype
+from gossamer_ir.script.calls import dtype_argument, known_dtype, value_dtype
 from gossamer_ir.script.context import Context
 
 _SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
@@ -77,7 +77,7 @@ def _buffer(ctx: Context, name: str, call: ast.Call) -> None:
     """`A: T.Buffer((m, n), "float32")`: the handle is `A`, the buffer bound to it `A_buffer`."""
     found = bind(ctx, call, "shape dtype", required=1)
     handle = next(item for item in ctx.function.params if ctx.lookup(name) is item)
-    dtype = dtype_argument(ctx, found["dtype"]) if "dtype" in found else "float32"
+    dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
     shape = shape_argument(ctx, found["shape"])
     buffer = Buffer(ctx.fresh(f"{handle.name}_buffer"), shape, dtype, handle.name)
     ctx.function.buffers.append(ctx.mark(buffer, call))

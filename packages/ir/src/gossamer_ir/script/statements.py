@@ -13,7 +13,7 @@ from gossamer_ir.script.axes import AXES
 from gossamer_ir.script.block_parts import BlockParts
 from gossamer_ir.script.blocks import AXIS_CALLS, read_iterators, to_block
 from gossamer_ir.script.buffers import BUFFERS, alloc_dense
-from gossamer_ir.script.calls import dtype_argument
+from gossamer_ir.script.calls import value_dtype
 from gossamer_ir.script.coercion import require_dtype
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.effects import read_call, store_to
@@ -109,7 +109,7 @@ def _annotated(ctx: Context, node: ast.AnnAssign) -> Stmt:
     if not isinstance(node.target, ast.Name) or node.value is None:
         raise ctx.error("target", "Expected `name: T.dtype = value`.", node)
     _require_new(ctx, node.target)
-    dtype = dtype_argument(ctx, node.annotation)
+    dtype = value_dtype(ctx, node.annotation)
     value = require_dtype(ctx, node.value, expr(ctx, node.value, dtype), dtype)
     return Let(ctx.bind_var(node.target.id, dtype), value)
 
