@@ -25,7 +25,7 @@ def golden(request: pytest.FixtureRequest) -> Callable[[str, str], None]:
 
     def check(name: str, text: str) -> None:
         path = Path(__file__).parent / "golden" / name
-        if request.config.getoption("--update-golden"):
+        if request.config.getoption("--update-golden", default=False):
             path.parent.mkdir(exist_ok=True)
             path.write_text(text, encoding="utf-8")
         assert text == path.read_text(encoding="utf-8")
