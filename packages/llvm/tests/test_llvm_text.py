@@ -135,7 +135,7 @@ def test_masked_access_to_private_memory_moves_whole_vectors(module, text, check
     assert "alloca [64 x float], align 64" in source
 
 
-def test_contract_everywhere_and_reassoc_only_in_lane_reductions(module, text, checked):
+def test_vectors_contract_and_only_lane_reductions_reassociate(module, text, checked):
     run = Ramp(ZERO, index(1), WIDE)
     x = Load("X", (run,), "float32x16")
     value = LaneReduce("add", Binary("add", Binary("mul", x, x), Binary("sub", x, x)))
@@ -144,6 +144,10 @@ def test_contract_everywhere_and_reassoc_only_in_lane_reductions(module, text, c
     for operation in ("fmul", "fadd", "fsub"):
         assert f"{operation} contract <16 x float>" in source
     assert source.count("reassoc") == 1
+    scalar = Load("X", (ZERO,), "float32")
+    plain = text(module(Store("Y", (ZERO,), Binary("mul", scalar, scalar))))
+    assert "fmul float" in plain
+    assert "contract" not in plain
     assert "call reassoc float @llvm.vector.reduce.fadd.v16f32(float 0x8000000000000000," in source
     assert not re.search(r"\b(nnan|ninf|nsz|fast)\b", source)
 

@@ -3,9 +3,8 @@
 from __future__ import annotations
 
 from functools import cached_property
-from importlib import metadata
 
-from gossamer_backend import API_VERSION, Artifact, Kernel, Probe
+from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, package_versions
 from gossamer_backend.native import SYMBOL
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
@@ -36,7 +35,7 @@ class GenericCpu:
     def version(self) -> str:
         """The versions of the plugin, of the emitter and of llvmlite, which brings LLVM."""
         names = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
-        return "/".join(metadata.version(name) for name in names)
+        return "/".join(package_versions(names).values())
 
     def targets(self) -> tuple[str, ...]:
         """The CPU of this machine, and a common one."""
