@@ -33,7 +33,8 @@ class BackendInfo(msgspec.Struct, frozen=True):
 
 class Registry:
     """The backends that are installed: entry points of the group `gossamer.plugins`, whose names are
-    the names of the backends. One that is broken does not disturb the others.
+    the names of the backends. One that is broken does not disturb the others. The distribution
+    `gossamer-<name>` owns the name `<name>`; between others, a name that is taken twice is an error.
 
     >>> Registry(group="no.such.group").names()
     ()
@@ -76,13 +77,13 @@ class Registry:
             found: dict[str, EntryPoints] = {}
             for item in metadata.entry_points(group=self._group):
                 found[item.name] = (*found.get(item.name, ()), item)
-            self._entry_points = found
+            self._entry_points = {name: _owned(name, items) for name, items in found.items()}
         return self._entry_points
 
     def _load(self, name: str) -> Plugin:
         from gossamer_backend.plugin import load_plugin  # pluggy, only when a plugin is loaded
 
-        found = self._found().get(name)
+        found = self._own(name) or self._found().get(name)
         if found is None:
             known = ", ".join(self.names())
             raise ArgumentError(
@@ -95,6 +96,17 @@ class Registry:
             raise PluginError(f"Several distributions install a backend '{name}': {owners}.")
         return load_plugin(found[0])
 
+    def _own(self, name: str) -> EntryPoints:
+        """The entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
+        one look instead of a walk over all that is installed."""
+        if self._entry_points is not None:
+            return ()
+        try:
+            found = metadata.distribution(f"gossamer-{name}").entry_points
+        except (metadata.PackageNotFoundError, ValueError):
+            return ()
+        return tuple(found.select(group=self._group, name=name))
+
     def _describe(self, name: str) -> BackendInfo:
         owner = ", ".join(sorted(_distribution(item) for item in self._found()[name]))
         try:
@@ -102,6 +114,12 @@ class Registry:
         except GossamerError as error:
             return BackendInfo(name, owner, "", (), usable=False, reason=str(error))
         return _probe(backend, owner)
+
+
+def _owned(name: str, items: EntryPoints) -> EntryPoints:
+    """Only that of the distribution `gossamer-<name>`, where it is among them."""
+    own = tuple(item for item in items if _distribution(item) == f"gossamer-{name}")
+    return own or items
 
 
 def _probe(backend: CheckedBackend, owner: str) -> BackendInfo:

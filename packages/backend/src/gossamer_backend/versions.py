@@ -26,8 +26,17 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
         except metadata.PackageNotFoundError:
             continue
         edited = _source_digest(name.replace("-", "_")) if _is_editable(found) else ""
-        versions[name] = found.version + edited
+        versions[name] = _version_of(found) + edited
     return versions
+
+
+def _version_of(distribution: metadata.Distribution) -> str:
+    """Its version, without parsing the rest of its metadata, which takes ten times as long."""
+    text = distribution.read_text("METADATA") or ""
+    for line in text.splitlines():
+        if line.startswith("Version: "):
+            return line.removeprefix("Version: ").strip()
+    return distribution.version
 
 
 def _is_editable(distribution: metadata.Distribution) -> bool:
