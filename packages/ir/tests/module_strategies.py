@@ -300,7 +300,7 @@ class Generator:
 
     def nest(self, fuel: int) -> Any:
         """Conditions nested up to 60 deep, on either side."""
-        found = self.store(0)
+        found = self.scoped(lambda: self.let(0))
         for _ in range(self.one((1, 10, 60))):
             condition = constant(True, "bool")
             found = If(condition, (found,)) if self.flip() else If(condition, (), (found,))
@@ -358,6 +358,7 @@ class Generator:
         )  # fmt: skip
         kind = self.one(kinds)
         start, extent = self.range_()
+        grain = self.index()
         var = index_var(self.name())
 
         def build() -> Any:
@@ -366,7 +367,7 @@ class Generator:
             if kind == "thread_binding":
                 options["thread"] = self.one(_TAGS)
             if kind == "parallel" and self.flip():
-                options |= {"weight": self.index(), "grain": self.index()}
+                options |= {"weight": self.index(), "grain": grain}
             loop = For(var.name, start, extent, (), kind, **options)
             self.loops.append(loop)
             body = self.body(fuel)

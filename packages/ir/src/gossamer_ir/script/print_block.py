@@ -8,6 +8,7 @@ from gossamer_ir.script.blocks import remapped_domain
 from gossamer_ir.script.print_expr import write_expr, write_index
 from gossamer_ir.script.print_range import write_bounds, write_region
 from gossamer_ir.script.printer import Printer
+from gossamer_ir.script.ranges import stop_of
 
 
 def write_block_head(p: Printer, node: Block) -> None:
@@ -69,7 +70,7 @@ def _write_iterator(p: Printer, found: BlockIter, number: int) -> None:
     start = w.start()
     w.put(f"{found.var} = T.axis.{'spatial' if found.kind == 'S' else 'reduce'}(")
     w.path.append("domain")
-    is_pair = found.domain.start != ZERO
+    is_pair = found.domain.start != ZERO and stop_of(found.domain) is not None
     w.put("(" if is_pair else "")
     write_bounds(w, found.domain.start, found.domain.extent)
     w.put(")" if is_pair else "")
