@@ -119,7 +119,7 @@ class ArtifactCache:
         except FileNotFoundError:
             return None
         except OSError as error:
-            if path.is_symlink():
+            if _is_symlink(path):
                 self._remove(key)
             else:
                 self._warn(f"{path} cannot be read: {error.strerror}")
@@ -167,6 +167,13 @@ def _is_foreign(status: os.stat_result) -> bool:
     if not hasattr(os, "geteuid"):
         return False
     return status.st_uid != os.geteuid() or bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
+
+
+def _is_symlink(path: Path) -> bool:
+    try:
+        return path.is_symlink()
+    except OSError:
+        return False
 
 
 def _read_own_file(path: Path) -> bytes | None:

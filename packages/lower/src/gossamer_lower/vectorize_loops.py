@@ -117,8 +117,10 @@ class _Vectorizing:
     def _partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
         """The loop with one partial result per lane; None where it is no such reduction."""
         inner = outer.body[0] if len(outer.body) == 1 else None
-        found = _lane_reduction(inner) if isinstance(inner, For) else None
-        if not isinstance(inner, For) or found is None:
+        if not isinstance(inner, For) or inner.kind != "vectorized":
+            return None
+        found = _lane_reduction(inner)
+        if found is None:
             return None
         store, op = found.reduction.store, found.reduction.op
         if any(outer.var in free_vars(index) for index in store.indices):
