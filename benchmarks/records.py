@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 import statistics
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
 
@@ -53,20 +54,22 @@ class Cell(msgspec.Struct, frozen=True):
         return None if self.bound_ms is None else self.bound_ms / self.figures[name].median_ms
 
 
+DoneBefore: TypeAlias = Literal["another kernel", "imports", "import gossamer"]
+"""What a fresh process had done before the clock started."""
+
+
 class CompileTime(msgspec.Struct, frozen=True):
     """Milliseconds from script to callable in fresh processes, medians: with nothing cached, what
-    LLVM itself took of that, and from the request cache. `import_ms` is the import of everything
-    that building needs, which comes before; the figures with imports start after
-    `import gossamer` alone."""
+    LLVM itself took of that (parsing, passes, code generation), and from the request cache.
+    `before_ms` is what the process had spent before."""
 
     op: str
     features: int
+    done_before: DoneBefore
+    before_ms: float
     uncached_ms: float
     llvm_ms: float
     cached_ms: float
-    import_ms: float
-    uncached_with_imports_ms: float
-    cached_with_imports_ms: float
 
 
 class Run(msgspec.Struct, frozen=True):

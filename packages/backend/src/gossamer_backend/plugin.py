@@ -85,16 +85,15 @@ def _require_protocol(name: str, backend: Any) -> Backend:
             f"The plugin '{name}' is written for version {version} of the backend protocol, "
             f"expected {API_VERSION}."
         )
-    if not isinstance(backend, Backend):
-        raise PluginError(
-            f"The backend of the plugin '{name}' lacks {', '.join(_missing(backend))}."
-        )
+    if missing := _missing(backend):
+        raise PluginError(f"The backend of the plugin '{name}' lacks {', '.join(missing)}.")
     if not isinstance(backend.capabilities, frozenset) or not isinstance(backend.version, str):
         raise PluginError(
             f"The backend of the plugin '{name}' must declare its capabilities as a frozenset of "
             "text and its version as text."
         )
-    return backend
+    found: Backend = backend
+    return found
 
 
 _MEMBERS = ("version", "capabilities", "targets", "probe", "compile", "load")
