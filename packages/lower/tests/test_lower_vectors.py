@@ -7,7 +7,7 @@ import pytest
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import For, LaneReduce, Ramp
+from gossamer_ir.nodes import For, If, LaneReduce, Ramp
 from gossamer_ir.script import parse_module
 from gossamer_ir.walk import walk
 from gossamer_lower import lower_to_flat
@@ -24,6 +24,7 @@ def program(x: T.handle, y: T.handle, p: T.handle, s: T.handle, n: T.int64) -> N
 """
 
 
+CONDITION = "if t * (4) + l < n and n > 2:"
 SCRATCH = np.zeros(1, dtype=np.float32)
 
 
@@ -115,6 +116,25 @@ def test_what_has_no_vector_form_is_refused_by_name(name):
 
 def test_an_access_that_only_a_lane_condition_protects_is_refused():
     text = tiled("4", "Y[@] = X[n - 1]")
+    with pytest.raises(UnsupportedError) as caught:
+        lower_to_flat(parse_module(text))
+    assert caught.value.code == "lower.unmasked_lane"
+
+
+def test_the_part_of_a_condition_that_no_lane_changes_stands_outside_the_vectors():
+    text = tiled("4", "Y[@] = X[@] + X[n - 3]").replace("if t * (4) + l < n:", CONDITION)
+    module = lower_to_flat(parse_module(text))
+    assert [type(stmt) for stmt in module.functions[0].body] == [If]
+    for n in (0, 2, 3, 6):
+        x, y = np.arange(n, dtype=np.float32), np.full(n, np.nan, np.float32)
+        arrays = {"x": x, "y": y, "p": np.zeros(n, np.int32), "s": SCRATCH}
+        run(module, {**arrays, "n": n})
+        expected = x + x[-3] if n > 2 else np.full(n, np.nan)
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_a_let_of_a_lane_is_no_condition_of_all_lanes():
+    text = tiled("4", "v = n - @", "if v > 2:", "    Y[@] = X[n - 3]")
     with pytest.raises(UnsupportedError) as caught:
         lower_to_flat(parse_module(text))
     assert caught.value.code == "lower.unmasked_lane"

@@ -84,6 +84,8 @@ class _Guarding:
 
     def _learn(self, stmt: Stmt) -> None:
         """What holds after a statement, to the end of the body."""
+        if isinstance(stmt, Let) and free_vars(stmt.value) & self._lane_vars:
+            self._lane_vars.add(stmt.var.name)
         match stmt:
             case Let() if stmt.var.dtype == "int64":
                 self._prover.assume(Compare("eq", stmt.var, stmt.value))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Module
 from gossamer_lower.guard_accesses import guard_accesses
+from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.plan_allocations import plan_allocations
@@ -13,6 +14,7 @@ from gossamer_lower.vectorize_loops import vectorize_loops
 FLAT_PASSES = (
     lower_blocks,
     plan_allocations,
+    hoist_conditions,
     guard_accesses,
     vectorize_loops,
     unroll_loops,

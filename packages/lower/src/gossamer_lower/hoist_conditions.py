@@ -1,0 +1,150 @@
+"""Conditions that hold in all lanes of a vectorized loop or in none stand outside its masks.
+
+The bound of a row says nothing about a lane: as an `If` around the vector code it also protects the
+accesses that are the same in every lane, and leaves masks that compare one position with one bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.nodes import (
+    Binary,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Module,
+    Search,
+    Stmt,
+    While,
+)  # fmt: skip
+from gossamer_ir.walk import free_vars, walk
+from gossamer_lower.stages import map_functions
+
+
+def hoist_conditions(module: Module) -> Module:
+    """Moves the parts of conditions that no lane changes out of vectorized loops.
+
+    Takes a loop-stage module without blocks. What reads memory stays in the loop, before the part
+    that depends on the lane; the rest moves before the loop, and before the serial loops around it
+    that hold nothing else and do not change it.
+    """
+    return map_functions(module, "loop", "loop", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    return msgspec.structs.replace(function, body=_body(function.body))
+
+
+def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt) for stmt in body)
+
+
+def _statement(stmt: Stmt) -> Stmt:
+    match stmt:
+        case For(kind="vectorized"):
+            lanes = {stmt.var}
+            return _outside(msgspec.structs.replace(stmt, body=_split_body(stmt.body, lanes)))
+        case For():
+            loop = msgspec.structs.replace(stmt, body=_body(stmt.body))
+            return _outside(loop) if stmt.kind == "serial" and _is_around_vectors(loop) else loop
+        case While():
+            return While(stmt.condition, _body(stmt.body))
+        case If():
+            return If(stmt.condition, _body(stmt.then_body), _body(stmt.else_body))
+    return stmt
+
+
+def _is_around_vectors(loop: For) -> bool:
+    """Whether a loop holds just a vectorized loop under a condition."""
+    match loop.body:
+        case (If(then_body=(For(kind="vectorized"),), else_body=()),):
+            return True
+    return False
+
+
+def _outside(loop: For) -> Stmt:
+    """The loop, under those parts of the condition around its whole body that it does not change."""
+    match loop.body:
+        case (If(else_body=()) as inner,):
+            parts = list(_conjuncts(inner.condition))
+            moved = [part for part in parts if _is_movable(part, loop.var)]
+            kept = [part for part in parts if part not in moved]
+            if moved:
+                body = _under(kept, inner.then_body)
+                return If(_all(moved), (msgspec.structs.replace(loop, body=body),))
+    return loop
+
+
+def _is_movable(condition: Expr, var: str) -> bool:
+    """Whether a condition may be evaluated also where the loop runs not once."""
+    return var not in free_vars(condition) and not any(
+        isinstance(node, (Load, Search)) or _may_divide_by_zero(node) for node in walk(condition)
+    )
+
+
+def _may_divide_by_zero(node: object) -> bool:
+    return (
+        isinstance(node, Binary)
+        and node.op in ("floordiv", "floormod")
+        and not isinstance(node.rhs, Const)
+    )
+
+
+# --- inside a vectorized loop
+
+
+def _split_body(body: tuple[Stmt, ...], lanes: set[str]) -> tuple[Stmt, ...]:
+    """The statements with each condition split into what is the same in all lanes and the rest."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Let) and free_vars(stmt.value) & lanes:
+            lanes = {*lanes, stmt.var.name}
+        result.append(_split(stmt, lanes))
+    return tuple(result)
+
+
+def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
+    match stmt:
+        case For():
+            return msgspec.structs.replace(stmt, body=_split_body(stmt.body, lanes))
+        case If(else_body=()):
+            parts = list(_conjuncts(stmt.condition))
+            shared = [part for part in parts if not free_vars(part) & lanes]
+            varying = [part for part in parts if free_vars(part) & lanes]
+            body = _split_body(stmt.then_body, lanes)
+            return If(_all(shared), _under(varying, body)) if shared else If(stmt.condition, body)
+        case If():
+            then_body, else_body = (
+                _split_body(stmt.then_body, lanes),
+                _split_body(stmt.else_body, lanes),
+            )
+            return If(stmt.condition, then_body, else_body)
+    return stmt
+
+
+def _conjuncts(condition: Expr) -> Iterator[Expr]:
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from _conjuncts(condition.lhs)
+        yield from _conjuncts(condition.rhs)
+    else:
+        yield condition
+
+
+def _all(parts: Sequence[Expr]) -> Expr:
+    condition: Expr | None = None
+    for part in parts:
+        condition = build.conjunction(condition, part)
+    assert condition is not None
+    return condition
+
+
+def _under(parts: Sequence[Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return (If(_all(parts), body),) if parts else body
