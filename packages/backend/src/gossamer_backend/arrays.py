@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Sequence
 from typing import Any, TypeGuard
@@ -101,7 +102,10 @@ def _spelled(param: BufferParam) -> str:
 
 
 def address(array: Array) -> int:
-    """The address of its first element."""
+    """The address of the first element of a contiguous array."""
+    if array.flags.carray and array.size:
+        # A quarter of the time that the array interface takes, which is also there for the rest.
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
     return int(array.__array_interface__["data"][0])
 
 
