@@ -1,7 +1,10 @@
-"""The example of the README, run, and the order of the passes."""
+"""The examples of the README and of the docstrings, run, and the order of the passes."""
 
 from __future__ import annotations
 
+import doctest
+import importlib
+import pkgutil
 import re
 from pathlib import Path
 
@@ -19,6 +22,21 @@ def test_the_example_of_the_readme():
     names: dict[str, object] = {}
     exec(code, names)
     assert list(names["y"]) == [3, 4]
+
+
+@pytest.mark.parametrize(
+    "name", [found.name for found in pkgutil.iter_modules(gossamer_lower.__path__)]
+)
+def test_the_examples_of_the_docstrings(name):
+    assert doctest.testmod(importlib.import_module(f"gossamer_lower.{name}")).failed == 0
+
+
+@pytest.mark.parametrize(
+    "name", ["lower_iterations", "lower_buffers", *(found.__name__ for found in FLAT_PASSES)]
+)
+def test_every_pass_shows_a_before_and_after(name):
+    module = importlib.import_module(f"gossamer_lower.{name}")
+    assert doctest.testmod(module).attempted >= 3
 
 
 def test_the_readme_lists_every_pass():

@@ -7,7 +7,7 @@ import pytest
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import For, If, LaneReduce, Ramp
+from gossamer_ir.nodes import For, Guard, If, LaneReduce, Ramp
 from gossamer_ir.script import parse_module
 from gossamer_ir.walk import walk
 from gossamer_lower import lower_to_flat
@@ -131,6 +131,16 @@ def test_the_part_of_a_condition_that_no_lane_changes_stands_outside_the_vectors
         run(module, {**arrays, "n": n})
         expected = x + x[-3] if n > 2 else np.full(n, np.nan)
         np.testing.assert_array_equal(y, expected)
+
+
+def test_a_loop_that_runs_only_under_a_condition_stands_under_it():
+    extent = "T.if_then_else(n > 2, 2, 0)"
+    body = f"    for q in T.serial({extent}):\n        for l in T.vectorized(2):\n            "
+    module = lower_to_flat(parse_module(HEADER + body + "Y[l] = Y[l] + X[q + 1]\n"))
+    assert not any(isinstance(node, Guard) for node in walk(module))
+    x, y = np.arange(3, dtype=np.float32), np.zeros(3, np.float32)
+    run(module, {"x": x, "y": y, "p": np.zeros(3, np.int32), "s": SCRATCH, "n": 3})
+    np.testing.assert_array_equal(y, [3, 3, 0])
 
 
 def test_a_let_of_a_lane_is_no_condition_of_all_lanes():

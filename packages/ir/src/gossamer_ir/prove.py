@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     Compare,
     Expr,
     Fact,
+    IfThenElse,
     InRange,
     Load,
     Monotone,
@@ -53,6 +54,9 @@ class Prover:
 
     def assume_range(self, var: str, start: Expr, extent: Expr) -> None:
         """From here on, start <= var < start + extent holds."""
+        while isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
+            self.assume(extent.condition)
+            extent = extent.if_true
         variable = build.index_var(var)
         self.assume_nonnegative(Binary("sub", variable, start))
         last = Binary("sub", Binary("add", start, extent), build.ONE)

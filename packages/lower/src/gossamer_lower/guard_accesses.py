@@ -41,6 +41,16 @@ def guard_accesses(module: Module) -> Module:
     """Adds a `Guard` before each statement with an access that is not proved in bounds.
 
     Takes a loop-stage module without blocks, before vectorisation.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     Y[i] = X[P[i]]
+    ... ''')
+    >>> print(body_text(guard_accesses(before)))
+    for i in T.serial(n):
+        T.guard(P[i] >= 0 and P[i] < n, X)
+        Y[i] = X[P[i]]
     """
     return map_functions(module, "loop", "loop", _guard_function)
 

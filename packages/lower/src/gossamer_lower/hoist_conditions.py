@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
+    IfThenElse,
     Let,
     Load,
     Module,
@@ -54,7 +55,9 @@ def _statement(stmt: Stmt) -> Stmt:
             return _outside(msgspec.structs.replace(stmt, body=_split_body(stmt.body, lanes)))
         case For():
             loop = msgspec.structs.replace(stmt, body=_body(stmt.body))
-            return _outside(loop) if stmt.kind == "serial" and _is_around_vectors(loop) else loop
+            if stmt.kind != "serial":
+                return loop
+            return _bounded(_outside(loop) if _is_around_vectors(loop) else loop)
         case While():
             return While(stmt.condition, _body(stmt.body))
         case If():
@@ -81,6 +84,15 @@ def _outside(loop: For) -> Stmt:
                 body = _under(kept, inner.then_body)
                 return If(_all(moved), (msgspec.structs.replace(loop, body=body),))
     return loop
+
+
+def _bounded(stmt: Stmt) -> Stmt:
+    """A loop that runs not once unless a condition holds, under that condition."""
+    match stmt:
+        case For(extent=IfThenElse() as extent) if build.integer_value(extent.if_false) == 0:
+            loop = msgspec.structs.replace(stmt, extent=extent.if_true)
+            return If(extent.condition, (loop,))
+    return stmt
 
 
 def _is_movable(condition: Expr, var: str) -> bool:

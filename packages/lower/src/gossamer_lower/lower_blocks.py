@@ -24,6 +24,23 @@ def lower_blocks(module: Module) -> Module:
 
     Raises `UnsupportedError` (`lower.let_above_block`) where a let above a block with `init` reads a
     buffer that the function writes.
+
+    >>> from gossamer_lower import lower_buffers, lower_iterations
+    >>> from gossamer_lower.examples import ROW_SUMS, body_text
+    >>> before = lower_buffers(lower_iterations(ROW_SUMS))
+    >>> print(body_text(before))
+    for i in T.serial(m):
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_data[vi] = 0.0
+                Y_data[vi] = Y_data[vi] + A_data[J_indptr[vi] + vj]
+    >>> print(body_text(lower_blocks(before)))
+    for i in T.serial(m):
+        Y_data[i] = 0.0
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            Y_data[i] = Y_data[i] + A_data[J_indptr[i] + j]
     """
     return map_functions(module, "loop", "loop", _lower_function)
 

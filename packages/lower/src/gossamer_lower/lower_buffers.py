@@ -45,6 +45,26 @@ def lower_buffers(module: Module) -> Module:
     """Flattens the sparse buffers of a position-stage module; the result is at the loop stage.
 
     Raises `UnsupportedError` (`lower.storage`, `lower.nnz`) for storage that is not lowered yet.
+
+    >>> from gossamer_lower import lower_iterations
+    >>> from gossamer_lower.examples import ROW_SUMS, body_text
+    >>> before = lower_iterations(ROW_SUMS)
+    >>> print(body_text(before))
+    for i in T.serial(m):
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[vi, vj]
+    >>> print(body_text(lower_buffers(before)))
+    for i in T.serial(m):
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_data[vi] = 0.0
+                Y_data[vi] = Y_data[vi] + A_data[J_indptr[vi] + vj]
     """
     return map_functions(module, "position", "loop", _lower_function)
 

@@ -47,6 +47,21 @@ def lower_iterations(module: Module) -> Module:
 
     Raises `UnsupportedError` (`lower.fuse`, `lower.attach`, `lower.search`) for what is in the
     language and not lowered yet.
+
+    >>> from gossamer_lower.examples import ROW_SUMS, body_text
+    >>> print(body_text(ROW_SUMS))
+    with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j]
+    >>> print(body_text(lower_iterations(ROW_SUMS)))
+    for i in T.serial(m):
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[vi, vj]
     """
     return map_functions(module, "coordinate", "position", _lower_function)
 

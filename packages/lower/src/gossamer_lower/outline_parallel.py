@@ -40,6 +40,42 @@ def outline_parallel(module: Module) -> Module:
     """Takes a loop-stage module without blocks, vectorized and unrolled loops to the flat stage.
 
     Raises `UnsupportedError` (`lower.nested_parallel`) where one parallel loop is inside another.
+
+    >>> from gossamer_ir.script import print_module
+    >>> from gossamer_lower.examples import program
+    >>> before = program('''
+    ... for i in T.parallel(n, grain=1000):
+    ...     Y[i] = X[i] * 2.0
+    ... ''')
+    >>> print(print_module(outline_parallel(before)))
+    @T.prim_func(entry=True)
+    def f(
+        x: T.handle,
+        y: T.handle,
+        p: T.handle,
+        n: T.int64,
+    ) -> None:
+        T.stage("flat")
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        P = T.match_buffer(p, (n,), "int64")
+        T.parallel_for("f_i", "i", n, args=[y, x, n], grain=1000)
+    <BLANKLINE>
+    <BLANKLINE>
+    @T.prim_func
+    def f_i(
+        begin: T.int64,
+        end: T.int64,
+        y: T.handle,
+        x: T.handle,
+        n: T.int64,
+    ) -> None:
+        T.stage("flat")
+        Y = T.match_buffer(y, (n,), "float32")
+        X = T.match_buffer(x, (n,), "float32")
+        for i in T.serial(begin, end):
+            Y[i] = X[i] * 2.0
+    <BLANKLINE>
     """
     require_stage(module, "loop")
     taken = {function.name for function in module.functions}

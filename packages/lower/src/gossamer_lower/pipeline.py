@@ -24,7 +24,19 @@ FLAT_PASSES = (
 
 
 def lower_to_flat(module: Module) -> Module:
-    """Takes a module of the loop stage to the flat stage, which a backend receives."""
+    """Takes a module of the loop stage to the flat stage, which a backend receives.
+
+    Raises `UnsupportedError` where a pass does.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))
+    >>> flat.stage
+    'flat'
+    >>> print(body_text(flat))
+    for i in T.serial(n):
+        T.guard(P[i] >= 0 and P[i] < n, X)
+        Y[i] = X[P[i]]
+    """
     for lower in FLAT_PASSES:
         module = lower(module)
     return module

@@ -36,7 +36,21 @@ _Access = Load | Store | Prefetch
 
 
 def plan_allocations(module: Module) -> Module:
-    """Moves the allocated buffers of a loop-stage module without blocks into `Allocate`."""
+    """Moves the allocated buffers of a loop-stage module without blocks into `Allocate`.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... Z = T.decl_buffer((n,), "float32", scope="local")
+    ... for i in T.serial(n):
+    ...     Z[i] = X[i] * 2.0
+    ...     Y[i] = Z[i] + X[i]
+    ... ''')
+    >>> print(body_text(plan_allocations(before)))
+    for i in T.serial(n):
+        Z = T.alloc_buffer((1,), "float32", scope="local")
+        Z[0] = X[i] * 2.0
+        Y[i] = Z[0] + X[i]
+    """
     return map_functions(module, "loop", "loop", _plan_function)
 
 

@@ -33,6 +33,15 @@ def unroll_loops(module: Module) -> Module:
     """Removes the unrolled loops of a loop-stage module without blocks.
 
     Raises `UnsupportedError` (`lower.unroll`) where an extent is not constant.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for u in T.unroll(2):
+    ...     Y[u] = X[u] * 2.0
+    ... ''')
+    >>> print(body_text(unroll_loops(before)))
+    Y[0] = X[0] * 2.0
+    Y[1] = X[1] * 2.0
     """
     return map_functions(module, "loop", "loop", _unroll_function)
 

@@ -45,6 +45,16 @@ def vectorize_loops(module: Module) -> Module:
     """Removes the vectorized loops of a loop-stage module without blocks.
 
     Raises `UnsupportedError` (`lower.vectorize.<what>`) for what has no vector form yet.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n // 8):
+    ...     for l in T.vectorized(8):
+    ...         Y[i * 8 + l] = X[i * 8 + l] * 2.0
+    ... ''')
+    >>> print(body_text(vectorize_loops(before)))
+    for i in T.serial(n // 8):
+        Y[T.ramp(i * 8, 1, 8)] = X[T.ramp(i * 8, 1, 8)] * T.broadcast(2.0, 8)
     """
     return map_functions(module, "loop", "loop", _vectorize_function)
 
