@@ -36,6 +36,20 @@ def hoist_conditions(module: Module) -> Module:
     Takes a loop-stage module without blocks. What reads memory stays in the loop, before the part
     that depends on the lane; the rest moves before the loop, and before the serial loops around it
     that hold nothing else and do not change it.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     for l in T.vectorized(4):
+    ...         if i < n - 4 and l < P[0]:
+    ...             Y[l] = X[i]
+    ... ''')
+    >>> print(body_text(hoist_conditions(before)))
+    for i in T.serial(n):
+        if i < n - 4:
+            for l in T.vectorized(4):
+                if l < P[0]:
+                    Y[l] = X[i]
     """
     return map_functions(module, "loop", "loop", _hoist_function)
 
