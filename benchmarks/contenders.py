@@ -8,10 +8,12 @@ from functools import partial
 from typing import TypeAlias
 
 import gossamer
-from benchmarks import mkl, numba_loops
+from benchmarks import numba_loops
 from benchmarks.problem import Array, Problem
 from benchmarks.rounds import Timed
+from gossamer.peers import mkl
 from gossamer_formats import from_scipy
+from gossamer_ir.errors import ArgumentError
 
 OURS = "gossamer"
 
@@ -42,14 +44,15 @@ def prepare_scipy(problem: Problem, threads: int) -> Prepared:
 def prepare_mkl(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
     """MKL's inspector-executor product."""
     try:
-        mkl.set_threads(threads)
-        features = 0 if problem.op == "spmv" else problem.features
-        matrix = mkl.MklMatrix(problem.matrix, features=features, optimize=optimize)
-    except mkl.MklError as error:
+        mkl.set_num_threads(threads)
+        features = None if problem.op == "spmv" else problem.features
+        tensor = from_scipy(problem.matrix)
+        matrix = mkl.MklMatrix(tensor, features=features, optimize=optimize)
+    except ArgumentError as error:
         raise UnavailableError(str(error)) from None
     result = problem.empty_result()
     call = matrix.product(problem.operand, result)
-    return Prepared(Timed(call, partial(mkl.set_threads, threads)), lambda: result)
+    return Prepared(Timed(call, partial(mkl.set_num_threads, threads)), lambda: result)
 
 
 def prepare_numba(problem: Problem, threads: int) -> Prepared:

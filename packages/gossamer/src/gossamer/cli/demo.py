@@ -112,17 +112,15 @@ def _check(console: Console, work: Workload) -> None:
 
 def _time(work: Workload, *, after_round: Call) -> dict[str, float]:
     calls: dict[str, Call] = {"gossamer": work.run, "SciPy": work.scipy}
-    if mkl.library() is not None:
+    if mkl.library_path() is not None:
         mkl.set_num_threads(get_num_threads())
         calls["MKL"] = _mkl_call(work)
     return interleaved(calls, rounds=ROUNDS, after_round=after_round)
 
 
 def _mkl_call(work: Workload) -> Call:
-    matrix = mkl.MklMatrix(work.tensor, hint=work.features or 0)
-    out = work.out.copy()
-    call = matrix.spmm if work.features is not None else matrix.spmv
-    return lambda: call(work.dense, out)
+    matrix = mkl.MklMatrix(work.tensor, features=work.features)
+    return matrix.product(work.dense, work.out.copy())
 
 
 def _table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:

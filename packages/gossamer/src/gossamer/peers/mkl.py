@@ -1,11 +1,13 @@
-"""Intel's MKL through its wheel: sparse matrix times matrix and vector, hinted and optimised."""
+"""Intel's MKL through its wheel: the inspector-executor products of a matrix in CSR, by ctypes."""
 
 from __future__ import annotations
 
 import ctypes
+import importlib.metadata
 import os
-import sys
-from functools import lru_cache
+from collections.abc import Callable
+from ctypes import byref, c_int, c_void_p
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -14,115 +16,158 @@ import numpy as np
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.errors import ArgumentError, InternalError
 
-_NOT_TRANSPOSED, _GENERAL, _ROW_MAJOR, _CALLS = 10, 20, 101, 1000
-_LIBRARIES = ("libmkl_rt.so.3", "libmkl_rt.so.2")
+NON_TRANSPOSE, GENERAL, ROW_MAJOR, INDEX_BASE_ZERO = 10, 20, 101, 0
+EXPECTED_CALLS = 10_000
+THREADING_LAYERS = {"intel": 0, "gnu": 3}
+LETTERS: dict[str, tuple[str, Any]] = {
+    "float32": ("s", ctypes.c_float),
+    "float64": ("d", ctypes.c_double),
+}
+"""What stands for a dtype in the names of MKL's functions, and its scalars."""
 
 
-class _Description(ctypes.Structure):
-    _fields_ = (("type", ctypes.c_int), ("mode", ctypes.c_int), ("diagonal", ctypes.c_int))
+class Description(ctypes.Structure):
+    """`struct matrix_descr`, passed by value."""
+
+    _fields_ = (("type", c_int), ("mode", c_int), ("diag", c_int))
 
 
-@lru_cache(maxsize=1)
-def library() -> ctypes.CDLL | None:
-    """MKL as installed beside this Python, None where it is not.
+PLAIN = Description(GENERAL, 0, 0)
 
-    Its threads stop spinning after a call (KMP_BLOCKTIME), or they would slow down whoever comes next.
-    """
-    os.environ.setdefault("KMP_BLOCKTIME", "0")
-    for name in _LIBRARIES:
-        path = Path(sys.prefix) / "lib" / name
-        if path.is_file():
-            return ctypes.CDLL(str(path))
+
+def library_path() -> Path | None:
+    """Where the `mkl` wheel put `libmkl_rt`, None where it is not installed."""
+    try:
+        files = importlib.metadata.files("mkl") or []
+    except importlib.metadata.PackageNotFoundError:
+        return None
+    for file in files:
+        if file.name.startswith(("libmkl_rt.so", "libmkl_rt.dylib")):
+            return Path(str(file.locate())).resolve()
     return None
 
 
+@cache
+def load_mkl() -> ctypes.CDLL:
+    """MKL with 32-bit integers on GNU threads (`MKL_THREADING_LAYER` overrides): in one process
+    with other OpenMP code a second runtime, whose threads spin, would disturb everybody.
+
+    `ArgumentError` (`peers.mkl`) where it is not installed or does not take the layer.
+    """
+    path = library_path()
+    if path is None:
+        raise _refused("MKL is not installed.", hint="pip install mkl.")
+    layer = os.environ.get("MKL_THREADING_LAYER", "gnu").lower()
+    if layer not in THREADING_LAYERS:
+        raise _refused(f"MKL_THREADING_LAYER is '{layer}'; expected intel or gnu.")
+    library = ctypes.CDLL(str(path))
+    library.MKL_Set_Interface_Layer(0)
+    if library.MKL_Set_Threading_Layer(THREADING_LAYERS[layer]) != THREADING_LAYERS[layer]:
+        raise _refused(f"MKL does not take the threading layer '{layer}'.")
+    return library
+
+
 def set_num_threads(count: int) -> None:
-    """Sets the threads of MKL, where it is installed."""
-    found = library()
-    if found is not None:
-        found.MKL_Set_Num_Threads(ctypes.c_int(count))
+    """How many threads MKL uses from now on; errors as of `load_mkl`."""
+    load_mkl().MKL_Set_Num_Threads(c_int(count))
 
 
 class MklMatrix:
-    """MKL's handle of a tensor with int32 indices; `hint` tells it the columns of B (0: a vector)."""
+    """A tensor with int32 indices in MKL, for products with `features` columns (None: vectors).
 
-    def __init__(self, tensor: SparseTensor, *, hint: int, optimize: bool = True) -> None:
-        found = library()
-        if found is None:
-            raise ArgumentError("peers.mkl", "MKL is not installed.", hint="pip install mkl.")
+    With `optimize`, MKL is told what is to come and may rearrange the matrix beforehand.
+    """
+
+    def __init__(
+        self, tensor: SparseTensor, *, features: int | None, optimize: bool = True
+    ) -> None:
+        self._library = load_mkl()
         if max(*tensor.shape, tensor.nnz) >= 2**31:
-            raise ArgumentError("peers.mkl", "The matrix is too large for MKL's int32 indices.")
-        self._library = found
-        self._letter = "s" if tensor.dtype == "float32" else "d"
-        self._scalar: Any = ctypes.c_float if tensor.dtype == "float32" else ctypes.c_double
-        self._dtype = tensor.dtype
-        self._shape = tensor.shape
-        self._arrays = self._copies(tensor)
-        self._handle = ctypes.c_void_p()
+            raise _refused("The matrix is too large for MKL's int32 indices.")
+        self._letter, self._scalar = LETTERS[tensor.dtype]
+        self._dtype, self._shape = tensor.dtype, tensor.shape
+        self._arrays = _copies(tensor)
+        self._handle = c_void_p()
         self._create()
-        self._give_hint(hint)
         if optimize:
-            self._call("mkl_sparse_optimize", self._handle)
+            self._optimize(features)
 
-    def spmm(self, dense: Array, out: Array) -> None:
-        """Writes A @ dense to out; both row-major, of the tensor's dtype."""
-        self._require(dense, out)
-        columns = dense.shape[1]
-        self._call(
-            f"mkl_sparse_{self._letter}_mm", _NOT_TRANSPOSED, self._scalar(1), self._handle,
-            _Description(_GENERAL), _ROW_MAJOR, _pointer(dense), columns, columns,
-            self._scalar(0), _pointer(out), columns,
-        )  # fmt: skip
+    def product(self, dense: Array, out: Array) -> Callable[[], None]:
+        """A call without arguments that writes A times dense to out; it keeps all three alive.
 
-    def spmv(self, vector: Array, out: Array) -> None:
-        """Writes A @ vector to out."""
-        self._require(vector, out)
-        self._call(
-            f"mkl_sparse_{self._letter}_mv", _NOT_TRANSPOSED, self._scalar(1), self._handle,
-            _Description(_GENERAL), _pointer(vector), self._scalar(0), _pointer(out),
-        )  # fmt: skip
+        Both operands are C-contiguous and of the tensor's dtype, or `ArgumentError` (`peers.mkl`).
+        """
+        self._require_fitting(dense, out)
+        one, zero, plain = self._scalar(1), self._scalar(0), c_int(NON_TRANSPOSE)
+        source, target = _pointer(dense), _pointer(out)
+        common = (plain, one, self._handle, PLAIN)
+        if dense.ndim == 1:
+            name = "mv"
+            arguments: tuple[Any, ...] = (*common, source, zero, target)
+        else:
+            width = c_int(dense.shape[1])
+            layout = c_int(ROW_MAJOR)
+            name, arguments = "mm", (*common, layout, source, width, width, zero, target, width)
+        function = self._function(name)
+
+        def call() -> None:
+            self._require_ok(function(*arguments), name)
+
+        return call
 
     def __del__(self) -> None:
         if getattr(self, "_handle", None):
             self._library.mkl_sparse_destroy(self._handle)
 
-    def _copies(self, tensor: SparseTensor) -> tuple[Array, Array, Array]:
-        """Private copies, since MKL may write to what it is given."""
-        arrays = tensor.arrays
-        return (
-            arrays["indptr"].astype(np.int32),
-            arrays["indices"].astype(np.int32),
-            arrays["data"].copy(),
-        )
-
     def _create(self) -> None:
         indptr, indices, data = self._arrays
-        rows, columns = self._shape
-        begins = _pointer(indptr)
-        ends = ctypes.c_void_p(indptr.ctypes.data + indptr.itemsize)
-        self._call(
-            f"mkl_sparse_{self._letter}_create_csr", ctypes.byref(self._handle), 0, rows, columns,
-            begins, ends, _pointer(indices), _pointer(data),
+        rows, columns = map(c_int, self._shape)
+        ends = c_void_p(indptr.ctypes.data + indptr.itemsize)
+        status = self._function("create_csr")(
+            byref(self._handle), c_int(INDEX_BASE_ZERO), rows, columns,
+            _pointer(indptr), ends, _pointer(indices), _pointer(data),
         )  # fmt: skip
+        self._require_ok(status, "create_csr")
 
-    def _give_hint(self, columns: int) -> None:
-        common = (self._handle, _NOT_TRANSPOSED, _Description(_GENERAL))
-        if columns:
-            self._call("mkl_sparse_set_mm_hint", *common, _ROW_MAJOR, columns, _CALLS)
+    def _optimize(self, features: int | None) -> None:
+        common, calls = (self._handle, c_int(NON_TRANSPOSE), PLAIN), c_int(EXPECTED_CALLS)
+        if features is None:
+            status = self._library.mkl_sparse_set_mv_hint(*common, calls)
         else:
-            self._call("mkl_sparse_set_mv_hint", *common, _CALLS)
+            layout, width = c_int(ROW_MAJOR), c_int(features)
+            status = self._library.mkl_sparse_set_mm_hint(*common, layout, width, calls)
+        self._require_ok(status, "hint")
+        self._require_ok(self._library.mkl_sparse_optimize(self._handle), "optimize")
 
-    def _require(self, dense: Array, out: Array) -> None:
+    def _require_fitting(self, dense: Array, out: Array) -> None:
         for array, length in ((dense, self._shape[1]), (out, self._shape[0])):
             fits = array.dtype == self._dtype and array.shape[0] == length
-            if not (fits and array.flags.c_contiguous):
-                raise ArgumentError("peers.mkl", "The operands do not fit the matrix.")
+            if not (fits and array.flags.c_contiguous and array.shape[1:] == dense.shape[1:]):
+                raise _refused("The operands do not fit the matrix.")
 
-    def _call(self, name: str, *args: Any) -> None:
-        status = getattr(self._library, name)(*args)
+    def _function(self, operation: str) -> Any:
+        return getattr(self._library, f"mkl_sparse_{self._letter}_{operation}")
+
+    @staticmethod
+    def _require_ok(status: int, operation: str) -> None:
         if status:
-            raise InternalError(f"{name} returned the status {status}.")
+            raise InternalError(f"MKL's {operation} returned the status {status}.")
 
 
-def _pointer(array: Array) -> ctypes.c_void_p:
-    return ctypes.c_void_p(array.ctypes.data)
+def _copies(tensor: SparseTensor) -> tuple[Array, Array, Array]:
+    """Private copies, since MKL may write to what it is given."""
+    arrays = tensor.arrays
+    return (
+        arrays["indptr"].astype(np.int32),
+        arrays["indices"].astype(np.int32),
+        arrays["data"].copy(),
+    )
+
+
+def _pointer(array: Array) -> c_void_p:
+    """The address of an array, which it keeps alive."""
+    return array.ctypes.data_as(c_void_p)
+
+
+def _refused(message: str, *, hint: str = "") -> ArgumentError:
+    return ArgumentError("peers.mkl", message, hint=hint)
