@@ -170,7 +170,7 @@ def tests(session: nox.Session, part: str) -> None:
 def lint(session: nox.Session) -> None:
     """Style and layering; nothing of ours needs to be installed to be read."""
     session.install(*group("lint"))
-    session.run("ruff", "check")
+    session.run("ruff", "check", "--no-cache")
     session.run("ruff", "format", "--check")
     sources = os.pathsep.join(f"{distribution.place}/src" for distribution in DISTRIBUTIONS)
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": sources})

@@ -5,14 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import Any, TypeAlias
 
-from gossamer_ir.specialize import specialize as specialize_module
-
 from gossamer.build import build
 from gossamer_backend import Kernel
 from gossamer_ir.contracts import Schedule, Target
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_function, parse_module
+from gossamer_ir.specialize import specialize as specialize_module
 
 Program: TypeAlias = Module | str | Callable[..., Any]
 """A module, a script's text, or a decorated function."""

@@ -5,10 +5,10 @@ from __future__ import annotations
 from functools import lru_cache
 
 import msgspec
-from gossamer_ir.specialize import specialize
 
 from gossamer_ir.nodes import CompressedVaried, Function, Module
 from gossamer_ir.script import parse_module
+from gossamer_ir.specialize import specialize
 
 
 class Operator(msgspec.Struct, frozen=True):
