@@ -33,6 +33,21 @@ def signature_of(module: Module) -> Signature:
     Whether a buffer is read or written is found through the functions that the entry calls.
     `VerifyError` (`signature.stage`, `signature.unbound`) for another stage, or for a pointer
     parameter that no buffer of the entry is bound to.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> flat = parse_module('''
+    ... @T.prim_func
+    ... def double(x: T.handle, n: T.int64) -> None:
+    ...     T.stage("flat")
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i] = X[i] * 2.0
+    ... ''')
+    >>> found = signature_of(flat)
+    >>> found.order
+    ('x', 'n')
+    >>> [(buffer.name, buffer.is_read, buffer.is_written) for buffer in found.buffers]
+    [('x', True, True)]
     """
     if module.stage != "flat":
         raise VerifyError(

@@ -46,7 +46,29 @@ def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
 
 
 def print_format(description: FormatDescription) -> str:
-    """The text of a description, which `parse_format` reads back as an equal one."""
+    """The text of a description, which `parse_format` reads back as an equal one.
+
+    >>> ell = parse_format('''
+    ... @T.format
+    ... def ell(a: T.handle, indices: T.handle, m: T.int64, n: T.int64, width: T.int64) -> None:
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.compressed_fixed(I, (n, width), indices, "int32")
+    ...     A = T.sp.match_buffer(a, (I, J), "float32")
+    ... ''')
+    >>> print(print_format(ell))
+    @T.format
+    def ell(
+        a: T.handle,
+        indices: T.handle,
+        m: T.int64,
+        n: T.int64,
+        width: T.int64,
+    ) -> None:
+        I = T.sp.dense_fixed(m)
+        J = T.sp.compressed_fixed(I, (n, width), indices, "int32")
+        A = T.sp.match_buffer(a, (I, J), "float32")
+    <BLANKLINE>
+    """
     w = Writer()
     w.end_line("@T.format")
     write_signature(w, description.name, description.params)

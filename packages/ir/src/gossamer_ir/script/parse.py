@@ -42,6 +42,16 @@ def parse_function(function: Callable[..., Any] | str) -> Module:
 
     Numbers and strings of the surrounding scopes stand for themselves. Raises `ParseError`
     (`parse.no_source` where Python does not know the source, as for code made by exec).
+
+    >>> text = '''
+    ... @T.prim_func
+    ... def fill(x: T.handle) -> None:
+    ...     X = T.match_buffer(x, (8,), "float32")
+    ...     for i in T.serial(8):
+    ...         X[i] = 1.0
+    ... '''
+    >>> parse_function(text).entry
+    'fill'
     """
     return parse_source(function).module
 

@@ -29,6 +29,28 @@ def print_module(module: Module) -> str:
     """The script of a module, which `parse_module` reads back as an equal module.
 
     `VerifyError` (`print.depth`) where it is nested deeper than text may be.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def fill(x: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i] = 1
+    ... ''')
+    >>> print(print_module(module))
+    @T.prim_func
+    def fill(
+        x: T.handle,
+        n: T.int64,
+    ) -> None:
+        T.func_attr({"sparse_tir_level": 0})
+        X = T.match_buffer(x, (n,), "float32")
+        for i in T.serial(n):
+            X[i] = 1.0
+    <BLANKLINE>
+    >>> parse_module(print_module(module)) == module
+    True
     """
     return print_with_places(module).text
 
@@ -52,7 +74,12 @@ def print_with_places(module: Module) -> Printed:
 
 
 def print_expr(expr: Expr) -> str:
-    """The text of an expression, which `parse_expr` reads back where the names' dtypes are known."""
+    """The text of an expression, which `parse_expr` reads back where the names' dtypes are known.
+
+    >>> from gossamer_ir.build import add, index, index_var, mul
+    >>> print_expr(add(mul(index_var("i"), index(4)), index(1)))
+    'i * 4 + 1'
+    """
     w = Writer()
     write_expr(w, expr, "expr")
     w.end_line()

@@ -17,6 +17,21 @@ def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
 
     A module is printed; of a `Parsed` the lines are those of the user's source. A place that has no
     text of its own is shown at the nearest place around it that has.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> from gossamer_ir.verify import diagnostics
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def fill(x: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i, i] = 1.0
+    ... ''')
+    >>> print(render(module, diagnostics(module)))
+    'X' has 1 dimensions, but 2 indices are given. [verify.index.count]
+    fill:9:
+                X[i, i] = 1.0
+                ^^^^^^^^^^^^^
     """
     spans: Mapping[Place, Span]
     if isinstance(module, Parsed):

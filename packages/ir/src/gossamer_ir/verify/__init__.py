@@ -52,6 +52,22 @@ def verify(module: Module) -> Module:
     """The module itself where nothing is wrong with it.
 
     `VerifyError` otherwise, with every diagnostic and the printed module with carets.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def fill(x: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i, i] = 1.0
+    ... ''')
+    >>> verify(module)
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.VerifyError: 'X' has 1 dimensions, but 2 indices are given. [verify.index.count]
+    fill:9:
+                X[i, i] = 1.0
+                ^^^^^^^^^^^^^
     """
     found = diagnostics(module)
     if not found:

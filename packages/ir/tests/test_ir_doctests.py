@@ -2,17 +2,19 @@
 
 import doctest
 import importlib
+import pkgutil
 from pathlib import Path
 
 import pytest
 
-MODULES = ("specialize", "retype", "script.parse", "script.formats", "script.print", "names")
+import gossamer_ir
+
+MODULES = [found.name for found in pkgutil.walk_packages(gossamer_ir.__path__, "gossamer_ir.")]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of_a_module(name):
-    module = importlib.import_module(f"gossamer_ir.{name}")
-    assert doctest.testmod(module).failed == 0
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 def test_examples_of_the_readme():
