@@ -1,7 +1,7 @@
 """ParallelFor: the calling thread alone, or chunks of equal weight taken by several threads.
 
 The chunks follow from the weights and the number of threads only; which thread runs which does not
-matter to the results.
+matter to the results (see `trampoline`).
 """
 
 from __future__ import annotations
@@ -15,8 +15,6 @@ from gossamer_llvm.folding import add
 from gossamer_llvm.frame import Frame, Value
 from gossamer_llvm.trampoline import Region, define_trampoline
 from gossamer_llvm.weights import Captures, captures_of, define_search, define_weight
-
-CHUNKS_PER_THREAD = 8
 
 
 def emit_parallel_for(frame: Frame, node: ParallelFor) -> None:
@@ -42,8 +40,8 @@ def emit_parallel_for(frame: Frame, node: ParallelFor) -> None:
     text.jump(done)
     text.begin(together)
     region = Region(node.function, define_search(frame, weight, captures), tuple(captures.values()))
-    chunks = _chunks(frame, extent, threads)
-    values = [start, end, low, total, chunks, *captures.values(), *arguments]
+    count = Value(threads, "int64")
+    values = [start, end, low, total, count, *captures.values(), *arguments]
     _run(frame, region, values, threads)
     text.jump(done)
     text.begin(done)
@@ -73,11 +71,6 @@ def _threads(frame: Frame, node: ParallelFor, extent: Value, total: Value) -> st
     capped = frame.call("i64", "llvm.smin.i64", f"i64 {least}, i64 65536")
     missing = text.value(f"icmp eq ptr {runner}, null")
     return text.value(f"select i1 {missing}, i64 1, i64 {capped}")
-
-
-def _chunks(frame: Frame, extent: Value, threads: str) -> Value:
-    wanted = frame.text.value(f"mul i64 {threads}, {CHUNKS_PER_THREAD}")
-    return Value(frame.call("i64", "llvm.smin.i64", f"i64 {wanted}, {extent.typed}"), "int64")
 
 
 def _run(frame: Frame, region: Region, values: list[Value], threads: str) -> None:

@@ -1,5 +1,10 @@
 """The function that each thread of a parallel region runs: takes chunks until none is left or one
-has failed."""
+has failed.
+
+The range is cut into one share of equal weight for each thread. The n-th thread to arrive begins with
+the first three quarters of share n, so that repeated calls find their data in the caches they left it
+in; the rest of all shares is in small chunks, which balance what the threads took longer for.
+"""
 
 from __future__ import annotations
 
@@ -23,28 +28,36 @@ class _Range(NamedTuple):
     end: Value
     low: Value
     total: Value
-    chunks: Value
+    units: Value
     captures: str
+
+
+UNITS = 16
+"""Equal parts of a share; chunks are made of them."""
+
+FIRST_UNITS = 12
+"""Those of the chunk that a thread begins with; each of the others is a chunk of its own."""
 
 
 def define_trampoline(unit: Unit, region: Region, closure: Closure, dtypes: tuple[str, ...]) -> str:
     """Writes `void trampoline(ptr closure)` and returns its name. The closure holds the workspace,
-    start, end, the weight at start, the total weight, the number of chunks, captures, arguments."""
+    start, end, the weight at start, the total weight, the number of threads, captures, arguments."""
     symbol = unit.new_symbol()
     frame = Frame(unit, FunctionText(f"internal void @{symbol}(ptr %closure) {COLD}"))
     workspace, *values = read_closure(frame, closure, "%closure", ("handle", *dtypes))
     split = 5 + len(region.captures)
     captures = "".join(f", {value.typed}" for value in values[5:split])
-    start, end, low, total, chunks = values[:5]
-    whole = _Range(start, end, low, total, chunks, captures)
+    start, end, low, total, threads = values[:5]
     text = frame.text
+    units = Value(text.value(f"mul i64 {threads.text}, {UNITS}"), "int64")
+    whole = _Range(start, end, low, total, units, captures)
     take, run, done, stop = (text.new_block() for _ in range(4))
     text.fall_into(take)
-    chunk = _take_chunk(frame, closure, whole, run, stop)
+    ticket = _take_ticket(frame, closure, threads, run, stop)
     text.begin(run)
-    begin = _bound(frame, region, whole, Value(chunk, "int64"))
-    following = Value(text.value(f"add i64 {chunk}, 1"), "int64")
-    end = _bound(frame, region, whole, following)
+    first, behind = _units_of(frame, ticket, threads)
+    begin = _bound(frame, region, whole, first)
+    end = _bound(frame, region, whole, behind)
     arguments = ", ".join(value.typed for value in [begin, end, *values[split:], workspace])
     status = text.value(f"call i64 @{unit.symbols[region.function]}({arguments})")
     text.branch(text.value(f"icmp eq i64 {status}, 0"), take, done)
@@ -57,7 +70,7 @@ def define_trampoline(unit: Unit, region: Region, closure: Closure, dtypes: tupl
     return symbol
 
 
-def _take_chunk(frame: Frame, closure: Closure, whole: _Range, run: str, stop: str) -> str:
+def _take_ticket(frame: Frame, closure: Closure, threads: Value, run: str, stop: str) -> str:
     """Goes to run with the number of a chunk, or to stop."""
     text = frame.text
     going = text.new_block()
@@ -66,30 +79,48 @@ def _take_chunk(frame: Frame, closure: Closure, whole: _Range, run: str, stop: s
     text.branch(text.value(f"icmp eq i64 {failed}, 0"), going, stop)
     text.begin(going)
     counter = closure.field(frame, "%closure", COUNTER)
-    chunk = text.value(f"atomicrmw add ptr {counter}, i64 1 monotonic")
-    text.branch(text.value(f"icmp slt i64 {chunk}, {whole.chunks.text}"), run, stop)
-    return chunk
+    ticket = text.value(f"atomicrmw add ptr {counter}, i64 1 monotonic")
+    chunks = text.value(f"mul i64 {threads.text}, {1 + UNITS - FIRST_UNITS}")
+    text.branch(text.value(f"icmp slt i64 {ticket}, {chunks}"), run, stop)
+    return ticket
 
 
-def _bound(frame: Frame, region: Region, whole: _Range, chunk: Value) -> Value:
-    """Where a chunk begins: at its share of the total weight; the first at start, the one behind
+def _units_of(frame: Frame, ticket: str, threads: Value) -> tuple[Value, Value]:
+    """The first unit of a chunk and the one behind its last."""
+    text = frame.text
+    small = UNITS - FIRST_UNITS
+    rest = text.value(f"sub i64 {ticket}, {threads.text}")
+    share = text.value(f"sdiv i64 {rest}, {small}")
+    within = text.value(f"srem i64 {rest}, {small}")
+    base = text.value(f"mul i64 {share}, {UNITS}")
+    offset = text.value(f"add i64 {within}, {FIRST_UNITS}")
+    late = text.value(f"add i64 {base}, {offset}")
+    early = text.value(f"mul i64 {ticket}, {UNITS}")
+    is_early = text.value(f"icmp slt i64 {rest}, 0")
+    first = text.value(f"select i1 {is_early}, i64 {early}, i64 {late}")
+    length = text.value(f"select i1 {is_early}, i64 {FIRST_UNITS}, i64 1")
+    return Value(first, "int64"), Value(text.value(f"add i64 {first}, {length}"), "int64")
+
+
+def _bound(frame: Frame, region: Region, whole: _Range, unit: Value) -> Value:
+    """Where a unit begins: at its share of the total weight; the first at start, the one behind
     the last at end, whatever the weights are."""
     text = frame.text
-    share = _share(frame, whole, chunk)
+    share = _share(frame, whole, unit)
     target = text.value(f"add {whole.low.typed}, {share}")
     arguments = f"{whole.start.typed}, {whole.end.typed}, i64 {target}{whole.captures}"
     found = text.value(f"call i64 @{region.search}({arguments})")
-    is_first = text.value(f"icmp eq {chunk.typed}, 0")
+    is_first = text.value(f"icmp eq {unit.typed}, 0")
     inner = text.value(f"select i1 {is_first}, {whole.start.typed}, i64 {found}")
-    is_last = text.value(f"icmp eq {chunk.typed}, {whole.chunks.text}")
+    is_last = text.value(f"icmp eq {unit.typed}, {whole.units.text}")
     return Value(text.value(f"select i1 {is_last}, {whole.end.typed}, i64 {inner}"), "int64")
 
 
-def _share(frame: Frame, whole: _Range, chunk: Value) -> str:
-    """Total * chunk / chunks without an overflow on the way; chunks is at least 1."""
+def _share(frame: Frame, whole: _Range, unit: Value) -> str:
+    """Total * unit / units without an overflow on the way; units is at least 1."""
     text = frame.text
-    each = text.value(f"udiv {whole.total.typed}, {whole.chunks.text}")
-    rest = text.value(f"urem {whole.total.typed}, {whole.chunks.text}")
-    main = text.value(f"mul i64 {each}, {chunk.text}")
-    scaled = text.value(f"mul i64 {rest}, {chunk.text}")
-    return text.value(f"add i64 {main}, " + text.value(f"udiv i64 {scaled}, {whole.chunks.text}"))
+    each = text.value(f"udiv {whole.total.typed}, {whole.units.text}")
+    rest = text.value(f"urem {whole.total.typed}, {whole.units.text}")
+    main = text.value(f"mul i64 {each}, {unit.text}")
+    scaled = text.value(f"mul i64 {rest}, {unit.text}")
+    return text.value(f"add i64 {main}, " + text.value(f"udiv i64 {scaled}, {whole.units.text}"))
