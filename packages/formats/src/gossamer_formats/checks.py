@@ -23,7 +23,16 @@ VALUE_DTYPES = ("float32", "float64")
 
 
 def check_storage(storage: Storage) -> None:
-    """Checks all arrays of a tensor; `FormatError` names array, position and value."""
+    """Checks all arrays of a tensor; `FormatError` names array, position and value.
+
+    >>> from gossamer_formats import Storage, csr
+    >>> arrays = {"indptr": np.array([0, 1]), "indices": np.array([4]), "data": np.ones(1)}
+    >>> description = csr("float64", indptr_dtype="int64", indices_dtype="int64")
+    >>> check_storage(Storage(description, {"m": 1, "n": 4, "nnz": 1}, arrays))
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.FormatError: indices[0] is 4; expected a value from 0 to 3. [format.indices.range]
+    """
     for name, size in storage.sizes.items():
         if size < 0:
             raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")

@@ -24,6 +24,18 @@ def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTen
 
     Values become `dtype` (float32 or float64); without it floats keep theirs and other real numbers
     and patterns become float64. `FormatError` says what is wrong with the file.
+
+    >>> import tempfile
+    >>> text = '''%%MatrixMarket matrix coordinate real general
+    ... 2 3 2
+    ... 1 3 5.0
+    ... 2 1 -1.0
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "small.mtx"
+    ...     _ = file.write_text(text)
+    ...     read(file, dtype="float32")
+    SparseTensor(csr, 2 by 3, 2 nonzeros, float32)
     """
     if dtype is not None:
         require_value_dtype(dtype)

@@ -58,6 +58,14 @@ def borrow_scipy(matrix: Any, *, dtype: str | None = None) -> Storage:
     """Checked CSR arrays of a SciPy matrix, not copied where they need no conversion.
 
     The caller must be done with them before anybody writes to the matrix.
+
+    >>> from scipy.sparse import csr_array
+    >>> matrix = csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
+    >>> storage = borrow_scipy(matrix)
+    >>> storage.shape, storage.arrays["indices"]
+    ((2, 2), array([1], dtype=int32))
+    >>> np.shares_memory(storage.arrays["data"], matrix.data)
+    True
     """
     _require_matrix(matrix)
     if dtype is not None:

@@ -9,7 +9,13 @@ from gossamer_ir.contracts import Stats
 
 
 def storage_stats(storage: Storage) -> Stats:
-    """The features of a checked matrix in compressed sparse rows."""
+    """The features of a checked matrix in compressed sparse rows.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import borrow_scipy
+    >>> storage_stats(borrow_scipy(eye_array(3)))
+    Stats(rows=3, columns=3, nnz=3, longest_row=1, empty_rows=0)
+    """
     rows, columns = storage.shape
     return row_stats(storage.arrays["indptr"], rows=rows, columns=columns, nnz=value_count(storage))
 

@@ -29,7 +29,13 @@ Array: TypeAlias = npt.NDArray[Any]
 
 class Storage(NamedTuple):
     """`sizes` gives the description's scalar parameters, `arrays` its handles. Nothing is checked
-    by its construction; `checks.check_storage` does that."""
+    by its construction; `checks.check_storage` does that.
+
+    >>> from gossamer_formats import csr
+    >>> arrays = {"indptr": np.array([0, 1]), "indices": np.array([2]), "data": np.ones(1)}
+    >>> Storage(csr("float64"), {"m": 1, "n": 4, "nnz": 1}, arrays).shape
+    (1, 4)
+    """
 
     format: FormatDescription
     sizes: Mapping[str, int]

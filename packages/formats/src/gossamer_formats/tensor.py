@@ -18,7 +18,23 @@ from gossamer_ir.nodes import FormatDescription
 
 class SparseTensor:
     """A sparse tensor that owns its arrays: they were checked and nobody can write to them, so a
-    kernel may rely on them. Make one with `from_scipy`, `from_arrays` or `read`."""
+    kernel may rely on them. Make one with `from_scipy`, `from_arrays` or `read`.
+
+    >>> from gossamer_formats import from_arrays
+    >>> A = from_arrays(
+    ...     "csr", (2, 3), indptr=np.array([0, 1, 3]), indices=np.array([2, 0, 1]), data=np.ones(3)
+    ... )
+    >>> A
+    SparseTensor(csr, 2 by 3, 3 nonzeros, float64)
+    >>> A.stats.longest_row
+    2
+    >>> A.arrays["data"][0] = 2.0
+    Traceback (most recent call last):
+    ...
+    ValueError: assignment destination is read-only
+    >>> A.astype("float32").dtype
+    'float32'
+    """
 
     def __init__(self, storage: Storage) -> None:
         """Copies the arrays, unless another tensor owns them already, and checks them."""
@@ -87,5 +103,11 @@ class SparseTensor:
 
 
 def stats_of(tensor: SparseTensor) -> Stats:
-    """Features of the data that rules for schedules look at; computed once for a tensor."""
+    """Features of the data that rules for schedules look at; computed once for a tensor.
+
+    >>> from scipy.sparse import eye_array
+    >>> from gossamer_formats import from_scipy
+    >>> stats_of(from_scipy(eye_array(3)))
+    Stats(rows=3, columns=3, nnz=3, longest_row=1, empty_rows=0)
+    """
     return tensor.stats
