@@ -21,6 +21,11 @@ def request_key(
 
     `target` is the resolved one (`Probe.resolved`), so that machines do not share what differs;
     `versions` are those of all packages that take part (see `package_versions`).
+
+    >>> flat = Module("flat", (), "main")
+    >>> one = request_key(flat, Schedule(), target="toy", versions={"toy": "1.0"})
+    >>> len(one), one == request_key(flat, Schedule(), target="toy:cpu=any", versions={"toy": "1.0"})
+    (64, False)
     """
     return _digest("request", (dumps(module), dumps_record(schedule)), target, versions)
 

@@ -25,10 +25,13 @@ Call = Callable[..., int]
 Binder = Callable[..., "BoundKernel"]
 
 
+_POINTER = ctypes.c_void_p
+_BYREF = ctypes.byref
+
+
 class _Slot(NamedTuple):
     """An array that is passed at each call: where its address goes, and what it must be."""
 
-    name: str
     position: int
     dtype: np.dtype[Any]
     shape: tuple[int, ...]
@@ -49,6 +52,7 @@ class PreparedKernel:
         "_changing",
         "_fail",
         "_fixed",
+        "_hull",
         "_parallelism",
         "_ranges",
         "_slots",
@@ -71,11 +75,13 @@ class PreparedKernel:
         self._verified = tuple(verified)
         values = bound.arguments
         self._fixed = {name: values[name] for name in values if name not in changing}
-        self._arguments = bound.prepared_arguments
+        self._arguments = list(bound.prepared_arguments)
         self._slots = tuple(_slot(bound, name) for name in changing)
         self._ranges = tuple(
             _range(value) for value in self._fixed.values() if isinstance(value, np.ndarray)
         )
+        starts, ends = zip(*self._ranges, strict=True) if self._ranges else ((0,), (0,))
+        self._hull = min(starts), max(ends)
 
     def __call__(self, *arrays: Array) -> None:
         """Runs; errors as those of `Kernel.bind` and of `BoundKernel`."""
@@ -86,36 +92,40 @@ class PreparedKernel:
     def run_usual(self, *arrays: Array) -> bool:
         """Runs if the arrays are of the expected shapes, contiguous and apart; else does nothing and
         returns False, whatever the reason."""
-        arguments = list(self._arguments)
+        arguments = self._arguments.copy()
         ranges = []
-        for slot, array in zip(self._slots, arrays, strict=True):
-            if not _is_usual(slot, array):
+        for array, (position, dtype, shape, is_written) in zip(arrays, self._slots, strict=True):
+            if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                return False
+            flags = array.flags
+            if not (flags.carray or (flags.c_contiguous and flags.aligned and not is_written)):
                 return False
             start = address(array)
-            arguments[slot.position] = ctypes.c_void_p(start)
-            ranges.append((start, start + array.nbytes))
-        if self._overlaps(ranges):
+            arguments[position] = _POINTER(start)
+            ranges.append((start, start + array.nbytes, is_written))
+        if self._may_overlap(ranges):
             return False
-        threads, parallel = self._parallelism()
-        workspace = Workspace(threads, parallel, NOT_GUARDED)
-        status = self._call(*arguments, ctypes.byref(workspace))
+        workspace = Workspace(*self._parallelism(), NOT_GUARDED)
+        status = self._call(*arguments, _BYREF(workspace))
         if status:
             self._fail(status, workspace.failed_buffer)
         return True
 
-    def _overlaps(self, ranges: list[tuple[int, int]]) -> bool:
+    def _may_overlap(self, ranges: list[tuple[int, int, bool]]) -> bool:
         """Whether an array that is written may share memory with another one."""
-        for at, slot in enumerate(self._slots):
-            if not slot.is_written:
+        low, high = self._hull
+        for at, (start, end, is_written) in enumerate(ranges):
+            if not is_written:
                 continue
-            low, high = ranges[at]
-            for start, end in self._ranges:
-                if low < end and start < high:
-                    return True
-            for other, (start, end) in enumerate(ranges):
-                if other != at and low < end and start < high:
+            if start < high and low < end and self._meets_fixed(start, end):
+                return True
+            for other, (other_start, other_end, _) in enumerate(ranges):
+                if other != at and start < other_end and other_start < end:
                     return True
         return False
+
+    def _meets_fixed(self, low: int, high: int) -> bool:
+        return any(low < end and start < high for start, end in self._ranges)
 
 
 def _slot(bound: BoundKernel, name: str) -> _Slot:
@@ -132,21 +142,12 @@ def _slot(bound: BoundKernel, name: str) -> _Slot:
             array = bound.arguments[name]
             assert isinstance(array, np.ndarray)
             position = signature.order.index(name)
-            return _Slot(name, position, numpy_dtype(param), array.shape, param.is_written)
+            return _Slot(position, numpy_dtype(param), array.shape, param.is_written)
     raise ArgumentError(
         "kernel.prepare",
         f"'{name}' is no array parameter of the kernel.",
         hint=f"Its parameters are {', '.join(signature.order)}.",
     )
-
-
-def _is_usual(slot: _Slot, array: Array) -> bool:
-    if type(array) is not np.ndarray or array.shape != slot.shape or array.dtype != slot.dtype:
-        return False
-    flags = array.flags
-    if slot.is_written:
-        return flags.carray
-    return flags.c_contiguous and flags.aligned
 
 
 def _range(array: Array) -> tuple[int, int]:

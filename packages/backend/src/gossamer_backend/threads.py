@@ -35,6 +35,11 @@ def get_num_threads() -> int:
     """The number set last, else that of GOSSAMER_NUM_THREADS, else the CPUs this process may use.
 
     `ArgumentError` (`threads.count`) where the variable holds no integer from 1 to 4096.
+
+    >>> set_num_threads(3)
+    >>> get_num_threads()
+    3
+    >>> reset_num_threads()
     """
     global _default
     count = _chosen or _default
