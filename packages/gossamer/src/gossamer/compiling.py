@@ -31,6 +31,23 @@ def compile(
     axes (storage of their indices). Without `schedule` the rules of the target choose one. The
     kernel's arguments are those of the program that are left, in its order.
     Raises `ParseError`, `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`.
+
+    >>> import numpy as np, gossamer as gs
+    >>> script = '''
+    ... @T.prim_func
+    ... def scale(x: T.handle, y: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     Y = T.match_buffer(y, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         with T.block("scale"):
+    ...             vi = T.axis.spatial(n, i)
+    ...             Y[vi] = 2.0 * X[vi]
+    ... '''
+    >>> kernel = gs.compile(script)
+    >>> x, y = np.ones(3, np.float32), np.empty(3, np.float32)
+    >>> kernel(x, y)
+    >>> y
+    array([2., 2., 2.], dtype=float32)
     """
     module = to_module(program)
     if specialize or dtypes:

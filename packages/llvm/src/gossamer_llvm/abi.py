@@ -26,6 +26,9 @@ class Abi:
 
     `functions` are the calls that become instructions there, never library calls; `scalable` says
     whether vectors with a multiple of vscale lanes exist; `attributes` are attached to each function.
+
+    >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
+    True
     """
 
     triple: str

@@ -49,7 +49,23 @@ def emit(flat: Module, *, abi: Abi) -> str:
 
 
 def guarded_buffers(flat: Module) -> tuple[str, ...]:
-    """The names that `failed_buffer` of the workspace counts."""
+    """The names that `failed_buffer` of the workspace counts.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> flat = parse_module('''
+    ... @T.prim_func
+    ... def take(x: T.handle, p: T.handle, y: T.handle, n: T.int64) -> None:
+    ...     T.stage("flat")
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     P = T.match_buffer(p, (n,), "int64")
+    ...     Y = T.match_buffer(y, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         T.guard(P[i] >= 0 and P[i] < n, X)
+    ...         Y[i] = X[P[i]]
+    ... ''')
+    >>> guarded_buffers(flat)
+    ('X',)
+    """
     return _guarded(map(survey, flat.functions))
 
 

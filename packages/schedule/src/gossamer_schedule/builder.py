@@ -13,6 +13,19 @@ class ScheduleBuilder:
 
     Every method takes the arguments of the primitive of its name, and returns the builder.
     `function` chooses the function of a module with several.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.show import body_text
+    >>> builder = ScheduleBuilder(SCALE).split("i", factors=(None, 8)).unroll("i_1")
+    >>> print(body_text(builder.module))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.unroll(8):
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i_0 * 8 + i_1)
+                T.where(vi < n)
+                Y[vi] = X[vi] * 2.0
+    >>> [step.op for step in builder.trace]
+    ['split', 'unroll']
     """
 
     def __init__(self, module: Module, *, function: str | None = None) -> None:

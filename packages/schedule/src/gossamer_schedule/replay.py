@@ -40,6 +40,15 @@ def apply(module: Module, step: Step) -> Result:
 
     Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.arguments` (missing,
     unknown, or of a wrong type), and whatever the primitive raises.
+
+    >>> from gossamer_ir.contracts import Step
+    >>> from gossamer_schedule.examples import SCALE
+    >>> apply(SCALE, Step("split", {"loop": "i", "factors": (None, 8)})).names
+    ('i_0', 'i_1')
+    >>> apply(SCALE, Step("split", {"loop": "i"}))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.ScheduleError: The step split needs argument 'factors'. ...
     """
     primitive = PRIMITIVES.get(step.op)
     if primitive is None:

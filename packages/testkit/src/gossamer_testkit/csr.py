@@ -13,7 +13,14 @@ Array: TypeAlias = "np.ndarray[Any, Any]"
 
 @dataclass(frozen=True, eq=False)
 class Csr:
-    """`indices[indptr[i]:indptr[i + 1]]` are the columns of row i, `data` their values."""
+    """`indices[indptr[i]:indptr[i + 1]]` are the columns of row i, `data` their values.
+
+    >>> matrix = from_rows("small", 4, rows=[[(1, 2.0)], [], [(3, 5.0), (0, 1.0)]])
+    >>> matrix.nnz, matrix.longest_row, matrix.is_canonical
+    (3, 2, False)
+    >>> matrix.row_lengths, matrix.rows
+    (array([1, 0, 2], dtype=int32), array([0, 2, 2]))
+    """
 
     name: str
     shape: tuple[int, int]
@@ -74,7 +81,11 @@ def from_rows(
 
 
 def from_mask(name: str, mask: Array, *, dtype: str = "float32", index_dtype: str = "int32") -> Csr:
-    """A matrix with small integers where mask is true."""
+    """A matrix with small integers where mask is true.
+
+    >>> from_mask("corner", np.eye(2, 3, dtype=bool)).data
+    array([-3., -2.], dtype=float32)
+    """
     rows = [
         [(int(column), _value(row, int(column))) for column in np.flatnonzero(mask[row])]
         for row in range(mask.shape[0])

@@ -28,18 +28,37 @@ def spmm(matrix: Csr, dense: Array) -> Array:
 
 
 def spmv(matrix: Csr, vector: Array) -> Array:
-    """The product of an m x n matrix and a vector of n elements, m elements in float64."""
+    """The product of an m x n matrix and a vector of n elements, m elements in float64.
+
+    >>> from gossamer_testkit.csr import from_rows
+    >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
+    >>> spmv(matrix, np.array([1.0, 3.0]))
+    array([5., 0.])
+    """
     return spmm(matrix, vector[:, None])[:, 0]
 
 
 def spmm_magnitude(matrix: Csr, dense: Array) -> Array:
-    """|A| |B|: what rounding errors of A B are measured in."""
+    """|A| |B|: what rounding errors of A B are measured in.
+
+    >>> from gossamer_testkit.csr import from_rows
+    >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
+    >>> spmm_magnitude(matrix, np.array([[1.0], [-3.0]]))
+    array([[7.],
+           [0.]])
+    """
     positive = Csr(matrix.name, matrix.shape, matrix.indptr, matrix.indices, np.abs(matrix.data))
     return spmm(positive, np.abs(dense))
 
 
 def spmv_magnitude(matrix: Csr, vector: Array) -> Array:
-    """|A| |x|."""
+    """|A| |x|.
+
+    >>> from gossamer_testkit.csr import from_rows
+    >>> matrix = from_rows("a", 2, rows=[[(0, -1.0), (1, 2.0)], []])
+    >>> spmv_magnitude(matrix, np.array([1.0, -3.0]))
+    array([7., 0.])
+    """
     return spmm_magnitude(matrix, vector[:, None])[:, 0]
 
 

@@ -30,6 +30,10 @@ def csr_matrices(
     Among them are those without rows, columns or nonzeros, with empty rows at both ends, with one
     dense row or column, with explicit zeros and, where `special`, with NaN and infinity. All other
     values are small integers.
+
+    >>> from hypothesis import find
+    >>> find(csr_matrices(dtypes=["float64"]), lambda matrix: matrix.nnz > 0).shape
+    (1, 1)
     """
     height, width = draw(_sizes(largest)), draw(_sizes(largest))
     pattern = np.zeros((height, width), bool)
@@ -53,7 +57,13 @@ def csr_matrices(
 def dense_operands(
     shape: tuple[int, ...], *, dtype: str, special: bool = False
 ) -> st.SearchStrategy[Array]:
-    """Arrays of small integers and, where `special`, of NaN and infinity."""
+    """Arrays of small integers and, where `special`, of NaN and infinity.
+
+    >>> from hypothesis import find
+    >>> find(dense_operands((2, 1), dtype="float32"), lambda array: array.sum() > 0)
+    array([[0.],
+           [1.]], dtype=float32)
+    """
     size = int(np.prod(shape))
     return st.lists(_values(special=special), min_size=size, max_size=size).map(
         lambda values: np.array(values, dtype=dtype).reshape(shape)
