@@ -8,11 +8,28 @@ import numpy as np
 import pytest
 
 from gossamer_ir.affine import affine_of, expr_of
-from gossamer_ir.build import dtype_of, index, widen
+from gossamer_ir.build import ONE, ZERO, dtype_of, index, widen
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import Buffer, Const, Function, If, Module, Param, Store
+from gossamer_ir.nodes import (
+    Binary,
+    Buffer,
+    Cast,
+    Compare,
+    Const,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Load,
+    Module,
+    Param,
+    Select,
+    Store,
+    Unary,
+    Var,
+)
 from gossamer_ir.script import parse_expr, print_expr
-from gossamer_ir.simplify import simplify, simplify_body
+from gossamer_ir.simplify import FALSE, TRUE, simplify, simplify_body
 
 DTYPES = {"i": "int64", "j": "int64"}
 TEXTS = [
@@ -49,6 +66,67 @@ def test_a_simplified_expression_has_the_same_value(text):
     expr = parse_expr(text, DTYPES)
     for i, j in itertools.product(range(-3, 4), repeat=2):
         assert evaluated(simplify(expr), i, j) == evaluated(expr, i, j)
+
+
+LIMITS = (-(2**63), -7, -1, 0, 1, 2, 7, 2**63 - 1)
+FOLDED = ("add", "sub", "mul", "floordiv", "floormod", "min", "max")
+COMPARED = ("eq", "ne", "lt", "le", "gt", "ge")
+
+
+@pytest.mark.parametrize("op", FOLDED)
+def test_constants_fold_as_they_are_computed_and_wrap(op):
+    for left, right in itertools.product(LIMITS, repeat=2):
+        if right or op not in ("floordiv", "floormod"):
+            folded = simplify(Binary(op, index(left), index(right)))
+            assert folded == index(evaluated(Binary(op, Var("i", "int64"), index(right)), left, 0))
+
+
+@pytest.mark.parametrize("op", COMPARED)
+def test_comparisons_of_constants_are_decided(op):
+    for left, right in itertools.product(LIMITS, repeat=2):
+        expected = evaluated(Compare(op, Var("i", "int64"), index(right)), left, 0)
+        assert simplify(Compare(op, index(left), index(right))) == Const("bool", str(expected == 1))
+
+
+def test_a_conversion_to_int64_wraps():
+    assert simplify(Cast("int64", Const("uint64", str(2**64 - 1)))) == index(-1)
+    assert simplify(Cast("int64", Const("int32", "-5"))) == index(-5)
+
+
+I_LESS = Compare("lt", Var("i", "int64"), Var("j", "int64"))
+LOGIC = {
+    "and with true": (Binary("and", TRUE, I_LESS), I_LESS),
+    "and with false": (Binary("and", I_LESS, FALSE), FALSE),
+    "the same twice": (Binary("and", I_LESS, I_LESS), I_LESS),
+    "or with true": (Binary("or", I_LESS, TRUE), TRUE),
+    "or with false": (Binary("or", FALSE, I_LESS), I_LESS),
+    "not": (Unary("not", TRUE), FALSE),
+    "a choice that is made": (Select(TRUE, index(1), index(2)), index(1)),
+    "a choice that is not": (IfThenElse(FALSE, index(1), index(2)), index(2)),
+    "a load that is made": (
+        Load("X", (ZERO,), "float32", TRUE, Const("float32", "1.0")), Load("X", (ZERO,), "float32"),
+    ),
+    "a load that is not": (
+        Load("X", (ZERO,), "float32", FALSE, Const("float32", "1.0")), Const("float32", "1.0"),
+    ),
+    "a load that may be": (
+        Load("X", (ZERO,), "float32", I_LESS, Const("float32", "1.0")),
+        Load("X", (ZERO,), "float32", I_LESS, Const("float32", "1.0")),
+    ),
+    "a store that is made": (Store("X", (ZERO,), ONE, TRUE), Store("X", (ZERO,), ONE)),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("before", "after"), LOGIC.values(), ids=LOGIC)
+def test_what_is_decided_is_chosen(before, after):
+    assert simplify(before) == after
+
+
+def test_loops_and_conditions_that_do_nothing_disappear():
+    store = Store("X", (ZERO,), ONE)
+    assert simplify_body((For("i", ZERO, index(-1), (store,)), store)) == (store,)
+    assert simplify_body((If(TRUE, (store, store), ()),)) == (store, store)
+    assert simplify_body((If(FALSE, (store,), ()), Store("X", (ZERO,), ONE, FALSE))) == ()
 
 
 @pytest.mark.parametrize("text", TEXTS)

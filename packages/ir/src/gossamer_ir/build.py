@@ -25,7 +25,13 @@ from gossamer_ir.nodes import (
 
 
 def index(value: int) -> Const:
-    """An int64 constant."""
+    """An int64 constant; a value beyond int64 wraps, as arithmetic does.
+
+    >>> index(2**63 - 1), index(2**63)
+    (Const(dtype='int64', text='9223372036854775807'), Const(dtype='int64', text='-9223372036854775808'))
+    """
+    if not -(2**63) <= value < 2**63:
+        value = (value + 2**63) % 2**64 - 2**63
     return Const("int64", str(value))
 
 

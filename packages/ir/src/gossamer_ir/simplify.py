@@ -166,7 +166,8 @@ def _bounds(expr: Expr) -> tuple[int, int] | None:
         base, stride = build.integer_value(expr.base), build.integer_value(expr.stride)
         if base is not None and stride is not None:
             last = base + stride * (expr.lanes.count - 1)
-            return min(base, last), max(base, last)
+            wraps = not -(2**63) <= last < 2**63
+            return None if wraps else (min(base, last), max(base, last))
     return None
 
 
