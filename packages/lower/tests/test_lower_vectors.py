@@ -101,6 +101,19 @@ def test_a_reduction_with_fixed_lanes_runs_whole_vectors_and_a_scalar_rest():
     assert loops == ["t", "t_rest"]
 
 
+@pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 9, 37])
+def test_the_rest_of_a_reduction_may_be_one_masked_vector(n):
+    text = tiled("4", "S[0] = S[0] + X[@]").replace(
+        "T.vectorized(4)", 'T.vectorized(4, annotations={"rest": "masked"})'
+    )
+    module = lower_to_flat(parse_module(text))
+    assert [node.var for node in walk(module) if isinstance(node, For)] == ["t"]
+    x = np.arange(n, dtype=np.float32) % 5 - 2
+    total = np.ones(1, dtype=np.float32)
+    run(module, {"x": x, "y": x.copy(), "p": np.zeros(n, np.int32), "s": total, "n": n})
+    assert total[0] == 1 + x.sum()
+
+
 REFUSED = {
     "the same element from every lane": ["S[0] = X[@]"],
     "different trip counts": ["for q in T.serial(@):", "    Y[@] = X[@]"],

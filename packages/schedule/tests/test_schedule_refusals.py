@@ -157,6 +157,7 @@ CASES = [
     ("unroll.kind", PARALLEL, "unroll", {"loop": "i"}),
     ("unroll.extent", SYMBOLIC, "unroll", {"loop": "i"}),
     ("vectorize.kind", PARALLEL, "vectorize", {"loop": "i"}),
+    ("vectorize.rest", COPY, "vectorize", {"loop": "i", "rest": "skipped"}),
     ("vectorize.innermost", COPY, "vectorize", {"loop": "i"}),
     ("vectorize.extent", TRIANGLE, "vectorize", {"loop": "j"}),
     ("vectorize.stride", TRANSPOSED, "vectorize", {"loop": "j"}),

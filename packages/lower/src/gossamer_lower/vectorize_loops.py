@@ -36,7 +36,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.reducers import Reduction, identity, match_reduction
 from gossamer_ir.simplify import simplify_body
-from gossamer_ir.walk import free_vars, substitute_body
+from gossamer_ir.walk import free_vars, substitute, substitute_body
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.vectors import Vectors
 
@@ -135,43 +135,47 @@ class _Vectorizing:
         store, op = found.reduction.store, found.reduction.op
         if any(outer.var in free_vars(index) for index in store.indices):
             return None
-        main, condition, tail = self._peeled(outer, inner, found)
+        whole, condition = self._whole_vectors(outer, inner, found)
         vectors = Vectors(inner)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
         lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
         where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
         partial = Load(lanes.name, where, vectors.dtype(dtype))
         value = _accumulated(vectors, partial, msgspec.structs.replace(found, condition=condition))
+        main = msgspec.structs.replace(
+            outer, extent=whole or outer.extent, body=(Store(lanes.name, where, value),)
+        )
         total = Binary(op, _load_of(store), LaneReduce(op, partial))
-        return simplify_body((
-            Allocate(lanes),
-            Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes)),
-            msgspec.structs.replace(main, body=(Store(lanes.name, where, value),)),
-            Store(store.buffer, store.indices, total),
-            *tail,
-        ))  # fmt: skip
+        result: list[Stmt] = [Store(store.buffer, store.indices, total)]
+        if whole is not None and is_masked_rest(inner):
+            masked = Store(lanes.name, where, _accumulated(vectors, partial, found))
+            at = {outer.var: whole}
+            reached = substitute(found.condition, {**at, inner.var: build.ZERO})
+            result.insert(0, If(reached, substitute_body((masked,), at)))
+        elif whole is not None:
+            result.append(self._scalar_rest(outer, inner, found, whole))
+        start = Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes))
+        return simplify_body((Allocate(lanes), start, main, *result))
 
-    def _peeled(
+    def _whole_vectors(
         self, outer: For, inner: For, found: _LaneReduction
-    ) -> tuple[For, Expr | None, tuple[Stmt, ...]]:
-        """The loop over whole vectors, the condition left in it, and a scalar loop over the rest.
-
-        Peels where the condition is just "position < bound", for fixed lanes.
-        """
+    ) -> tuple[Expr | None, Expr | None]:
+        """How many vectors are whole, and the condition that is left for them; None where the
+        condition is not just "position < bound" for fixed lanes, so that all are masked."""
         bound = _bound_of(outer, inner, found.condition)
         lanes = build.integer_value(inner.extent)
         if bound is None or lanes is None or not self._covers(outer, lanes, bound):
-            return outer, found.condition, ()
-        whole = build.floordiv(bound, build.index(lanes))
-        rest = build.sub(bound, build.mul(whole, build.index(lanes)))
+            return None, found.condition
+        return build.floordiv(bound, build.index(lanes)), None
+
+    def _scalar_rest(self, outer: For, inner: For, found: _LaneReduction, whole: Expr) -> For:
+        """What is behind the whole vectors, element by element."""
+        bound = _bound_of(outer, inner, found.condition)
+        assert bound is not None
+        rest = build.sub(bound, build.mul(whole, inner.extent))
         var = self._namer.fresh(f"{outer.var}_rest")
         values = {outer.var: whole, inner.var: build.index_var(var)}
-        body = substitute_body((found.reduction.store,), values)
-        return (
-            msgspec.structs.replace(outer, extent=whole),
-            None,
-            (For(var, build.ZERO, rest, body),),
-        )
+        return For(var, build.ZERO, rest, substitute_body((found.reduction.store,), values))
 
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
         reached = build.mul(outer.extent, build.index(lanes))
@@ -186,6 +190,11 @@ class _LaneReduction(msgspec.Struct, frozen=True):
 
     reduction: Reduction
     condition: Expr | None
+
+
+def is_masked_rest(loop: For) -> bool:
+    """Whether the loop asks for the rest of a reduction as one masked vector (`vectorize(rest=)`)."""
+    return dict(loop.annotations).get("rest") == "masked"
 
 
 def _bound_of(outer: For, inner: For, condition: Expr | None) -> Expr | None:

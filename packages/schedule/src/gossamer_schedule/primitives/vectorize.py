@@ -29,15 +29,19 @@ from gossamer_schedule.steps import step
 MAX_LANES = 1024
 
 
-def vectorize(module: Module, loop: str, *, function: str | None = None) -> Result:
+def vectorize(
+    module: Module, loop: str, *, rest: str = "scalar", function: str | None = None
+) -> Result:
     """Marks an innermost serial loop of constant extent (or a multiple of vscale) as vectorized.
 
     Either the loop is spatial, and every store below steps by one element along the last dimension;
     or it feeds only reduction iterators of blocks that are reductions (`X[i] = X[i] + value`), whose
-    terms are then added up lane by lane: such a block is annotated `reassociates`.
+    terms are then added up lane by lane: such a block is annotated `reassociates`. The terms of such
+    a loop that fill no whole vector are then added one by one (`rest="scalar"`, better where lengths
+    repeat) or as one masked vector (`rest="masked"`, better where they do not).
 
-    Raises `ScheduleError`: `schedule.vectorize.innermost`, `.extent`, `.stride` (a store does not
-    step by one), `.race` (the lanes write one element), `.not_proved` (they may), `.not_reducer`,
+    Raises `ScheduleError`: `schedule.vectorize.rest` (neither of the two), `.innermost`, `.extent`,
+    `.stride` (a store does not step by one), `.race` (the lanes write one element), `.not_proved` (they may), `.not_reducer`,
     `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
@@ -64,6 +68,7 @@ def vectorize(module: Module, loop: str, *, function: str | None = None) -> Resu
     site = find_loop(owner, "vectorize", loop=loop)
 
     require_serial(site, "vectorize")
+    _require_rest(rest)
     _require_innermost(site, module)
     _require_lanes(site, module)
     is_reduction = _is_reduction_loop(site)
@@ -74,10 +79,22 @@ def vectorize(module: Module, loop: str, *, function: str | None = None) -> Resu
 
     body = reassociating(site.node.body) if is_reduction else site.node.body
     marked = replace(site.node, kind="vectorized", body=body)
+    if rest != "scalar":
+        marked = replace(marked, annotations=(*marked.annotations, ("rest", rest)))
 
     rewritten = with_function(module, owner, replaced(site, (marked,)))
 
-    return Result(rewritten, (loop,), Step("vectorize", step(loop=loop, function=function)))
+    taken = step(loop=loop, rest=None if rest == "scalar" else rest, function=function)
+    return Result(rewritten, (loop,), Step("vectorize", taken))
+
+
+def _require_rest(rest: str) -> None:
+    if rest not in ("scalar", "masked"):
+        raise refusal(
+            "vectorize.rest",
+            f"The rest of a reduction is '{rest}'.",
+            hint="Expected 'scalar' or 'masked'.",
+        )
 
 
 def _require_innermost(site: Site, module: Module) -> None:
