@@ -41,8 +41,8 @@ def vectorize(
     repeat) or as one masked vector (`rest="masked"`, better where they do not).
 
     Raises `ScheduleError`: `schedule.vectorize.rest` (neither of the two), `.innermost`, `.extent`,
-    `.stride` (a store does not step by one), `.race` (the lanes write one element), `.not_proved` (they may), `.not_reducer`,
-    `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    `.stride` (a store does not step by one), `.race` (the lanes write one element), `.not_proved`
+    (they may), `.not_reducer`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.primitives.split import split
