@@ -20,6 +20,7 @@ from gossamer_ir.script import (
 from gossamer_ir.script.print_expr import EXPRESSIONS
 from gossamer_ir.script.print_stmt import STATEMENTS
 from gossamer_ir.script.ranges import extent_between, stop_of
+from gossamer_ir.verify import diagnostics
 
 COORDINATE = """
 @T.prim_func
@@ -228,6 +229,13 @@ def test_a_range_is_read_back_from_its_stop(found):
 
 def test_a_range_beyond_int64_has_no_stop():
     assert stop_of(Range(index(2**63 - 1), index(2))) is None
+
+
+def test_more_iterations_than_int64_holds_are_refused():
+    text = "for i in T.serial(-9223372036854775807, 9223372036854775807):\n        Y[0] = 1.0"
+    header = "@T.prim_func\ndef f(y: T.handle) -> None:\n    T.func_attr({'sparse_tir_level': 0})\n"
+    module = parse_module(f"{header}    Y = T.match_buffer(y, (1,), 'float32')\n    {text}\n")
+    assert [found.code for found in diagnostics(module)] == ["verify.const.text"]
 
 
 def test_diagnostics_are_rendered_on_the_printed_text():

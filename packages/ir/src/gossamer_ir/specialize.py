@@ -95,9 +95,7 @@ def _fold(node: Any) -> Expr | None:
         return None
     if node.op == "floordiv" and right == 0:
         return None
-    result = _FOLD[node.op](node.lhs, node.rhs)
-    value = integer_value(result)
-    return result if value is not None and -(2**63) <= value < 2**63 else None
+    return _FOLD[node.op](node.lhs, node.rhs)
 
 
 def _is_index(node: Expr) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.build import ZERO, index, integer_value
-from gossamer_ir.nodes import Binary, Expr, Range
+from gossamer_ir.nodes import Binary, Const, Expr, Range
 
 _LIMIT = 2**63
 
@@ -15,7 +15,8 @@ def extent_between(start: Expr, stop: Expr) -> Expr:
         return stop
     low, high = integer_value(start), integer_value(stop)
     if low is not None and high is not None:
-        return index(high - low)
+        # Not `index`, which wraps: a verifier refuses what int64 cannot hold.
+        return Const("int64", str(high - low))
     if isinstance(stop, Binary) and stop.op == "add" and stop.lhs == start:
         return stop.rhs
     return Binary("sub", stop, start)
@@ -24,7 +25,7 @@ def extent_between(start: Expr, stop: Expr) -> Expr:
 def stop_of(found: Range) -> Expr | None:
     """A stop from which `extent_between` gives the extent back; None where there is none."""
     for stop in _candidates(found.start, found.extent):
-        if _fits(stop) and extent_between(found.start, stop) == found.extent:
+        if extent_between(found.start, stop) == found.extent:
             return stop
     return None
 
@@ -34,12 +35,8 @@ def _candidates(start: Expr, extent: Expr) -> tuple[Expr, ...]:
         return (extent,)
     low, length = integer_value(start), integer_value(extent)
     if low is not None and length is not None:
-        return (index(low + length),)
+        stop = low + length
+        return (index(stop),) if -_LIMIT <= stop < _LIMIT else ()
     if isinstance(extent, Binary) and extent.op == "sub" and extent.rhs == start:
         return (extent.lhs, Binary("add", start, extent))
     return (Binary("add", start, extent),)
-
-
-def _fits(stop: Expr) -> bool:
-    value = integer_value(stop)
-    return value is None or -_LIMIT <= value < _LIMIT
