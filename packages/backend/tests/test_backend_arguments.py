@@ -115,6 +115,7 @@ REFUSED = {
         "'c', which is written, shares memory with 'b'",
     ),
     "a negative size": ({"n": -4}, "kernel.negative_size", "'n' is -4, expected at least 0"),
+    "a size beyond all memory": ({"n": 2**60}, "kernel.large_size", "'n' is 1152921504606846976"),
     "a size of no integer": ({"n": 4.0}, "kernel.scalar", "'n' is 4.0 of type float"),
     "a size beyond int64": ({"n": 2**63}, "kernel.scalar_range", "9223372036854775808"),
     "an unknown name": ({"x": 1}, "kernel.arguments", "'x' is no parameter of the kernel"),

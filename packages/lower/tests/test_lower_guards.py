@@ -51,6 +51,12 @@ UNPROVED = {
         "        P[i] = T.int32(7)\n        Y[i] = X[T.int64(P[i])]\n",
         "X",
     ),
+    "a condition on a buffer that is written": (
+        "    for i in T.serial(m):\n        if T.int64(P[i]) < n + 3:\n"
+        "            if T.int64(P[i]) >= 3:\n                P[i] = T.int32(9)\n"
+        "                Y[i] = X[T.int64(P[i]) - 3]\n",
+        "X",
+    ),
     "a fact that is too wide": (
         "    T.assume(in_range(P, 0, n + 1))\n"
         "    for i in T.serial(m):\n        Y[i] = X[T.int64(P[i])]\n",

@@ -8,7 +8,7 @@ import operator
 
 import numpy as np
 
-from gossamer_ir.contracts import ScalarParam
+from gossamer_ir.contracts import LARGEST_SIZE, ScalarParam
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import ArgumentError
 
@@ -26,11 +26,16 @@ def require_scalar(param: ScalarParam, value: object) -> int | float | bool:
 
 
 def require_size(param: ScalarParam, value: float) -> None:
-    """A size is not negative."""
+    """A size is not negative, and no larger than what proofs of bounds rely on."""
     if value < 0:
         raise ArgumentError(
             "kernel.negative_size",
             f"The size '{param.name}' is {value}, expected at least 0.",
+        )
+    if value > LARGEST_SIZE:
+        raise ArgumentError(
+            "kernel.large_size",
+            f"The size '{param.name}' is {value}, expected at most {LARGEST_SIZE}.",
         )
 
 
@@ -40,7 +45,7 @@ def limits_of(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
     if not kind.is_integer:
         return 0, 0
     low, high = _limits(kind)
-    return (max(low, 0) if is_size else low), high
+    return (max(low, 0), min(high, LARGEST_SIZE + 1)) if is_size else (low, high)
 
 
 def _limits(kind: DType) -> tuple[int, int]:

@@ -16,6 +16,10 @@ from gossamer_ir.nodes import Expr, Fact
 Arg: TypeAlias = Union[bool, int, str, tuple[Union[bool, int, str, None], ...], None]
 """An argument of a trace step; an expression is its script text."""
 
+LARGEST_SIZE = 2**48
+"""What a scalar in the shape of an array may be at most: more than a machine addresses, and so little
+that proofs need not fear that sums of sizes wrap."""
+
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
     """Frozen data without a tag."""

@@ -1,12 +1,14 @@
 """Every access is proved in bounds or gets a guard, which stops the kernel with the buffer's name.
 
-Proofs use the bounds of loops, the conditions of enclosing `If`s, and the facts about index buffers
-that nothing in the function writes.
+Proofs use the bounds of loops, the conditions of enclosing `If`s, and the facts about index buffers.
+What is read from a buffer that the function writes may change, so nothing is concluded from it; nor
+from sums that may wrap around.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import msgspec
@@ -15,9 +17,11 @@ from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
+    Binary,
     Buffer,
     Compare,
     Expr,
+    Fact,
     For,
     Function,
     Guard,
@@ -32,8 +36,9 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.simplify import TRUE
+from gossamer_ir.simplify import FALSE, TRUE
 from gossamer_ir.walk import children, free_vars, walk
+from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.stages import map_functions
 
 
@@ -56,32 +61,56 @@ def guard_accesses(module: Module) -> Module:
 
 
 def _guard_function(function: Function) -> Function:
-    written = {
-        node.buffer for stmt in function.body for node in walk(stmt) if isinstance(node, Store)
-    }
+    written = _written(function)
     facts = [fact for fact in function.facts if getattr(fact, "buffer", None) not in written]
-    guarding = _Guarding(function, Prover(facts))
+    guarding = _Guarding(function, facts, written=written)
     return msgspec.structs.replace(function, body=guarding.body(function.body))
+
+
+def _written(function: Function) -> frozenset[str]:
+    """The buffers that the function writes, under whatever name."""
+    handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
+    nodes = (node for stmt in function.body for node in walk(stmt))
+    stored = {handles.get(node.buffer, node.buffer) for node in nodes if isinstance(node, Store)}
+    return frozenset(stored) | {name for name, handle in handles.items() if handle in stored}
 
 
 class _Guarding:
     """Walks the statements in order, with what holds at each of them."""
 
-    def __init__(self, function: Function, prover: Prover) -> None:
-        self._prover = prover
+    def __init__(self, function: Function, facts: list[Fact], *, written: frozenset[str]) -> None:
+        self._prover = Prover(facts)
+        self._written = written
+        buffers = [buffer for buffer in function.buffers if isinstance(buffer, Buffer)]
+        self._magnitudes = Magnitudes(buffers, facts)
         self._lane_vars: set[str] = set()
         self._lane_conditions: list[Expr] = []
-        self._shapes = {
-            buffer.name: buffer.shape for buffer in function.buffers if isinstance(buffer, Buffer)
-        }
-        for shape in self._shapes.values():
-            self._assume_sizes(shape)
+        self._shapes = {buffer.name: buffer.shape for buffer in buffers}
+        for buffer in buffers:
+            if buffer.handle is not None:
+                self._assume_sizes(buffer.shape)
 
     def _assume_sizes(self, shape: tuple[Expr, ...]) -> None:
-        """A buffer that exists has no negative extent."""
+        """An array that was passed has no negative extent."""
         for extent in shape:
             if build.integer_value(extent) is None:
                 self._prover.assume_nonnegative(extent)
+
+    def _assume(self, condition: Expr) -> None:
+        """A condition holds from here on, as far as it stays true and means what it says."""
+        if isinstance(condition, Binary) and condition.op == "and":
+            self._assume(condition.lhs)
+            self._assume(condition.rhs)
+        elif isinstance(condition, IfThenElse) and condition.if_false == FALSE:
+            self._assume(condition.condition)
+            self._assume(condition.if_true)
+        elif self._is_lasting(condition):
+            self._prover.assume(condition)
+
+    def _is_lasting(self, expr: Expr) -> bool:
+        """Whether an expression keeps its value, which is that of unbounded integers."""
+        reads = (node.buffer for node in walk(expr) if isinstance(node, Load))
+        return self._written.isdisjoint(reads) and self._magnitudes.is_exact(expr)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         mark = self._prover.mark()
@@ -98,12 +127,12 @@ class _Guarding:
             self._lane_vars.add(stmt.var.name)
         match stmt:
             case Let() if stmt.var.dtype == "int64":
-                self._prover.assume(Compare("eq", stmt.var, stmt.value))
+                self._magnitudes.bind(stmt.var.name, stmt.value)
+                self._assume(Compare("eq", stmt.var, stmt.value))
             case Allocate():
                 self._shapes[stmt.buffer.name] = stmt.buffer.shape
-                self._assume_sizes(stmt.buffer.shape)
             case Guard():
-                self._prover.assume(stmt.condition)
+                self._assume(stmt.condition)
 
     def _statement(self, stmt: Stmt) -> Stmt:
         mark = self._prover.mark()
@@ -120,7 +149,10 @@ class _Guarding:
         return new
 
     def _loop(self, loop: For) -> For:
-        self._prover.assume_range(loop.var, loop.start, loop.extent)
+        self._magnitudes.bind(loop.var, loop.start, loop.extent)
+        end = build.add(loop.start, loop.extent)
+        if self._is_lasting(loop.start) and self._is_lasting(end):
+            self._prover.assume_range(loop.var, loop.start, loop.extent)
         if loop.kind != "vectorized":
             return msgspec.structs.replace(loop, body=self.body(loop.body))
         self._lane_vars.add(loop.var)
@@ -129,16 +161,22 @@ class _Guarding:
         return msgspec.structs.replace(loop, body=body)
 
     def _if(self, stmt: If) -> If:
-        mark = self._prover.mark()
-        if free_vars(stmt.condition) & self._lane_vars:
-            self._lane_conditions.append(stmt.condition)
+        with self._holding(stmt.condition):
             then_body = self.body(stmt.then_body)
+        return If(stmt.condition, then_body, self.body(stmt.else_body))
+
+    @contextmanager
+    def _holding(self, condition: Expr) -> Iterator[None]:
+        """Proofs may use a condition; one on the lane only where it masks the access."""
+        mark = self._prover.mark()
+        if free_vars(condition) & self._lane_vars:
+            self._lane_conditions.append(condition)
+            yield
             self._lane_conditions.pop()
         else:
-            self._prover.assume(stmt.condition)
-            then_body = self.body(stmt.then_body)
-            self._prover.release(mark)
-        return If(stmt.condition, then_body, self.body(stmt.else_body))
+            self._assume(condition)
+            yield
+        self._prover.release(mark)
 
     def _guards_before(self, stmt: Stmt) -> Iterator[Guard]:
         """Guards for the expressions of a statement itself, innermost loads first."""
@@ -160,8 +198,11 @@ class _Guarding:
         """Guards of a node; `unless` is the condition under which it is not evaluated."""
         if isinstance(node, IfThenElse):
             yield from self._guards(node.condition, unless)
-            yield from self._guards(node.if_true, _either(unless, Unary("not", node.condition)))
-            yield from self._guards(node.if_false, _either(unless, node.condition))
+            opposite = Unary("not", node.condition)
+            with self._holding(node.condition):
+                yield from self._guards(node.if_true, _either(unless, opposite))
+            with self._holding(opposite):
+                yield from self._guards(node.if_false, _either(unless, node.condition))
             return
         for child in children(node):
             yield from self._guards(child, unless)
@@ -196,7 +237,7 @@ class _Guarding:
         is_masked = any(free_vars(index) & self._lane_vars for index in access.indices)
         mark = self._prover.mark()
         for condition in self._lane_conditions if is_masked else ():
-            self._prover.assume(condition)
+            self._assume(condition)
         unproved = self._out_of_bounds(access)
         self._prover.release(mark)
         if unproved is not None and self._lane_conditions and not is_masked:
@@ -207,8 +248,9 @@ class _Guarding:
         condition: Expr | None = None
         for index, extent in zip(access.indices, self._shapes[access.buffer], strict=True):
             wide = build.widen(index)
+            is_known = self._magnitudes.is_sound(wide) and self._is_lasting(extent)
             for part in (Compare("ge", wide, build.ZERO), Compare("lt", wide, extent)):
-                if not self._prover.proves(part):
+                if not (is_known and self._prover.proves(part)):
                     condition = build.conjunction(condition, part)
         return condition
 

@@ -1,0 +1,66 @@
+"""Programs that would read or write outside their arrays if a proof were wrong: each is stopped."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import gossamer as gs
+from gossamer_ir.errors import UserError
+
+HEADER = """
+@T.prim_func
+def hostile(x: T.handle, p: T.handle, n: T.int64, k: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float64")
+    P = T.match_buffer(p, (1,), "int64")
+"""
+FAR = 10**12
+
+STOPPED = {
+    "a condition on what is overwritten": (
+        f"if P[0] < n:\n  if P[0] >= 0:\n    P[0] = {FAR}\n    X[P[0]] = 1.0",
+        0,
+    ),
+    "a variable equal to what is overwritten": (
+        f"at: T.int64 = P[0]\nif at >= 0:\n  if at < n:\n    P[0] = {FAR}\n    X[P[0]] = 1.0",
+        0,
+    ),
+    "a bound of a loop that is overwritten": (
+        f"if P[0] <= n:\n  for i in T.serial(P[0]):\n    P[0] = {FAR}\n"
+        "    for j in T.serial(P[0]):\n      X[j] = 1.0",
+        0,
+    ),
+    "a fact about what is written under another name": (
+        "Q = T.match_buffer(p, (1,), 'int64')\nT.assume(in_range(Q, 0, n))\n"
+        f"P[0] = {FAR}\nX[Q[0]] = 1.0",
+        0,
+    ),
+    "a condition that wraps": ("if k >= 0:\n  if 2 * k < n:\n    X[k] = 1.0", 2**62 + 2**40),
+    "a sum that wraps": ("if k >= 0:\n  if k + 2**62 < n:\n    X[k] = 1.0", 2**62 + 2**40),
+    "a quotient that wraps": (
+        "for i in T.serial(n):\n  X[i * 4611686018427387904 // 4611686018427387904] = 1.0",
+        0,
+    ),
+    "an allocated size that wraps": (
+        "Y = T.alloc_buffer((k * 8,), 'float64')\nfor i in T.serial(k):\n"
+        "  Y[i * 8 + 7] = X[0]\nfor i in T.serial(k):\n  X[0] = Y[i]",
+        2**61,
+    ),
+    "an allocated size that is negative": (
+        "Y = T.alloc_buffer((k,), 'float64')\nfor i in T.serial(n):\n  if i < 0:\n    Y[i] = 1.0\n"
+        "X[k] = 3.0\nfor i in T.serial(n):\n  if i < 0:\n    X[i] = Y[i]",
+        -(10**9),
+    ),
+    "an index from a value that is no number": ("X[0] = X[0] / 0.0\nX[T.int64(X[0])] = 1.0", 0),
+}
+
+
+@pytest.mark.parametrize("name", STOPPED)
+def test_an_access_out_of_bounds_is_stopped(name):
+    body, k = STOPPED[name]
+    lines = "".join(f"    {line}\n" for line in body.replace("2**62", str(2**62)).split("\n"))
+    kernel = gs.compile(HEADER + lines)
+    with pytest.raises(UserError) as caught:
+        kernel(x=np.ones(10), p=np.full(1, 3), k=k)
+    assert caught.value.code == "kernel.out_of_bounds"

@@ -1,0 +1,144 @@
+"""How large integers get, so that proofs in unbounded integers hold for machine integers, which wrap.
+
+A sum or product that stays in [0, extent) is the same for both; what is compared, or divided, must
+be known not to wrap before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer_ir.build import dtype_of, integer_value
+from gossamer_ir.contracts import LARGEST_SIZE
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import (
+    EXPRESSIONS,
+    Binary,
+    Buffer,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    Fact,
+    IfThenElse,
+    InRange,
+    Load,
+    Select,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.walk import children, free_vars
+
+LARGEST_VSCALE = 2**16
+_RING = ("add", "sub", "mul")
+_KNOWN = ("floordiv", "floormod", "min", "max")
+"""Operations about whose operands the prover knows something."""
+
+
+class Magnitudes:
+    """Bounds of absolute values: of sizes, of variables as they are bound, of index buffers."""
+
+    def __init__(self, buffers: Iterable[Buffer], facts: Iterable[Fact]) -> None:
+        bound = [buffer for buffer in buffers if buffer.handle is not None]
+        self._variables = {
+            name: LARGEST_SIZE
+            for buffer in bound
+            for extent in buffer.shape
+            for name in free_vars(extent)
+        }
+        self._extents = {buffer.shape[0] for buffer in bound if len(buffer.shape) == 1}
+        self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+
+    def bind(self, variable: str, *values: Expr) -> None:
+        """A variable is at most as large as these together."""
+        self._variables[variable] = sum(map(self.of, values))
+
+    def of(self, expr: Expr) -> int:
+        """A bound of the absolute value at run time."""
+        return min(self._unwrapped(expr), _limit(dtype_of(expr)))
+
+    def is_exact(self, expr: Expr) -> bool:
+        """Whether no operation in an integer expression wraps."""
+        if expr in self._extents:
+            return True
+        match expr:
+            case Binary(op="add" | "sub" | "mul"):
+                fits = self._unwrapped(expr) < _limit(dtype_of(expr))
+                return fits and self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
+            case Unary(op="neg"):
+                fits = self.of(expr.operand) < _limit(dtype_of(expr))
+                return fits and self.is_exact(expr.operand)
+            case Compare() | Select() | IfThenElse() | Binary(op="and" | "or" | "min" | "max"):
+                return all(
+                    self.is_exact(child)
+                    for child in children(expr)
+                    if isinstance(child, EXPRESSIONS)
+                )
+        return self.is_sound(expr)
+
+    def is_sound(self, expr: Expr) -> bool:
+        """Whether an integer expression is what it would be without wrapping, if it is in range."""
+        match expr:
+            case Binary() if expr.op in _RING:
+                return self.is_sound(expr.lhs) and self.is_sound(expr.rhs)
+            case Binary() if expr.op in _KNOWN:
+                return self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
+            case Cast():
+                return self.is_exact(expr.value)
+        return all(
+            self.is_sound(child) for child in children(expr) if isinstance(child, EXPRESSIONS)
+        )
+
+    def _unwrapped(self, expr: Expr) -> int:
+        if expr in self._extents:
+            return LARGEST_SIZE
+        match expr:
+            case Const():
+                value = integer_value(expr)
+                return _limit(expr.dtype) if value is None else abs(value)
+            case Var():
+                return self._variables.get(expr.name, _limit(expr.dtype))
+            case Binary():
+                return self._of_binary(expr)
+            case Unary(op="neg"):
+                return self.of(expr.operand)
+            case Cast() if DType.parse(dtype_of(expr.value)).is_integer:
+                return self.of(expr.value)
+            case Select() | IfThenElse():
+                return max(self.of(expr.if_true), self.of(expr.if_false))
+            case Load():
+                return self._of_load(expr)
+            case VScale():
+                return LARGEST_VSCALE
+        return _limit(dtype_of(expr))
+
+    def _of_binary(self, expr: Binary) -> int:
+        lhs, rhs = self.of(expr.lhs), self.of(expr.rhs)
+        match expr.op:
+            case "add" | "sub":
+                return lhs + rhs
+            case "mul":
+                return lhs * rhs
+            case "floordiv" | "shr":
+                return lhs
+            case "floormod":
+                return rhs
+            case "min" | "max":
+                return max(lhs, rhs)
+        return _limit(dtype_of(expr))
+
+    def _of_load(self, load: Load) -> int:
+        limit = _limit(load.dtype)
+        fact = self._ranges.pop(load.buffer, None)  # its ends may read the buffer itself
+        if fact is None:
+            return limit
+        found = max(self.of(fact.low), self.of(fact.high))
+        self._ranges[load.buffer] = fact
+        return found
+
+
+def _limit(dtype: str) -> int:
+    """What no absolute value of a dtype exceeds."""
+    kind = DType.parse(dtype)
+    return 1 << (kind.bits - (kind.kind == "int")) if kind.is_integer else 1 << 63
