@@ -12,11 +12,13 @@ Which stage holds which node:
 | axes, SparseBuffer                     |     x      |    x     |      |      |
 | Iteration, OverAxis, FuseAxes, AttachAxis |  x      |          |      |      |
 | Search                                 |            |    x     |  x   |      |
-| For, Block, While                      |            |    x     |  x   | no Block |
+| For, While, Allocate, VScale           |            |    x     |  x   |  x   |
+| Block                                  |            |    x     |  x   |      |
 | facts                                  |     x      |    x     |  x   |  x   |
 | Buffer (shape given)                   |            |    x     |  x   |  x   |
 | vectors (Ramp, Broadcast, LaneReduce)  |            |          |  x   |  x   |
-| ParallelFor, Launch, Guard             |            |          |      |  x   |
+| Guard                                  |            |          |  x   |  x   |
+| ParallelFor, Launch                    |            |          |      |  x   |
 """
 
 from __future__ import annotations

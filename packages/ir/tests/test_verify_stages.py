@@ -1,0 +1,36 @@
+"""Which stage holds which node: every kind of expression and statement has its row."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir import nodes
+from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS
+from gossamer_ir.verify import STAGES
+
+ALL = ("coordinate", "position", "loop", "flat")
+AFTER_COORDINATES = ("position", "loop", "flat")
+VECTORS = ("loop", "flat")
+ROWS = {
+    **dict.fromkeys(("Const", "Var", "Unary", "Binary", "Compare", "Cast"), ALL),
+    **dict.fromkeys(("Select", "IfThenElse", "Call", "Load"), ALL),
+    **dict.fromkeys(("Store", "Let", "If", "Prefetch"), ALL),
+    **dict.fromkeys(("For", "While", "Allocate", "VScale"), AFTER_COORDINATES),
+    **dict.fromkeys(("Search", "Block"), ("position", "loop")),
+    **dict.fromkeys(("Ramp", "Broadcast", "LaneReduce", "Guard"), VECTORS),
+    **dict.fromkeys(("ParallelFor", "Launch"), ("flat",)),
+    "Iteration": ("coordinate",),
+}
+
+
+def test_every_kind_has_a_row():
+    assert {kind.__name__ for kind in (*EXPRESSIONS, *STATEMENTS)} == set(ROWS)
+
+
+@pytest.mark.parametrize("kind", ROWS)
+def test_a_kind_is_checked_at_its_stages_and_refused_at_the_others(kind):
+    node = getattr(nodes, kind)
+    holders = [
+        name for name, stage in STAGES.items() if node in {**stage.expressions, **stage.statements}
+    ]
+    assert tuple(holders) == ROWS[kind]
