@@ -153,27 +153,54 @@ def test_any_feature_size_keeps_within_rounding(features):
 
 
 BUILD = """
-import json
-import numpy as np, scipy.sparse
+import json, sys
 from gossamer.build import build
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
-from gossamer_ir.contracts import Stats
+from gossamer_backend import ArtifactCache
+from gossamer_ir.contracts import Schedule, Stats, Step
 
-built = build(module_of(operator_named("spmm"), Variant(features=9)), stats=Stats(9, 9, 30, 9, 0))
-print(json.dumps({"cached": built.cached, "schedule": repr(built.schedule)}))
+SCHEDULES = {
+    "by the rules": None,
+    "plain": Schedule(),
+    "unrolled": Schedule(loop=(Step("unroll", {"loop": "k"}),)),
+    "as it was": Schedule(
+        coordinate=(Step("sparse_reorder", {"iteration": "csrmm", "order": ("i", "j", "k")}),)
+    ),
+}
+module = module_of(operator_named("spmm"), Variant(features=9))
+built = build(module, stats=Stats(9, 9, 30, 9, 0), schedule=SCHEDULES[sys.argv[1]])
+found = {"cached": built.cached, "schedule": repr(built.schedule)}
+found["entries"] = ArtifactCache().info().entries
+found["lowered"] = "gossamer_lower" in sys.modules
+print(json.dumps(found))
 """
 
 
-def test_a_second_process_finds_the_kernel_in_the_cache(tmp_path):
-    environment = {**os.environ, "GOSSAMER_CACHE_DIR": str(tmp_path)}
-    command = [sys.executable, "-W", "error", "-c", BUILD]
-    first, second = (
-        json.loads(subprocess.run(command, env=environment, capture_output=True, check=True).stdout)
-        for _ in range(2)
-    )
+def built_in_a_process(cache, schedule):
+    environment = {**os.environ, "GOSSAMER_CACHE_DIR": str(cache)}
+    command = [sys.executable, "-W", "error", "-c", BUILD, schedule]
+    done = subprocess.run(command, env=environment, capture_output=True, check=True)
+    return json.loads(done.stdout)
+
+
+def test_a_second_process_finds_the_request_and_lowers_nothing(tmp_path):
+    first, second = (built_in_a_process(tmp_path, "by the rules") for _ in range(2))
     assert (first["cached"], second["cached"]) == (False, True)
+    assert (first["lowered"], second["lowered"]) == (True, False)
     assert first["schedule"] == second["schedule"]
+    assert first["entries"] == second["entries"] == 2  # an object, and the request's link to it
+
+
+def test_another_schedule_is_another_request_and_equal_flat_code_one_object(tmp_path):
+    plain = built_in_a_process(tmp_path, "plain")
+    unrolled = built_in_a_process(tmp_path, "unrolled")
+    assert (plain["cached"], unrolled["cached"]) == (False, False)
+    assert (plain["entries"], unrolled["entries"]) == (2, 4)
+    same = built_in_a_process(tmp_path, "as it was")
+    assert (same["cached"], same["lowered"], same["entries"]) == (True, True, 5)
+    again = built_in_a_process(tmp_path, "as it was")
+    assert (again["cached"], again["lowered"], again["entries"]) == (True, False, 5)
 
 
 @pytest.mark.parametrize("op", ["spmm", "spmv"])

@@ -11,10 +11,12 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer.compiling import to_module
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer.operators.spmm import SCRIPT
 from gossamer_ir.errors import ParseError, UserError
+from gossamer_ir.script import T
 
 MATRIX = sparse.random_array((20, 30), density=0.3, rng=np.random.default_rng(1), format="csr")
 DENSE = np.random.default_rng(2).integers(-3, 4, size=(30, 5)).astype(np.float64)
@@ -36,6 +38,51 @@ def test_a_script_is_compiled_with_symbolic_and_with_given_sizes(specialize):
     np.testing.assert_allclose(product(kernel), MATRIX @ DENSE, rtol=1e-13)
     left = {param.name for param in kernel.signature.scalars}
     assert left == {"m", "n", "nnz", "feat_size"} - set(specialize)
+
+
+PAPER = (
+    SCRIPT.replace("T.sp.compressed_varied", "T.sparse_variable")
+    .replace("T.sp.dense_fixed", "T.dense_fixed")
+    .replace("T.sp.match_buffer", "T.match_sparse_buffer")
+    .replace("T.sp.iteration", "T.sp_iter")
+)
+
+
+def test_the_spelling_of_the_paper_is_the_same_program():
+    assert PAPER != SCRIPT
+    assert to_module(PAPER) == to_module(SCRIPT)
+    np.testing.assert_allclose(product(gs.compile(PAPER, **retyped())), MATRIX @ DENSE, rtol=1e-13)
+
+
+def plain_product(
+    a: T.handle,
+    b: T.handle,
+    c: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int64,
+    n: T.int64,
+    k: T.int64,
+    nnz: T.int64,
+) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    R = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(R, (n, nnz), (indptr, indices), "int32")
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(k)
+    A = T.sp.match_buffer(a, (R, J), "float64")
+    B = T.sp.match_buffer(b, (J_detach, K), "float64")
+    C = T.sp.match_buffer(c, (R, K), "float64")
+    with T.sp.iteration([R, J, K], "SRS", "product") as [r, j, f]:
+        with T.init():
+            C[r, f] = 0.0
+        C[r, f] = C[r, f] + A[r, j] * B[j, f]
+
+
+@pytest.mark.parametrize("decorate", [T.prim_func, lambda function: function])
+def test_a_function_is_compiled_decorated_or_not(decorate):
+    kernel = gs.compile(decorate(plain_product))
+    np.testing.assert_allclose(product(kernel), MATRIX @ DENSE, rtol=1e-13)
 
 
 def test_a_module_is_compiled():
