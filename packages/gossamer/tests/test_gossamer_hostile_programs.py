@@ -64,3 +64,56 @@ def test_an_access_out_of_bounds_is_stopped(name):
     with pytest.raises(UserError) as caught:
         kernel(x=np.ones(10), p=np.full(1, 3), k=k)
     assert caught.value.code == "kernel.out_of_bounds"
+
+
+FLAT = """
+@T.prim_func
+def rows(begin: T.int64, end: T.int64, x: T.handle, n: T.int64) -> None:
+    T.stage("flat")
+    X = T.match_buffer(x, (n,), "float64")
+    for i in T.serial(begin, end):
+        X[i] = 1.0
+
+@T.prim_func(entry=True)
+def entry(x: T.handle, n: T.int64) -> None:
+    T.stage("flat")
+    X = T.match_buffer(x, (n,), "float64")
+    {}
+"""
+UNROLLED = """
+@T.prim_func
+def entry(x: T.handle, n: T.int64) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    X = T.match_buffer(x, (n,), "float64")
+    for i in T.unroll({}):
+        X[i] = 1.0
+"""
+REFUSED = {
+    "calls that claim another size": (
+        "lower.flat_guards",
+        FLAT.format("T.parallel_for('rows', 'i', n * 1000000, args=[x, n * 1000000])"),
+    ),
+    "vectors at the flat stage": (
+        "lower.flat_guards",
+        FLAT.format("T.store(X, T.ramp(n, 1, 16), value=T.broadcast(1.0, 16))"),
+    ),
+    "a loop unrolled too often": ("lower.unroll_size", UNROLLED.format(10**9)),
+}
+
+
+@pytest.mark.parametrize("name", REFUSED)
+def test_what_cannot_be_guarded_or_compiled_is_refused(name):
+    code, program = REFUSED[name]
+    with pytest.raises(UserError) as caught:
+        gs.compile(program)
+    assert caught.value.code == code
+
+
+def test_a_flat_function_is_guarded():
+    text = HEADER.replace('T.func_attr({"sparse_tir_level": 0})', 'T.stage("flat")')
+    kernel = gs.compile(text + "    for i in T.serial(k):\n        X[i * i] = 2.0\n")
+    x = np.ones(10)
+    kernel(x=x, p=np.zeros(1, np.int64), k=4)
+    assert x[[0, 1, 4, 9]].tolist() == [2, 2, 2, 2]
+    with pytest.raises(UserError, match="X out of bounds"):
+        kernel(x=x, p=np.zeros(1, np.int64), k=5)

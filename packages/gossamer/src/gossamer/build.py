@@ -91,9 +91,10 @@ def default_schedule(module: Module, target: Target, stats: Stats | None) -> Sch
 
 
 def lowered(module: Module, schedule: Schedule) -> Iterator[Module]:
-    """The module at each stage from its own to flat, after the schedule's trace of that stage."""
+    """The module at each stage from its own to flat, after the schedule's trace of that stage; one
+    that is flat already with the guards it lacks."""
     from gossamer_ir.verify import verify
-    from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
+    from gossamer_lower import guard_flat, lower_buffers, lower_iterations, lower_to_flat
     from gossamer_schedule import replay
 
     traces = {
@@ -103,6 +104,8 @@ def lowered(module: Module, schedule: Schedule) -> Iterator[Module]:
     }
     lower = {"coordinate": lower_iterations, "position": lower_buffers, "loop": lower_to_flat}
     current = verify(module)
+    if current.stage == "flat":
+        current = guard_flat(current)
     while current.stage != "flat":
         trace = traces[current.stage]
         current = replay(current, trace) if trace else current

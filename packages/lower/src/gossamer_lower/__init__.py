@@ -1,6 +1,7 @@
 """The passes from the coordinate stage to the flat stage, one file each."""
 
 from gossamer_lower.guard_accesses import guard_accesses
+from gossamer_lower.guard_flat import guard_flat
 from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.lower_buffers import lower_buffers
@@ -14,6 +15,7 @@ from gossamer_lower.vectorize_loops import vectorize_loops
 __all__ = [
     "FLAT_PASSES",
     "guard_accesses",
+    "guard_flat",
     "hoist_conditions",
     "lower_blocks",
     "lower_buffers",

@@ -24,15 +24,19 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import simplify_body
-from gossamer_ir.walk import map_children, substitute_body
+from gossamer_ir.walk import map_children, substitute_body, walk
 from gossamer_lower.hoist_shared import hoist_shared
 from gossamer_lower.stages import map_functions, names_of
+
+MAX_NODES = 100_000
+"""What one unrolled loop may become: more takes minutes to compile and is never faster."""
 
 
 def unroll_loops(module: Module) -> Module:
     """Removes the unrolled loops of a loop-stage module without blocks.
 
-    Raises `UnsupportedError` (`lower.unroll`) where an extent is not constant.
+    Raises `UnsupportedError` (`lower.unroll`) where an extent is not constant, and
+    (`lower.unroll_size`) where there would be more than MAX_NODES nodes.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -77,13 +81,24 @@ def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:
             "lower.unroll", f"The loop {loop.var} is unrolled, and its extent is not constant.",
             hint="Split it by a constant first.",
         )  # fmt: skip
-    lets, body = hoist_shared(_body(loop.body, namer), loop.var, namer=namer)
+    unrolled = _body(loop.body, namer)
+    _require_few(loop, extent * sum(1 for stmt in unrolled for _ in walk(stmt)))
+    lets, body = hoist_shared(unrolled, loop.var, namer=namer)
     result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):
         value = build.add(loop.start, build.index(at))
         copy = _renamed(body, namer) if at else body
         result += substitute_body(copy, {loop.var: value})
     return tuple(result)
+
+
+def _require_few(loop: For, nodes: int) -> None:
+    if nodes > MAX_NODES:
+        raise UnsupportedError(
+            "lower.unroll_size",
+            f"The unrolled loop {loop.var} would become {nodes} nodes, expected at most {MAX_NODES}.",
+            hint="Split it and unroll the inner loop.",
+        )
 
 
 def _renamed(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
