@@ -207,3 +207,25 @@ def test_a_forked_child_computes_after_its_parent_did():
     command = [sys.executable, "-W", "error", "-c", FORK, str(Path(__file__).parent)]
     done = subprocess.run(command, capture_output=True, text=True, timeout=60, check=False)
     assert (done.returncode, done.stderr) == (0, "")
+
+
+SPINNING = """
+import os
+from gossamer_generic_cpu import threads
+os.environ.update({environment!r})
+before = dict(os.environ)
+address = threads.gomp_parallel()
+assert dict(os.environ) == before, "the environment is as it was"
+print(address is not None)
+"""
+
+
+@pytest.mark.parametrize(
+    "environment", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "passive"}]
+)
+def test_loading_libgomp_leaves_the_environment_as_it_was(environment):
+    source = SPINNING.format(environment=environment)
+    found = subprocess.run(
+        [sys.executable, "-c", source], capture_output=True, text=True, check=True
+    )
+    assert found.stdout.strip() in ("True", "False")
