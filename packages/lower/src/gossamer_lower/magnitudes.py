@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.walk import children, free_vars
 
-LARGEST_VSCALE = 2**16
+LARGEST_VSCALE = 2**10
 _RING = ("add", "sub", "mul")
 _KNOWN = ("floordiv", "floormod", "min", "max")
 """Operations about whose operands the prover knows something."""
