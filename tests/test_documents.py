@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import doctest
+import fnmatch
 import importlib.util
 import re
 import subprocess
@@ -13,6 +15,7 @@ import pytest
 import scipy.io
 from scipy import sparse
 
+ROOT = Path(__file__).resolve().parents[1]
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^gossamer (.+?) +#", re.MULTILINE)
@@ -20,17 +23,28 @@ LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
 
 
 def documents(root):
-    return [root / "README.md", *sorted(root.glob("docs/**/*.md")), root / "benchmarks/README.md"]
+    places = ("*.md", "docs/**/*.md", "benchmarks/*.md", "packages/*/*.md", "plugins/*/*.md")
+    return [path for place in places for path in sorted(root.glob(place))]
 
 
-def test_the_examples_run(root):
-    examples = [
-        (path, found) for path in documents(root) for found in PYTHON.findall(path.read_text())
-    ]
-    assert any(path.name == "README.md" for path, _ in examples)
-    names = {}
-    for path, example in examples:
-        exec(compile(example, str(path), "exec"), names)
+def pytest_generate_tests(metafunc):
+    if "document" in metafunc.fixturenames:
+        with_code = [path for path in documents(ROOT) if PYTHON.search(path.read_text())]
+        names = [path.relative_to(ROOT).as_posix() for path in with_code]
+        metafunc.parametrize("document", with_code, ids=names)
+
+
+def test_the_examples_run(document, tmp_path, monkeypatch):
+    """All of one document in one namespace: statements, or examples with their results."""
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+    names = {"__name__": document.stem}
+    for number, code in enumerate(PYTHON.findall(document.read_text())):
+        if code.startswith(">>> "):
+            test = doctest.DocTestParser().get_doctest(code, names, document.name, None, number)
+            assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0
+            names.update(test.globs)
+        else:
+            exec(compile(code, str(document), "exec"), names)
 
 
 def test_the_commands_run(root, tmp_path, monkeypatch):
@@ -63,6 +77,21 @@ def test_the_language_reference_is_up_to_date(root):
     spec.loader.exec_module(generate)
     if (root / "docs/language.md").read_text() != generate.page():
         pytest.fail("run: python docs/generate_language.py")
+
+
+def test_what_is_refused_is_listed(root):
+    """Every code of an `UnsupportedError` in the source, and no other; `<x>` stands for any word."""
+    text = (root / "docs/unsupported.md").read_text()
+    listed = {re.sub(r"<\w+>", "*", code) for code in re.findall(r"^\| `(.+?)`", text, re.M)}
+    refusal = re.compile(r'UnsupportedError\(\s*f?"([^"]+)"')
+    sources = (*root.glob("packages/*/src/**/*.py"), *root.glob("plugins/*/src/**/*.py"))
+    raised = {
+        re.sub(r"{[^}]+}", "*", code)
+        for path in sources
+        for code in refusal.findall(path.read_text())
+    }
+    assert [code for code in raised if not fnmatch.filter(listed, code)] == []
+    assert [code for code in listed if not any(fnmatch.fnmatch(code, p) for p in raised)] == []
 
 
 def test_every_decision_says_what_and_why(root):
