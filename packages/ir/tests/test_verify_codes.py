@@ -264,10 +264,10 @@ CASES = {
         module(
             block(
                 iters=(BlockIter("v0", "R", Range(ZERO, N), ZERO),),
-                init=(Store("X", (V0,), HALF),),
+                init=(Store("X", (ZERO,), Cast("float32", V0)),),
             )
         ),
-        (*BODY, "init", 0, "indices", 0),
+        (*BODY, "init", 0, "value", "value"),
     ),
     # iterations
     "verify.iteration.kinds": (sparse(over(["I"], "SS", accumulate("C", V0))), BODY),

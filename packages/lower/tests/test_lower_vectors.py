@@ -156,6 +156,23 @@ def test_a_loop_that_runs_only_under_a_condition_stands_under_it():
     np.testing.assert_array_equal(y, [3, 3, 0])
 
 
+def test_a_condition_that_reads_memory_is_evaluated_under_the_one_around_it():
+    text = tiled("4", "if X[@] > 1.0:", "    S[0] = S[0] + X[@]")
+    module = lower_to_flat(parse_module(text))
+    assert any(isinstance(node, LaneReduce) for node in walk(module))
+    x, total = np.arange(6, dtype=np.float32), np.zeros(1, np.float32)
+    run(module, {"x": x, "y": x.copy(), "p": np.zeros(6, np.int32), "s": total, "n": 6})
+    assert total[0] == 2 + 3 + 4 + 5
+
+
+def test_what_a_choice_decides_counts_in_proofs():
+    text = (
+        HEADER + "    for i in T.serial(n):\n        Y[i] = T.if_then_else(i > 2, X[i - 3], 0.0)\n"
+    )
+    module = lower_to_flat(parse_module(text))
+    assert not any(isinstance(node, Guard) for node in walk(module))
+
+
 def test_a_let_of_a_lane_is_no_condition_of_all_lanes():
     text = tiled("4", "v = n - @", "if v > 2:", "    Y[@] = X[n - 3]")
     with pytest.raises(UnsupportedError) as caught:

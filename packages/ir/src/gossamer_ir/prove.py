@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     Binary,
     Cast,
     Compare,
+    Const,
     Expr,
     Fact,
     IfThenElse,
@@ -68,6 +69,9 @@ class Prover:
             case Binary(op="and"):
                 self.assume(condition.lhs)
                 self.assume(condition.rhs)
+            case IfThenElse(if_false=Const(text="False")):
+                self.assume(condition.condition)
+                self.assume(condition.if_true)
             case Compare(op="eq") if build.dtype_of(condition.lhs) == "int64":
                 self.assume_nonnegative(Binary("sub", condition.lhs, condition.rhs))
                 self.assume_nonnegative(Binary("sub", condition.rhs, condition.lhs))

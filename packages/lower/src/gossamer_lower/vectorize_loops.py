@@ -22,6 +22,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
+    IfThenElse,
     LaneReduce,
     Lanes,
     Load,
@@ -35,8 +36,8 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.reducers import Reduction, identity, match_reduction
-from gossamer_ir.simplify import simplify_body
-from gossamer_ir.walk import free_vars, substitute, substitute_body
+from gossamer_ir.simplify import FALSE, simplify_body
+from gossamer_ir.walk import free_vars, substitute, substitute_body, walk
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.vectors import Vectors
 
@@ -213,7 +214,7 @@ def _lane_reduction(loop: For) -> _LaneReduction | None:
     condition: Expr | None = None
     body = loop.body
     while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:
-        condition = build.conjunction(condition, body[0].condition)
+        condition = _both(condition, body[0].condition)
         body = body[0].then_body
     if len(body) != 1 or not isinstance(body[0], Store):
         return None
@@ -221,6 +222,13 @@ def _lane_reduction(loop: For) -> _LaneReduction | None:
         return None
     reduction = match_reduction(body[0])
     return None if reduction is None else _LaneReduction(reduction, condition)
+
+
+def _both(outer: Expr | None, inner: Expr) -> Expr:
+    """Both conditions; the inner one is evaluated under the outer one where it reads memory."""
+    if outer is None or not any(isinstance(node, Load) for node in walk(inner)):
+        return build.conjunction(outer, inner) or inner
+    return IfThenElse(outer, inner, FALSE)
 
 
 def _reduced_at_once(loop: For, found: _LaneReduction) -> tuple[Stmt, ...]:

@@ -2,31 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Set
+from collections.abc import Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, conjunction, integer_value
-from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Var
+from gossamer_ir.build import ZERO, conjoined, conjuncts, integer_value
+from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Var
+from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import free_vars, substitute, walk
 from gossamer_schedule.linear import Values, resolve, without_guard
-
-
-def conjuncts(predicate: Expr | None) -> Iterator[Expr]:
-    """The parts of a condition that must all hold."""
-    if isinstance(predicate, Binary) and predicate.op == "and":
-        yield from conjuncts(predicate.lhs)
-        yield from conjuncts(predicate.rhs)
-    elif predicate is not None:
-        yield predicate
-
-
-def conjoined(parts: Iterable[Expr]) -> Expr | None:
-    """All conditions, None for none."""
-    result: Expr | None = None
-    for part in parts:
-        result = conjunction(result, part)
-    return result
 
 
 def below(value: Expr, extent: Expr) -> Compare:
@@ -42,7 +26,7 @@ def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
         if found.value == condition.lhs:
             condition = below(Var(found.var, "int64"), _extent_in_block(block, found, extent))
             break
-    return replace(block, predicate=conjunction(block.predicate, condition))
+    return replace(block, predicate=_under(condition, block.predicate))
 
 
 def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
@@ -58,12 +42,25 @@ def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
 def bounded_by_domain(block: Block, found: BlockIter) -> Block:
     """The block under the further condition that an iterator is within its domain."""
     condition = below(Var(found.var, "int64"), found.domain.extent)
-    return replace(block, predicate=conjunction(block.predicate, condition))
+    return replace(block, predicate=_under(condition, block.predicate))
+
+
+def _under(condition: Expr, predicate: Expr | None) -> Expr:
+    """The condition and the parts of a predicate; those that load are not evaluated without it."""
+    parts = [
+        IfThenElse(condition, part, FALSE) if _loads(part) else part
+        for part in conjuncts(predicate)
+    ]
+    return conjoined((*parts, condition)) or condition
+
+
+def _loads(expr: Expr) -> bool:
+    return any(isinstance(found, Load) for found in walk(expr))
 
 
 def guarded(inner: Expr, loop: str, *, extent: Expr) -> Expr:
     """An extent that loads by a loop's variable, not evaluated beyond the loop's end."""
-    if loop in free_vars(inner) and any(isinstance(found, Load) for found in walk(inner)):
+    if loop in free_vars(inner) and _loads(inner):
         return IfThenElse(below(Var(loop, "int64"), extent), inner, ZERO)
     return inner
 

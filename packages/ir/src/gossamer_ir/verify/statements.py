@@ -24,6 +24,7 @@ from gossamer_ir.verify.context import At, Context, StmtCheck
 from gossamer_ir.verify.declarations import check_buffer
 from gossamer_ir.verify.kinds import known
 from gossamer_ir.verify.values import check_condition, check_expr, check_size
+from gossamer_ir.walk import free_vars, walk
 
 THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
 LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})
@@ -135,11 +136,19 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
             _check_block_iter(ctx, found, at.down("iters", count))
         if node.predicate is not None:
             check_condition(ctx, node.predicate, at.down("predicate"))
-        check_init(ctx, node.init, at, reductions={i.var for i in node.iters if i.kind == "R"})
+        reductions = {found.var for found in node.iters if found.kind == "R"}
+        check_init(ctx, node.init, at, reductions=reductions - _selecting(node.init))
         check_body(ctx, node.body, at)
         for field in ("reads", "writes"):
             for count, region in enumerate(getattr(node, field) or ()):
                 check_region(ctx, region, at.down(field, count))
+
+
+def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
+    """The variables that select the element: a reduction's may, as in a store to the column of a
+    compressed row, where several points meet."""
+    stores = [found for stmt in init for found in walk(stmt) if isinstance(found, Store)]
+    return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
 
 
 def _check_block_iter(ctx: Context, node: BlockIter, at: At) -> None:

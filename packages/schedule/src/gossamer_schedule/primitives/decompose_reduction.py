@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import index_var
+from gossamer_ir.build import conjoined, index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Block, Expr, For, Module, Stmt, Store
@@ -14,7 +14,6 @@ from gossamer_ir.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict
 from gossamer_schedule.predicates import (
-    conjoined,
     reduction_loops,
     spatial_loops,
     without_reduction,
@@ -45,8 +44,8 @@ def decompose_reduction(
 
     Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
     one directly around the block), `.too_deep` (a reduction loop is outside of it), `.mixed` (a loop
-    feeds a spatial and a reduction iterator), `.dependence` (an extent or a domain of the new loops
-    depends on a reduction), `.not_proved` (the element may be initialised twice, or is used
+    feeds a spatial and a reduction iterator), `.dependence` (the init, or an extent or a domain of
+    the new loops, depends on a reduction), `.not_proved` (the element may be initialised twice, or is used
     elsewhere under the loop), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
@@ -147,11 +146,12 @@ def _require_spatial(site: Site, nest: Sequence[For], *, fed: set[str]) -> tuple
     for item in site.node.iters:
         if item.kind == "S":
             used |= free_vars(item.domain)
+    used |= {name for stmt in site.node.init for name in free_vars(stmt)}
     if used & dropped or has_let(site, len(nest)):
         raise refusal(
             f"{_NAME}.dependence",
-            f"The spatial loops of block '{site.node.name}' depend on "
-            f"{', '.join(sorted(used & dropped)) or 'a let'}, which its init cannot use.",
+            f"The init of block '{site.node.name}' or its spatial loops depend on "
+            f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
         )
     return kept
 

@@ -1,0 +1,60 @@
+"""Predicates that load: a bound that a primitive adds keeps them from being evaluated beyond it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder
+
+HEADER = """
+@T.prim_func
+def program(y: T.handle, a: T.handle, p: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (m,), "float32")
+    A = T.match_buffer(a, (m, 5), "float32")
+    P = T.match_buffer(p, (m, 5), "int32")
+    for i in T.serial(m):
+        for j in T.serial(5):
+            with T.block("row"):
+"""
+PADDED = """
+                vi, vj = T.axis.remap("SR", [i, j])
+                T.where(T.int64(P[vi, vj]) != n)
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[vi, vj]
+"""
+SCATTER = """
+                vi, vj = T.axis.remap("RR", [i, j])
+                with T.init():
+                    Y[T.int64(P[vi, vj])] = 0.0
+                Y[T.int64(P[vi, vj])] = Y[T.int64(P[vi, vj])] + A[vi, vj]
+"""
+STEPS = {
+    "the padded loop": [("j", (2, 8))],
+    "the rows": [("i", (None, 4))],
+    "both": [("j", (None, 4)), ("i", (None, 2)), ("j_0", (None, 4))],
+}
+
+
+@pytest.mark.parametrize("name", STEPS)
+def test_slots_beyond_the_width_are_not_read_when_split(name):
+    builder = ScheduleBuilder(verify(parse_module(HEADER + PADDED)))
+    for loop, factors in STEPS[name]:
+        builder.split(loop, factors=factors)
+    p = np.array([[0, 1, 2, 3, 7], [7] * 5, [2, 7, 7, 7, 7]], np.int32)
+    a, y = np.arange(15, dtype=np.float32).reshape(3, 5), np.full(3, np.nan, np.float32)
+    run(builder.module, {"y": y, "a": a, "p": p, "m": 3, "n": 7})
+    np.testing.assert_array_equal(y, [6, 0, 10])
+
+
+def test_an_init_of_an_element_that_a_reduction_selects_cannot_stand_alone():
+    builder = ScheduleBuilder(verify(parse_module(HEADER + SCATTER)))
+    with pytest.raises(ScheduleError) as caught:
+        builder.decompose_reduction("row", loop="i")
+    assert caught.value.code == "schedule.decompose_reduction.dependence"
