@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Iterator
+
 from gossamer_ir.constants import constant, value_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
@@ -113,6 +115,28 @@ def conjunction(lhs: Expr | None, rhs: Expr | None) -> Expr | None:
     return lhs if lhs == rhs else Binary("and", lhs, rhs)
 
 
+def conjuncts(condition: Expr | None) -> Iterator[Expr]:
+    """The parts of a condition that must all hold, in order; none of None, which stands for true."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from conjuncts(condition.lhs)
+        yield from conjuncts(condition.rhs)
+    elif condition is not None:
+        yield condition
+
+
+def conjoined(parts: Iterable[Expr]) -> Expr | None:
+    """All conditions, None for none.
+
+    >>> parts = [Compare("lt", index_var(name), ONE) for name in "ij"]
+    >>> list(conjuncts(conjoined(parts))) == parts
+    True
+    """
+    result: Expr | None = None
+    for part in parts:
+        result = conjunction(result, part)
+    return result
+
+
 def zero_of(dtype: str) -> Const:
     """The zero of a scalar dtype."""
     return constant(0, dtype)
@@ -140,6 +164,7 @@ def dtype_of(expr: Expr) -> str:
 
 
 __all__ = [
-    "ONE", "ZERO", "add", "ceildiv", "conjunction", "dtype_of", "floordiv", "handle", "index",
-    "index_var", "integer_value", "mul", "sub", "value_of", "widen", "zero_of",
+    "ONE", "ZERO", "add", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",
+    "floordiv", "handle", "index", "index_var", "integer_value", "mul", "sub", "value_of", "widen",
+    "zero_of",
 ]  # fmt: skip

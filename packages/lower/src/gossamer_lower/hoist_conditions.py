@@ -6,7 +6,7 @@ accesses that are the same in every lane, and leaves masks that compare one posi
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 
 import msgspec
 
@@ -91,7 +91,7 @@ def _outside(loop: For) -> Stmt:
     """The loop, under those parts of the condition around its whole body that it does not change."""
     match loop.body:
         case (If(else_body=()) as inner,):
-            parts = list(_conjuncts(inner.condition))
+            parts = list(build.conjuncts(inner.condition))
             moved = [part for part in parts if _is_movable(part, loop.var)]
             kept = [part for part in parts if part not in moved]
             if moved:
@@ -142,7 +142,7 @@ def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
         case For():
             return msgspec.structs.replace(stmt, body=_split_body(stmt.body, lanes))
         case If(else_body=()):
-            parts = list(_conjuncts(stmt.condition))
+            parts = list(build.conjuncts(stmt.condition))
             shared = [part for part in parts if not free_vars(part) & lanes]
             varying = [part for part in parts if free_vars(part) & lanes]
             body = _split_body(stmt.then_body, lanes)
@@ -156,18 +156,8 @@ def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
     return stmt
 
 
-def _conjuncts(condition: Expr) -> Iterator[Expr]:
-    if isinstance(condition, Binary) and condition.op == "and":
-        yield from _conjuncts(condition.lhs)
-        yield from _conjuncts(condition.rhs)
-    else:
-        yield condition
-
-
 def _all(parts: Sequence[Expr]) -> Expr:
-    condition: Expr | None = None
-    for part in parts:
-        condition = build.conjunction(condition, part)
+    condition = build.conjoined(parts)
     assert condition is not None
     return condition
 

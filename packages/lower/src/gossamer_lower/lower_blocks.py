@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Binary, Block, BlockIter, Expr, For, Function, If, Module, Stmt, While
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Function, If, Module, Stmt, While
 from gossamer_ir.simplify import simplify_body
 from gossamer_ir.walk import free_vars, map_children, substitute, substitute_body
 from gossamer_lower.inline_lets import inline_lets
@@ -190,11 +190,8 @@ def _without_init(stmt: Any, name: str) -> Any:
 
 def _part_without(predicate: Expr | None, variables: set[str]) -> Expr | None:
     """The conjuncts that mention none of the variables."""
-    if isinstance(predicate, Binary) and predicate.op == "and":
-        return build.conjunction(
-            _part_without(predicate.lhs, variables), _part_without(predicate.rhs, variables)
-        )
-    return None if predicate is None or free_vars(predicate) & variables else predicate
+    parts = build.conjuncts(predicate)
+    return build.conjoined(part for part in parts if not free_vars(part) & variables)
 
 
 def _is_unit(loop: For) -> bool:

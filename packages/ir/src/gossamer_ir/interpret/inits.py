@@ -13,9 +13,10 @@ from collections.abc import Iterable
 
 import numpy as np
 
+from gossamer_ir.build import conjuncts
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.scope import Entry, Scope
-from gossamer_ir.nodes import Binary, Block, BlockIter, Expr, For, If, Let, Unary
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
 from gossamer_ir.walk import free_vars
 
 
@@ -86,7 +87,7 @@ def _init(node: Block, iters: list[BlockIter], *, unbound: set[str], scope: Scop
     around, scope.around = scope.around, []
     body = scope.body(node.init)
     scope.around = around
-    guarded = _when(_conjuncts(node.predicate), body, unbound=unbound, scope=scope)
+    guarded = _when(conjuncts(node.predicate), body, unbound=unbound, scope=scope)
 
     def run(frame: Frame) -> None:
         bind(frame)
@@ -108,7 +109,7 @@ def _around(entry: Entry, body: Exec, *, unbound: set[str], scope: Scope) -> Exe
 
             return run
         case If(condition=condition):
-            parts = [Unary("not", condition)] if entry.is_else else _conjuncts(condition)
+            parts = [Unary("not", condition)] if entry.is_else else conjuncts(condition)
             return _when(parts, body, unbound=unbound, scope=scope)
 
 
@@ -132,14 +133,6 @@ def _when(conditions: Iterable[Expr], body: Exec, *, unbound: set[str], scope: S
             body(frame)
 
     return run if parts else body
-
-
-def _conjuncts(condition: Expr | None) -> list[Expr]:
-    if condition is None:
-        return []
-    if isinstance(condition, Binary) and condition.op == "and":
-        return _conjuncts(condition.lhs) + _conjuncts(condition.rhs)
-    return [condition]
 
 
 def bind_iters(iters: Iterable[BlockIter], scope: Scope) -> Exec:

@@ -7,7 +7,7 @@ from typing import Any, get_args
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import dtype_of, index_var, integer_value
+from gossamer_ir.build import conjoined, conjuncts, dtype_of, index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -29,8 +29,6 @@ from gossamer_schedule.digits import is_covering
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.linear import form_of, resolve
 from gossamer_schedule.predicates import (
-    conjoined,
-    conjuncts,
     is_bound_of,
     reduction_loops,
     without_reduction,
