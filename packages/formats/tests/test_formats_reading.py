@@ -138,6 +138,20 @@ def test_a_bad_file_is_one_sentence(code, name, content, tmp_path):
             "indices": np.zeros(1, np.int32),
             "indptr": np.zeros(7, np.int32),
         },
+        {
+            "format": np.array(b"bsr"),
+            "shape": np.array([2, 2]),
+            "data": np.ones((2, 0, 0)),
+            "indices": np.array([0, 1], np.int32),
+            "indptr": np.array([0, 1, 2], np.int32),
+        },
+        {
+            "format": np.array(b"csr"),
+            "shape": np.array([2, 2]),
+            "data": np.ones(2),
+            "indices": np.array([0.0, 1.5]),
+            "indptr": np.array([0, 1, 2], np.int32),
+        },
     ],
 )
 def test_an_npz_that_holds_something_else_is_refused(arrays, tmp_path):
@@ -147,6 +161,12 @@ def test_an_npz_that_holds_something_else_is_refused(arrays, tmp_path):
         read(path)
     assert caught.value.code == "format.read.malformed"
     assert "\n" not in str(caught.value)
+
+
+def test_a_name_that_the_system_refuses_is_one_sentence(tmp_path):
+    with pytest.raises(FormatError, match="cannot be read: File name too long") as caught:
+        read(tmp_path / ("n" * 300 + ".mtx"))
+    assert caught.value.code == "format.read.malformed"
 
 
 def test_a_truncated_npz_is_refused(tmp_path):

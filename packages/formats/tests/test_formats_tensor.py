@@ -135,3 +135,16 @@ def test_arrays_in_foreign_byte_order_are_converted(arrays, dense):
     swapped = {name: array.astype(array.dtype.newbyteorder()) for name, array in arrays.items()}
     tensor = from_arrays("csr", (4, 5), **swapped)
     np.testing.assert_array_equal(to_scipy(tensor).toarray(), dense)
+
+
+def test_a_read_only_view_of_memory_that_somebody_can_write_to_is_copied():
+    indices = np.array([0, 1])
+    tensor = from_arrays(
+        "csr",
+        (2, 2),
+        indptr=np.array([0, 1, 2]),
+        indices=np.asarray(indices.data.toreadonly()),
+        data=np.ones(2),
+    )
+    indices[1] = 10**9
+    assert tensor.arrays["indices"].tolist() == [0, 1]

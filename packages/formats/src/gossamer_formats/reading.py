@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import zipfile
 import zlib
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -41,10 +41,8 @@ def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTen
         require_value_dtype(dtype)
     file = Path(path)
     reader = _reader_of(file)
-    if not file.is_file():
-        what = "is not a file" if file.exists() else "does not exist"
-        raise FormatError("format.read.missing", f"{file} {what}; expected {_KINDS}.")
     try:
+        _require_file(file)
         return _load(file, reader, dtype=dtype)
     except MemoryError as error:
         raise FormatError(
@@ -70,7 +68,7 @@ def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> Sp
 
 
 _DAMAGED = (
-    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, OverflowError,
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, ArithmeticError,
     IndexError, zlib.error, zipfile.BadZipFile,
 )  # fmt: skip
 """What SciPy's readers raise for files that are not what their suffix says."""
@@ -79,6 +77,12 @@ LONGEST_REASON = 200
 """Characters of a reader's message that are passed on."""
 
 _KINDS = "a file .mtx, .mtx.gz or .npz"
+
+
+def _require_file(file: Path) -> None:
+    if not file.is_file():
+        what = "is not a file" if file.exists() else "does not exist"
+        raise FormatError("format.read.missing", f"{file} {what}; expected {_KINDS}.")
 
 
 def _read_market(file: Path) -> Any:
@@ -95,8 +99,19 @@ def _read_npz(file: Path) -> Any:
         with np.load(stream, allow_pickle=False) as archive:
             if "format" not in archive:
                 raise ValueError("it holds other arrays than those that save_npz writes")
+            _require_integers(archive)
         stream.seek(0)
         return load_npz(stream)
+
+
+_POSITIONS = ("indptr", "indices", "row", "col", "coords", "offsets")
+
+
+def _require_integers(archive: Mapping[str, Any]) -> None:
+    """SciPy's reader would cut off what stands behind the point."""
+    for name in _POSITIONS:
+        if name in archive and archive[name].dtype.kind not in "iu":
+            raise ValueError(f"{name} has the dtype {archive[name].dtype}, expected integers")
 
 
 def _require_plausible(file: Path, *, rows: int, entries: int) -> None:
@@ -117,5 +132,6 @@ def _reader_of(file: Path) -> Callable[[Path], Any]:
 
 
 def _first_line(error: BaseException) -> str:
-    text = str(error.args[0] if error.args else error) or type(error).__name__
+    reason = error.strerror if isinstance(error, OSError) else None
+    text = reason or str(error.args[0] if error.args else error) or type(error).__name__
     return text.strip().splitlines()[0].rstrip(".")[:LONGEST_REASON]
