@@ -102,9 +102,10 @@ BAD_COMMANDS = [
     ("", "Missing option '--matrix'", "run spmm"),
     ("", "Missing option '--stage'", "show spmm"),
     ("", "Missing argument '", "run"),
-    ("", "'--features'", "run spmm --matrix FILE --features many"),
-    ("", "'--threads'", "run spmm --matrix FILE --threads 1.5"),
-    ("", "No such option: --feature_size", "run spmm --matrix FILE --feature_size 3"),
+    ("option.integer", "--features is 'many'", "run spmm --matrix FILE --features many"),
+    ("option.integer", "--threads is '1.5'", "run spmm --matrix FILE --threads 1.5"),
+    ("option.integer", "--features is ''", "demo --features="),
+    ("", "see gossamer run --help", "run spmm --matrix FILE --feature_size 3"),
     ("", "No such command 'bench'", "bench"),
     ("", "No such command 'empty'", "cache empty"),
     ("", "Missing command", ""),
@@ -152,8 +153,9 @@ def test_show_prints_a_stage(op, stage, command):
 def test_backends_lists_the_embedded_one(command):
     found = command("backends")
     assert found.status == 0
-    line = next(line for line in found.out.splitlines() if line.startswith("generic-cpu"))
-    assert line.split()[-1] == "yes"
+    lines = [line.split(maxsplit=1) for line in found.out.splitlines()]
+    assert lines[:2] == [["generic-cpu"], ["usable", "yes"]]
+    assert ["targets", "generic-cpu"] in lines
 
 
 def test_the_cache_is_described_and_cleared(command, matrix_file, tmp_path, monkeypatch):
@@ -195,4 +197,7 @@ def test_the_demo_runs_on_a_file(command, matrix_file):
     assert (found.status, found.err) == (0, "")
     assert "T.sp.iteration" in found.out
     assert found.out.count(", right") == 2
+    program = ("@", "    ", matrix_file)
+    beside = [line for line in found.out.splitlines() if not line.startswith(program)]
+    assert [line for line in beside if len(line) > 80] == []
     assert "SciPy / gossamer" in found.out

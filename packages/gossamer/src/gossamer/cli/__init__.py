@@ -26,7 +26,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
             warnings.showwarning = _show_warning
             return _run(sys.argv[1:] if arguments is None else arguments)
     except bad_usage as error:
-        return _fail(f"{error.format_message().rstrip('.')}; see gossamer --help.")
+        command = error.ctx.command_path if error.ctx else "gossamer"
+        return _fail(f"{error.format_message().rstrip('.')}; see {command} --help.")
     except (UserError, PluginError) as error:
         return _fail(str(error))
     except MemoryError as error:

@@ -2,18 +2,32 @@
 
 from __future__ import annotations
 
-from rich.console import Console
-from rich.table import Table
-
 from gossamer.build import registry
+from gossamer_backend import BackendInfo
 
 
 def backends() -> None:
-    """List the backends: name, version, targets, and whether they are usable here or why not."""
-    table = Table(box=None, pad_edge=False)
-    for heading in ("name", "version", "targets", "usable"):
-        table.add_column(heading, overflow="fold")
-    for found in registry.list():
-        usable = "yes" if found.usable else f"no: {found.reason}"
-        table.add_row(found.name, found.version, " ".join(found.targets), usable)
-    Console(soft_wrap=True, highlight=False, markup=False).print(table)
+    """List the backends that are installed.
+
+    Each with its version, targets worth trying, and whether it is usable here or why not.
+    """
+    found = registry.list()
+    print("\n\n".join(map(_describe, found)) if found else "no backend is installed")
+
+
+def _describe(backend: BackendInfo) -> str:
+    """
+    >>> print(_describe(BackendInfo("toy", "gossamer-toy", "1.0", ("toy",), usable=True)))
+    toy
+      usable   yes
+      version  1.0
+      targets  toy
+    """
+    usable = "yes" if backend.usable else f"no: {backend.reason}"
+    lines = [backend.name, f"  usable   {usable}", f"  version  {backend.version or 'unknown'}"]
+    return "\n".join([*lines, *_targets(backend.targets)])
+
+
+def _targets(targets: tuple[str, ...]) -> list[str]:
+    names = ("targets", *("" for _ in targets[1:]))
+    return [f"  {name:<7}  {target}" for name, target in zip(names, targets, strict=False)]

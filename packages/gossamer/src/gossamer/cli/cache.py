@@ -24,5 +24,8 @@ def path() -> None:
 
 @cache.command()
 def clear() -> None:
-    """Remove every entry; kernels are compiled again when they are next needed."""
+    """Remove all entries.
+
+    Kernels are compiled again when they are next needed.
+    """
     print(f"removed {ArtifactCache().clear()} entries")

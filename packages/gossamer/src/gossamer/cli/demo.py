@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from textwrap import fill
 from typing import Annotated
 
 import typer
@@ -10,7 +11,14 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
-from gossamer.cli.options import FEATURES, count_threads, require_memory, require_range
+from gossamer.cli.options import (
+    FEATURES,
+    Features,
+    Threads,
+    count_threads,
+    require_memory,
+    require_range,
+)
 from gossamer.graphs import power_law
 from gossamer.measure import Call, interleaved
 from gossamer.oracle import compare
@@ -25,13 +33,13 @@ NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
 
 def demo(
     file: Annotated[str | None, typer.Argument(help="a matrix file; a graph if not given")] = None,
-    features: Annotated[int, typer.Option(help="columns of the dense matrix")] = FEATURES,
-    threads: Annotated[int | None, typer.Option(help="threads; all CPUs if not given")] = None,
+    features: Features = FEATURES,
+    threads: Threads = None,
 ) -> None:
-    """Compile sparse matrix times dense matrix and vector for a graph, check and time them.
+    """Compile the operators for a graph, check and time them.
 
-    The graph has 170,000 nodes, 1.2 million edges and a power-law degree distribution. Takes less
-    than a minute.
+    They are sparse matrix times dense matrix (spmm) and vector (spmv). The graph has 170,000 nodes,
+    1.2 million edges and a power-law degree distribution. Takes less than a minute.
     """
     require_range("--features", features, low=1)
     if threads is not None:
@@ -75,8 +83,9 @@ def _describe(graph: SparseTensor, file: str | None) -> str:
     found = graph.stats
     name = "a generated power-law graph" if file is None else file
     return (
-        f"{name}: {found.rows:,} by {found.columns:,}, {found.nnz:,} nonzeros; rows have "
-        f"{found.mean_row:.1f} on average, {found.longest_row:,} at most, {found.empty_rows:,} none"
+        f"{name}: {found.rows:,} by {found.columns:,}, {found.nnz:,} nonzeros\n"
+        f"rows: {found.mean_row:.1f} nonzeros on average, {found.longest_row:,} at most, "
+        f"{found.empty_rows:,} empty"
     )
 
 
@@ -87,12 +96,19 @@ def _show_stages(console: Console, work: Workload) -> None:
             console.rule(f"{work.op}, {stage} stage", align="left")
             console.print(texts[stage].rstrip(), markup=False)
         console.rule()
+        console.print("gossamer show spmm --stage loop (flat, llvm, asm) prints the others.\n")
     steps = [step.op for trace in _traces(work) for step in trace]
-    console.print(f"{work.op}: schedule: {', '.join(steps) or 'none'}", markup=False)
     sizes = ", ".join(f"{stage} {text.count(chr(10)) + 1}" for stage, text in texts.items())
-    console.print(f"{work.op}: lines of each stage: {sizes}", markup=False)
     source = "loaded from the cache" if work.is_cached else "compiled"
-    console.print(f"{work.op}: {source} in {work.compile_ms:.1f} ms", markup=False)
+    console.print(_field(f"{work.op}: schedule", ", ".join(steps) or "none"), markup=False)
+    console.print(_field(f"{work.op}: lines", sizes), markup=False)
+    console.print(_field(f"{work.op}: kernel", f"{source} in {work.compile_ms:.1f} ms"))
+
+
+def _field(name: str, text: str) -> str:
+    """A named text in lines of 80 columns."""
+    start = f"{name:<16}"
+    return fill(text, 79, initial_indent=start, subsequent_indent=" " * len(start))
 
 
 def _traces(work: Workload) -> tuple[Trace, ...]:
@@ -102,10 +118,9 @@ def _traces(work: Workload) -> tuple[Trace, ...]:
 
 def _check(console: Console, work: Workload) -> None:
     found = compare(work.tensor, work.dense, work.run())
-    console.print(
-        f"{work.op}: largest error {found.max_relative_error:.2g} of |A| |B| in float64, "
-        f"{'right' if found.is_within else 'WRONG'}"
-    )
+    verdict = "right" if found.is_within else "WRONG"
+    error = f"largest error {found.max_relative_error:.2g} of |A| |B| in float64, {verdict}"
+    console.print(_field(f"{work.op}: check", error), markup=False)
     if not found.is_within:
         raise typer.Exit(1)
 

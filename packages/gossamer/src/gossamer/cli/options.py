@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+from collections.abc import Callable
+from typing import Annotated, Any
 
 import numpy as np
+import typer
 
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
@@ -12,6 +15,27 @@ from gossamer_ir.errors import ArgumentError
 DTYPES = ("float32", "float64")
 FEATURES = 64
 """The number of columns of the dense matrix, where none is given."""
+
+
+def integer_option(name: str, *, help: str) -> Any:
+    """An option that takes an integer, and names what it was given where that is none."""
+    return typer.Option(name, parser=_integer_of(name), metavar="<int>", help=help)
+
+
+def _integer_of(name: str) -> Callable[[object], int]:
+    def parse(given: object) -> int:
+        try:
+            return int(str(given))
+        except ValueError:
+            raise ArgumentError(
+                "option.integer", f"{name} is '{given}'; expected an integer."
+            ) from None
+
+    return parse
+
+
+Features = Annotated[int, integer_option("--features", help="columns of the dense matrix (spmm)")]
+Threads = Annotated[int | None, integer_option("--threads", help="threads; all CPUs if not given")]
 
 
 def require_dtype(dtype: str) -> None:

@@ -14,7 +14,10 @@ from gossamer.build import registry
 from gossamer.cli.options import (
     DTYPES,
     FEATURES,
+    Features,
+    Threads,
     count_threads,
+    integer_option,
     require_dtype,
     require_memory,
     require_range,
@@ -31,20 +34,20 @@ def run(
     op: Annotated[str, typer.Argument(help="spmv or spmm")],
     *,
     matrix: Annotated[str, typer.Option(help="a file .mtx, .mtx.gz or SciPy's .npz")],
-    features: Annotated[int, typer.Option(help="columns of the dense matrix (spmm)")] = FEATURES,
+    features: Features = FEATURES,
     dtype: Annotated[str, typer.Option(help=" or ".join(DTYPES))] = "float32",
-    threads: Annotated[int | None, typer.Option(help="threads; all CPUs if not given")] = None,
+    threads: Threads = None,
     backend: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
-    repeat: Annotated[int, typer.Option(help="rounds of the timing")] = 10,
+    repeat: Annotated[int, integer_option("--repeat", help="rounds of the timing")] = 10,
     check: Annotated[
         bool, typer.Option("--check", help="exit 1 where the result is wrong")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="end with one JSON object")] = False,
 ) -> None:
-    """Run an operator on a matrix with random operands; time it and SciPy in turns.
+    """Run an operator on a matrix, and time it beside SciPy.
 
-    Times are medians of an operator that writes to a given array and of SciPy's A @ B, which makes
-    its own. The result is compared with float64.
+    Operands are random. Times are medians of an operator that writes to a given array and of
+    SciPy's A @ B, which makes its own. The result is compared with float64.
     """
     operator_named(op)
     require_dtype(dtype)

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gossamer.cli.options import FEATURES, require_range
+from gossamer.cli.options import FEATURES, Features, require_range
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_ir.errors import ArgumentError
@@ -17,9 +17,12 @@ STAGES = ("coordinate", "position", "loop", "flat", "llvm", "asm")
 def show(
     op: Annotated[str, typer.Argument(help="spmv or spmm")],
     stage: Annotated[str, typer.Option(help=f"one of {', '.join(STAGES)}")],
-    features: Annotated[int, typer.Option(help="columns of the dense matrix (spmm)")] = FEATURES,
+    features: Features = FEATURES,
 ) -> None:
-    """Print an operator's program at a stage of its lowering, for float32 and this machine."""
+    """Print an operator's program at a stage of its lowering.
+
+    It is that for float32 and this machine.
+    """
     found = operator_named(op)
     if stage not in STAGES:
         raise ArgumentError(
