@@ -5,12 +5,10 @@ An atom is any expression that is not itself a sum or a multiple: a variable, a 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.nodes import Binary, Cast, Const, Expr, Unary, Var
+from gossamer_ir.nodes import Binary, Cast, Const, Expr, Unary
 
 
 class Affine(msgspec.Struct, frozen=True):
@@ -94,16 +92,3 @@ def expr_of(form: Affine) -> Expr:
     if form.constant < 0:
         return build.sub(result, build.index(-form.constant))
     return build.add(result, build.index(form.constant))
-
-
-def split_by(
-    form: Affine, variables: Mapping[str, object] | frozenset[str]
-) -> tuple[Affine, Affine]:
-    """The part whose atoms are just these variables, and the rest (with the constant)."""
-    inside: dict[Expr, int] = {
-        atom: c
-        for atom, c in form.terms.items()
-        if isinstance(atom, Var) and atom.name in variables
-    }
-    outside = {atom: c for atom, c in form.terms.items() if atom not in inside}
-    return Affine(inside, 0), Affine(outside, form.constant)

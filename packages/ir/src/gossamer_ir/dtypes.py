@@ -37,9 +37,6 @@ SCALARS: dict[str, tuple[Kind, int]] = {
 INDEX_STORAGE = ("uint8", "uint16", "int32", "int64")
 """The types that `indptr` and `indices` may be stored in; arithmetic on them is int64."""
 
-INDEX = "int64"
-"""The type of every loop variable, block variable, iteration variable and size."""
-
 _PATTERN = re.compile(r"([a-z]+?\d*)(?:x(vscalex)?([1-9]\d{0,4}))?")
 
 

@@ -12,6 +12,7 @@ from typing import TypeAlias
 from gossamer_ir.build import ONE, add, ceildiv, floordiv, integer_value, sub
 from gossamer_ir.nodes import Binary, Expr, For, VScale
 from gossamer_schedule.linear import (
+    NOTHING,
     UNIT,
     Form,
     Product,
@@ -25,7 +26,7 @@ from gossamer_schedule.linear import (
 Digit: TypeAlias = tuple[Product, Product]
 """A loop's coefficient and its extent."""
 
-Key: TypeAlias = tuple[Product, frozenset[tuple[str, Product]], frozenset[tuple[Expr, int]]]
+Key: TypeAlias = tuple[Product, frozenset[tuple[str, Product]], frozenset[tuple[Expr, int]], int]
 
 
 def digit_key(form: Form, loop: str, *, loops: Mapping[str, For], varying: Set[str]) -> Key | None:
@@ -48,7 +49,7 @@ def digit_key(form: Form, loop: str, *, loops: Mapping[str, For], varying: Set[s
     if not _is_positive(coefficient, low) or not _fits(low, coefficient):
         return None
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
-    return (coefficient, fixed, frozenset(form.base.items()))
+    return (coefficient, fixed, frozenset(form.base.terms.items()), form.base.constant)
 
 
 def is_positive(product: Product) -> bool:
@@ -81,7 +82,7 @@ def _fits(low: list[Digit], below: Product) -> bool:
 def ascending(form: Form, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
     """The loops of a form from the lowest digit up, None unless the digits are gapless and the
     form is nothing but digits."""
-    if form.base or form.opaque:
+    if form.base != NOTHING or form.opaque:
         return None
     expected, left, order = UNIT, dict(form.terms), []
     while left:

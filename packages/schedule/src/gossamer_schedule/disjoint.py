@@ -30,7 +30,9 @@ def written_accesses(
 
 def _without_changing(access: Access, buffers: set[str]) -> Access:
     """The access; an index that loads what the body writes may be anything."""
-    if not any(form is not None and mentioned(form.base) & buffers for form in access.indices):
+    if not any(
+        form is not None and mentioned(form.base.terms) & buffers for form in access.indices
+    ):
         return access
     return replace(access, indices=tuple(None for _ in access.indices))
 

@@ -11,7 +11,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.build import ONE, add, index, integer_value, mul
+from gossamer_ir.affine import Affine, combine, expr_of, scale
+from gossamer_ir.build import add, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Expr, For, IfThenElse, Var
 from gossamer_ir.walk import free_vars, substitute
 
@@ -20,13 +21,14 @@ Values: TypeAlias = Mapping[str, Expr]
 """What block variables and lets stand for."""
 
 UNIT: Product = (1, ())
+NOTHING = Affine({}, 0)
 
 
 class Form(msgspec.Struct, frozen=True):
-    """`sum(coefficient * loop) + sum(count * atom)`; `opaque` are the loops that atoms depend on."""
+    """`sum(coefficient * loop) + base`; `opaque` are the loops that atoms of the base depend on."""
 
     terms: dict[str, Product]
-    base: dict[Expr, int]
+    base: Affine
     opaque: frozenset[str]
 
 
@@ -69,7 +71,7 @@ def form_of(expr: Expr, values: Values, *, loops: Mapping[str, For]) -> Form:
         case Var(name=name) if name in values:
             return form_of(values[name], values, loops=loops)
         case Var(name=name) if name in loops:
-            return Form({name: UNIT}, {}, frozenset())
+            return Form({name: UNIT}, NOTHING, frozenset())
         case Binary(op="add" | "sub"):
             lhs = form_of(expr.lhs, values, loops=loops)
             rhs = form_of(expr.rhs, values, loops=loops)
@@ -83,9 +85,9 @@ def _multiplied(expr: Binary, values: Values, *, loops: Mapping[str, For]) -> Fo
     lhs = form_of(expr.lhs, values, loops=loops)
     rhs = form_of(expr.rhs, values, loops=loops)
     if not _mentions_loop(rhs):
-        return _scaled(lhs, product_of(_base_expr(rhs)))
+        return _scaled(lhs, product_of(expr_of(rhs.base)))
     if not _mentions_loop(lhs):
-        return _scaled(rhs, product_of(_base_expr(lhs)))
+        return _scaled(rhs, product_of(expr_of(lhs.base)))
     return _atom(expr, values, loops=loops)
 
 
@@ -93,20 +95,13 @@ def _mentions_loop(form: Form) -> bool:
     return bool(form.terms or form.opaque)
 
 
-def _base_expr(form: Form) -> Expr:
-    result: Expr = index(0)
-    for atom, count in form.base.items():
-        result = add(result, mul(index(count), atom))
-    return result
-
-
 def _atom(expr: Expr, values: Values, *, loops: Mapping[str, For]) -> Form:
     value = integer_value(expr)
     if value is not None:
-        return Form({}, {ONE: value} if value else {}, frozenset())
+        return Form({}, Affine({}, value), frozenset())
     resolved = resolve(expr, values)
     opaque = frozenset(name for name in free_vars(resolved) if name in loops)
-    return Form({}, {resolved: 1}, opaque)
+    return Form({}, Affine({resolved: 1}, 0), opaque)
 
 
 def resolve(expr: Any, values: Values) -> Any:
@@ -123,10 +118,7 @@ def _sum(lhs: Form, rhs: Form) -> Form:
         total = product if old is None else _plus(old, product)
         if total[0]:
             terms[name] = total
-    base = dict(lhs.base)
-    for atom, count in rhs.base.items():
-        base[atom] = base.get(atom, 0) + count
-    return Form(terms, {a: n for a, n in base.items() if n}, lhs.opaque | rhs.opaque)
+    return Form(terms, combine(lhs.base, rhs.base, 1), lhs.opaque | rhs.opaque)
 
 
 def _plus(lhs: Product, rhs: Product) -> Product:
@@ -137,14 +129,14 @@ def _plus(lhs: Product, rhs: Product) -> Product:
 
 def _scaled(form: Form, by: Product) -> Form:
     if by[0] == 0:
-        return Form({}, {}, frozenset())
+        return Form({}, NOTHING, frozenset())
     terms = {name: times(product, by) for name, product in form.terms.items()}
-    if not by[1]:
-        base = {atom: count * by[0] for atom, count in form.base.items()}
-        return Form(terms, base, form.opaque)
-    factor = to_expr((1, by[1]))
-    scaled = {mul(atom, factor): count * by[0] for atom, count in form.base.items()}
-    return Form(terms, scaled, form.opaque)
+    base = scale(form.base, by[0])
+    if by[1]:
+        factor = to_expr((1, by[1]))
+        atoms = {mul(atom, factor): count for atom, count in base.terms.items()}
+        base = combine(Affine(atoms, 0), Affine({factor: 1}, 0), base.constant)
+    return Form(terms, base, form.opaque)
 
 
 def without_guard(extent: Expr) -> Expr:
