@@ -88,7 +88,18 @@ def entry(x: T.handle, n: T.int64) -> None:
     for i in T.unroll({}):
         X[i] = 1.0
 """
+CHANGING = (
+    HEADER
+    + """
+    P[0] = 8
+    Y = T.alloc_buffer((P[0],), "float64")
+    P[0] = 1000000000000
+    Y[1000000000] = X[0]
+    X[0] = Y[1000000000]
+"""
+)
 REFUSED = {
+    "a size that is read from what is written": ("lower.changing_size", CHANGING),
     "calls that claim another size": (
         "lower.flat_guards",
         FLAT.format("T.parallel_for('rows', 'i', n * 1000000, args=[x, n * 1000000])"),

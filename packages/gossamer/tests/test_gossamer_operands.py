@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import msgspec
 import numpy as np
 import pytest
 from scipy import sparse
 
 import gossamer as gs
+from gossamer_formats import SparseTensor, Storage, csr
+from gossamer_ir.build import index
 from gossamer_ir.errors import UserError
 
 A = sparse.csr_array(np.array([[1, 0, 2], [0, 3, 0]], dtype=np.float32))
@@ -134,3 +137,17 @@ def test_a_writable_matrix_is_checked_at_every_call():
     matrix.indices[0] = 10**6
     with pytest.raises(UserError, match=r"indices\[0\] is 1000000"):
         gs.spmm(matrix, B)
+
+
+def test_a_tensor_of_another_description_is_refused():
+    """Its column is in range by its own description, far outside x by that of the operator."""
+    own = csr("float64", indptr_dtype="int64", indices_dtype="int64")
+    rows, columns = own.axes
+    wide = msgspec.structs.replace(columns, length=index(10**13))
+    arrays = {"indptr": np.array([0, 1]), "indices": np.array([10**12]), "data": np.ones(1)}
+    tensor = SparseTensor(
+        Storage(msgspec.structs.replace(own, axes=(rows, wide)), {"m": 1, "n": 2, "nnz": 1}, arrays)
+    )
+    with pytest.raises(UserError) as caught:
+        gs.spmv(tensor, np.ones(2))
+    assert caught.value.code == "operand.format"

@@ -130,9 +130,22 @@ class _Guarding:
                 self._magnitudes.bind(stmt.var.name, stmt.value)
                 self._assume(Compare("eq", stmt.var, stmt.value))
             case Allocate():
+                self._require_lasting_size(stmt)
                 self._shapes[stmt.buffer.name] = stmt.buffer.shape
             case Guard():
                 self._assume(stmt.condition)
+
+    def _require_lasting_size(self, stmt: Allocate) -> None:
+        """Guards evaluate the size again, when what it was read from may have changed."""
+        for extent in stmt.buffer.shape:
+            for node in walk(extent):
+                if isinstance(node, Load) and node.buffer in self._written:
+                    raise UnsupportedError(
+                        "lower.changing_size",
+                        f"The size of {stmt.buffer.name} is read from {node.buffer}, which the "
+                        "program writes.",
+                        hint="Read it into a variable before.",
+                    )
 
     def _statement(self, stmt: Stmt) -> Stmt:
         mark = self._prover.mark()

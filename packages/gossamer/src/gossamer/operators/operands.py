@@ -8,7 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer.operators.operator import Variant
-from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, storage_stats
+from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
 from gossamer_ir.contracts import Stats
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import CompressedVaried
@@ -61,8 +61,28 @@ class Sparse(NamedTuple):
 def sparse_operand(matrix: Any) -> Sparse:
     """A `SparseTensor` as it is; a SciPy matrix converted to CSR and checked (`FormatError`)."""
     if isinstance(matrix, SparseTensor):
+        _require_csr(matrix)
         return Sparse(matrix.storage, matrix)
     return Sparse(borrow_scipy(matrix), None)
+
+
+def _require_csr(tensor: SparseTensor) -> None:
+    """The arrays were checked for the description that the tensor has, which must be that of CSR."""
+    found, axis = tensor.format, tensor.format.axes[-1]
+    if isinstance(axis, CompressedVaried) and found == csr(
+        found.buffer.dtype,
+        indptr_dtype=axis.indptr_dtype,
+        indices_dtype=axis.indices_dtype,
+        sorted=axis.sorted,
+        unique=axis.unique,
+    ):
+        return
+    raise ArgumentError(
+        "operand.format",
+        f"The matrix has a format '{found.name}' of its own; expected that of "
+        "gossamer_formats.csr.",
+        hint="Make it with from_scipy or from_arrays.",
+    )
 
 
 def dense_operand(name: str, value: Any, *, dtype: str, shape: tuple[int | None, ...]) -> Array:
