@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     Broadcast,
     Buffer,
     Compare,
+    Const,
     Expr,
     For,
     Function,
@@ -61,17 +62,20 @@ def vectorize_loops(module: Module) -> Module:
 
 
 def _vectorize_function(function: Function) -> Function:
-    vectorizing = _Vectorizing(Namer(names_of(function)))
+    vectorizing = _Vectorizing(function)
     return msgspec.structs.replace(function, body=vectorizing.body(function.body))
 
 
 class _Vectorizing:
     """Finds vectorized loops, knowing the bounds of the loops around and the local buffers."""
 
-    def __init__(self, namer: Namer) -> None:
-        self._namer = namer
+    def __init__(self, function: Function) -> None:
+        self._namer = Namer(names_of(function))
         self._prover = Prover()
         self._locals: dict[str, tuple[Expr, ...]] = {}
+        self._shapes = {
+            buffer.name: buffer.shape for buffer in function.buffers if isinstance(buffer, Buffer)
+        }
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
@@ -81,8 +85,10 @@ class _Vectorizing:
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
-            case Allocate(buffer=Buffer(scope="local")):
-                self._locals[stmt.buffer.name] = stmt.buffer.shape
+            case Allocate():
+                self._shapes[stmt.buffer.name] = stmt.buffer.shape
+                if stmt.buffer.scope == "local":
+                    self._locals[stmt.buffer.name] = stmt.buffer.shape
             case For(kind="vectorized"):
                 return self._vectorized(stmt)
             case For():
@@ -90,7 +96,11 @@ class _Vectorizing:
             case While():
                 return (While(stmt.condition, self.body(stmt.body)),)
             case If():
-                return (If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body)),)
+                mark = self._prover.mark()
+                self._prover.assume(stmt.condition)
+                then_body = self.body(stmt.then_body)
+                self._prover.release(mark)
+                return (If(stmt.condition, then_body, self.body(stmt.else_body)),)
         return (stmt,)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
@@ -136,6 +146,8 @@ class _Vectorizing:
         store, op = found.reduction.store, found.reduction.op
         if any(outer.var in free_vars(index) for index in store.indices):
             return None
+        if not self._is_always_in_bounds(store):
+            return None
         whole, condition = self._whole_vectors(outer, inner, found)
         vectors = Vectors(inner)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
@@ -157,6 +169,13 @@ class _Vectorizing:
             result.append(self._scalar_rest(outer, inner, found, whole))
         start = Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes))
         return simplify_body((Allocate(lanes), start, main, *result))
+
+    def _is_always_in_bounds(self, store: Store) -> bool:
+        """Whether the element exists also where the loop does not run, or no lane's condition holds."""
+        return all(
+            self._prover.proves_in_range(index, extent)
+            for index, extent in zip(store.indices, self._shapes[store.buffer], strict=True)
+        )
 
     def _whole_vectors(
         self, outer: For, inner: For, found: _LaneReduction
@@ -240,7 +259,26 @@ def _reduced_at_once(loop: For, found: _LaneReduction) -> tuple[Stmt, ...]:
     value = vectors.vector(vectors.value(found.reduction.value, mask))
     lanes = value if mask is None else Select(mask, value, none)
     total = Binary(op, _load_of(store), LaneReduce(op, lanes))
-    return simplify_body((Store(store.buffer, store.indices, total),))
+    stored = Store(store.buffer, store.indices, total)
+    shared = _shared_part(found.condition, loop.var)
+    return simplify_body((stored if shared is None else If(shared, (stored,)),))
+
+
+def _shared_part(condition: Expr | None, var: str) -> Expr | None:
+    """What a condition says of all lanes; without it the element may not exist."""
+    match condition:
+        case None:
+            return None
+        case Binary(op="and"):
+            parts = [_shared_part(side, var) for side in (condition.lhs, condition.rhs)]
+            return build.conjunction(*parts)
+        case IfThenElse(if_false=Const(text="False")):
+            outer = _shared_part(condition.condition, var)
+            inner = _shared_part(condition.if_true, var)
+            if inner is None or outer is not condition.condition:
+                return outer
+            return IfThenElse(outer, inner, FALSE)
+    return None if var in free_vars(condition) else condition
 
 
 def _accumulated(vectors: Vectors, partial: Expr, found: _LaneReduction) -> Expr:
