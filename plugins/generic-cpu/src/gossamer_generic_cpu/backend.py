@@ -15,6 +15,7 @@ NAME = "generic-cpu"
 _DTYPES = "int8 int16 int32 uint8 uint16 uint32 uint64 float32 float64"
 _CALLS = "sqrt abs floor ceil fma"
 _NODES = "while guard parallel launch prefetch vectors.fixed scope.local"
+_VERSIONED = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
 
 
 class GenericCpu:
@@ -34,8 +35,8 @@ class GenericCpu:
     @cached_property
     def version(self) -> str:
         """The versions of the plugin, of the emitter and of llvmlite, which brings LLVM."""
-        names = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
-        return "/".join(package_versions(names).values())
+        own, *others = package_versions(_VERSIONED).items()
+        return f"{own[1]} with {', '.join(' '.join(other) for other in others)}"
 
     def targets(self) -> tuple[str, ...]:
         """The CPU of this machine, and a common one."""

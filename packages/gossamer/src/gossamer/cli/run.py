@@ -107,8 +107,9 @@ def _summary(record: Mapping[str, Any], found: Comparison) -> str:
     verdict = "within" if found.is_within else "NOT within"
     return "\n".join(
         (
-            f"{record['op']} of {record['matrix']}: {rows} by {columns}, {record['nnz']} nonzeros"
-            f"{features}, {record['dtype']}, {count_threads(record['threads'])}, {record['backend']}",
+            f"{record['op']} of {record['matrix']}",
+            f"matrix    {rows:,} by {columns:,}, {record['nnz']:,} nonzeros{features}, {record['dtype']}",
+            f"on        {count_threads(record['threads'])}, {record['backend']}",
             f"kernel    {source} in {record['compile_ms']:.1f} ms",
             f"gossamer  {record['median_ms']:.4g} ms",
             f"scipy     {record['scipy_ms']:.4g} ms, {record['ratio_vs_scipy']:.2f} times as long",
