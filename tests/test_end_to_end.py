@@ -14,10 +14,11 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.build import build, default_schedule, lowered
+from gossamer.build import build, default_schedule, lowered, resolve
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_ir.contracts import Stats, Target
+from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import diagnostics
@@ -128,15 +129,35 @@ def test_kernels_are_exact_on_every_matrix(op, dtype, index, threads):
     gossamer.set_num_threads(before)
 
 
-@pytest.mark.parametrize("stage", STAGES)
+def encoded_at(stage, case):
+    found = stages_of(program("spmm", "float32", "int32"), stats_of(case))
+    return {module.stage: dumps(module) for module in found}[stage]
+
+
+@pytest.mark.parametrize("stage", STAGES[:-1])
 def test_a_kernel_can_be_built_from_the_bytes_of_any_stage(stage):
     case = next(found for found in csr_cases() if found.name == "a power law")
-    module = program("spmm", "float32", "int32")
-    encoded = {found.stage: dumps(found) for found in stages_of(module, stats_of(case))}[stage]
     dense = dense_for(case, "spmm")
     result, arrays = arguments("spmm", case, dense)
-    build(loads(encoded), stats=stats_of(case)).kernel(**arrays)
+    build(loads(encoded_at(stage, case)), stats=stats_of(case)).kernel(**arrays)
     assert_exact("spmm", case, dense, result)
+
+
+def test_a_backend_takes_the_bytes_of_the_flat_stage():
+    case = next(found for found in csr_cases() if found.name == "a power law")
+    dense = dense_for(case, "spmm")
+    result, arrays = arguments("spmm", case, dense)
+    backend, target = resolve("generic-cpu")
+    artifact = backend.compile(loads(encoded_at("flat", case)), target)
+    backend.load(artifact)(**arrays)
+    assert_exact("spmm", case, dense, result)
+
+
+def test_accesses_of_parallel_flat_code_from_outside_are_not_trusted():
+    case = next(found for found in csr_cases() if found.name == "a power law")
+    with pytest.raises(UnsupportedError) as caught:
+        build(loads(encoded_at("flat", case)))
+    assert caught.value.code == "lower.flat_guards"
 
 
 @pytest.mark.parametrize("features", [1, 2, 7, 8, 15, 16, 17, 31, 32, 33, 64, 100, 128, 130])
