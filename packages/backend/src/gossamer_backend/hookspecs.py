@@ -21,13 +21,14 @@ PROJECT = "gossamer"
 hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
-ScheduleRules: TypeAlias = Callable[[Module, Target, Stats | None], Schedule]
-"""Rules choose a schedule for a coordinate module; the features of the data may be unknown."""
+ScheduleRules: TypeAlias = Callable[[Module, Target, Stats | None], Schedule | None]
+"""Rules choose a schedule for a module, or None where they have nothing to say; the features of the
+data may be unknown."""
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """A rewrite that a backend wants run on modules of one stage, before they are lowered (flat:
-    before they are compiled)."""
+    """A rewrite that a backend wants run on modules of one stage, after the schedule's steps there
+    and before they are lowered (flat: before they are compiled). What it returns is verified."""
 
     name: str
     stage: StageName
@@ -54,5 +55,5 @@ def gossamer_passes() -> Sequence[Pass]:
 
 @hookspec
 def gossamer_schedules() -> Sequence[ScheduleRules]:
-    """Rules for schedules, asked in order."""
+    """Rules for schedules, asked in order; where none answers, those of gossamer do."""
     raise NotImplementedError

@@ -14,8 +14,9 @@ from gossamer_backend import hookspecs
 from gossamer_backend.checked import CheckedBackend
 from gossamer_backend.hookspecs import Pass, ScheduleRules
 from gossamer_backend.protocol import API_VERSION, Backend
-from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.contracts import Intrinsic, Schedule, Stats, Target
 from gossamer_ir.errors import PluginError
+from gossamer_ir.nodes import Module
 
 
 class Plugin(msgspec.Struct, frozen=True):
@@ -25,6 +26,22 @@ class Plugin(msgspec.Struct, frozen=True):
     intrinsics: tuple[Intrinsic, ...]
     passes: tuple[Pass, ...]
     schedules: tuple[ScheduleRules, ...]
+
+    def schedule(self, module: Module, target: Target, stats: Stats | None) -> Schedule | None:
+        """What the first of its rules that has something to say chooses."""
+        with blamed_on(self.backend.name, doing="choose a schedule"):
+            answers = (rules(module, target, stats) for rules in self.schedules)
+            return next((found for found in answers if found is not None), None)
+
+    def rewritten(self, module: Module) -> Module:
+        """The module after the passes for its stage, verified; an error of a pass is its plugin's."""
+        for found in self.passes:
+            if found.stage == module.stage:
+                from gossamer_ir.verify import verify  # only where there is a pass
+
+                with blamed_on(self.backend.name, doing=f"run its pass '{found.name}'"):
+                    module = verify(found.run(module))
+        return module
 
 
 def load_plugin(entry_point: EntryPoint) -> Plugin:

@@ -29,6 +29,7 @@ from gossamer_ir.nodes import Module, StageName
 if TYPE_CHECKING:
     from gossamer_backend import Artifact
     from gossamer_backend.checked import CheckedBackend
+    from gossamer_backend.plugin import Plugin
 
 STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
 DISTRIBUTIONS = (
@@ -84,15 +85,21 @@ def build(
 
 
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
-    """What the rules choose for a coordinate module; nothing for a module of a later stage."""
+    """What the rules of the target's plugin choose, else the general ones; those choose nothing for
+    a module of a later stage than coordinate."""
+    chosen = registry.plugin(target.backend).schedule(module, target, stats)
+    if chosen is not None:
+        return chosen
     from gossamer_schedule.rules import choose
 
     return choose(module, target, stats)
 
 
-def lowered(module: Module, schedule: Schedule) -> Iterator[Module]:
-    """The module at each stage from its own to flat, after the schedule's trace of that stage; one
-    that is flat already with the guards it lacks."""
+def lowered(
+    module: Module, schedule: Schedule, *, plugin: Plugin | None = None
+) -> Iterator[Module]:
+    """The module at each stage from its own to flat, after the schedule's trace of that stage and the
+    plugin's passes; one that is flat already with the guards it lacks."""
     from gossamer_ir.verify import verify
     from gossamer_lower import guard_flat, lower_buffers, lower_iterations, lower_to_flat
     from gossamer_schedule import replay
@@ -109,9 +116,10 @@ def lowered(module: Module, schedule: Schedule) -> Iterator[Module]:
     while current.stage != "flat":
         trace = traces[current.stage]
         current = replay(current, trace) if trace else current
+        current = plugin.rewritten(current) if plugin else current
         yield current
         current = lower[current.stage](current)
-    yield current
+    yield plugin.rewritten(current) if plugin else current
 
 
 def stages(
@@ -127,7 +135,7 @@ def stages(
     backend, resolved = resolve(target)
     if schedule is None:
         schedule = default_schedule(module, resolved, stats)
-    found = list(lowered(module, schedule))
+    found = list(lowered(module, schedule, plugin=registry.plugin(resolved.backend)))
     texts: dict[str, str] = {stage.stage: print_module(stage) for stage in found}
     return {**texts, **backend.texts(found[-1], resolved)}
 
@@ -154,7 +162,7 @@ def _artifact(
     found = store.get(key)
     if found is not None:
         return found, True
-    *_, flat = lowered(module, schedule)
+    *_, flat = lowered(module, schedule, plugin=registry.plugin(backend.name))
     code_key = object_key(flat, target=target, versions={backend.name: backend.version})
     found = store.get(code_key)
     is_cached = found is not None
