@@ -1,6 +1,7 @@
 import os
 import threading
 
+import numpy as np
 import pytest
 
 from gossamer_backend import get_num_threads, set_num_threads
@@ -47,6 +48,11 @@ def test_a_bad_number_is_refused_and_changes_nothing(count):
     with pytest.raises(ArgumentError, match="no integer from 1 to 4096"):
         set_num_threads(count)
     assert get_num_threads() == 2
+
+
+def test_an_integer_of_numpy_is_a_number():
+    set_num_threads(np.int64(2))
+    assert type(get_num_threads()) is int
 
 
 def test_many_threads_see_one_of_the_numbers_set():

@@ -134,6 +134,24 @@ def test_a_bad_environment_is_named(command, matrix_file, monkeypatch):
     assert "GOSSAMER_NUM_THREADS is 'many'" in found.err
 
 
+def test_a_cache_of_no_user_is_named(command, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", "~nobody-of-that-name/cache")
+    found = command("cache", "clear")
+    assert (found.status, found.out) == (2, "")
+    assert "~nobody-of-that-name/cache', and there is no such user" in found.err
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="there is no /dev/full here")
+def test_output_that_cannot_be_written_is_one_sentence():
+    script = os.path.join(os.path.dirname(sys.executable), "gossamer")
+    with open("/dev/full", "w") as full:
+        found = subprocess.run(
+            [script, "show", "spmm", "--stage", "flat"], stdout=full, stderr=-1, text=True
+        )
+    assert found.returncode == 2
+    assert found.stderr == "error: The output cannot be written: No space left on device.\n"
+
+
 @pytest.mark.parametrize("op", ["spmm", "spmv"])
 @pytest.mark.parametrize("stage", STAGES)
 def test_show_prints_a_stage(op, stage, command):

@@ -8,6 +8,7 @@ import sys
 
 import numpy as np
 import pytest
+from msgspec.structs import replace
 from scipy import sparse
 
 import gossamer as gs
@@ -15,7 +16,9 @@ from gossamer.compiling import to_module
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer.operators.spmm import SCRIPT
+from gossamer_ir.contracts import Schedule, Step
 from gossamer_ir.errors import ParseError, UserError
+from gossamer_ir.nodes import Function, Module
 from gossamer_ir.script import T
 
 MATRIX = sparse.random_array((20, 30), density=0.3, rng=np.random.default_rng(1), format="csr")
@@ -105,6 +108,32 @@ def test_what_is_no_program_is_refused(program):
     with pytest.raises(UserError, match=f"is a {type(program).__name__}") as caught:
         gs.compile(program)
     assert caught.value.code == "compile.program"
+
+
+STEP = Step("split", {"loop": "i", "factors": (None, 4)})
+BAD_OPTIONS = [
+    ("target.type", {"target": 5}),
+    ("target.syntax", {"target": ""}),
+    ("compile.schedule", {"schedule": {"loop": []}}),
+    ("wire.field", {"schedule": Schedule(loop=("split",))}),
+    ("wire.field", {"schedule": Schedule(loop=(replace(STEP, args=5),))}),
+    ("compile.names", {"specialize": {"m": "x"}}),
+    ("compile.names", {"specialize": 5}),
+    ("compile.names", {"dtypes": {"A": None}}),
+]
+
+
+@pytest.mark.parametrize(("code", "options"), BAD_OPTIONS)
+def test_options_of_other_types_are_refused(code, options):
+    with pytest.raises(UserError) as caught:
+        gs.compile(SCRIPT, **options)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("statement", [None, 5, "text"])
+def test_a_module_of_what_is_no_node_is_refused(statement):
+    with pytest.raises(UserError):
+        gs.compile(Module("loop", (Function("f", (), (statement,)),), "f"))
 
 
 def test_a_script_with_an_error_is_refused():

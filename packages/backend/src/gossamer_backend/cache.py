@@ -47,7 +47,16 @@ class CacheInfo(msgspec.Struct, frozen=True):
 def default_directory() -> Path:
     """GOSSAMER_CACHE_DIR, else the user's cache directory of this platform."""
     chosen = os.environ.get(VARIABLE)
-    return Path(chosen).expanduser() if chosen else platformdirs.user_cache_path("gossamer")
+    if not chosen:
+        return platformdirs.user_cache_path("gossamer")
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError as error:
+        raise ArgumentError(
+            "cache.directory",
+            f"The environment variable {VARIABLE} is '{chosen}', and there is no such user.",
+            hint="Set it to a directory of your own.",
+        ) from error
 
 
 class ArtifactCache:

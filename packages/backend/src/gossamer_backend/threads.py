@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+from numbers import Integral
 
 from gossamer_ir.errors import ArgumentError
 
@@ -26,9 +27,10 @@ def set_num_threads(count: int) -> None:
     >>> reset_num_threads()
     """
     global _chosen
-    if isinstance(count, bool) or not isinstance(count, int) or not 1 <= count <= LIMIT:
+    is_integer = isinstance(count, Integral) and not isinstance(count, bool)
+    if not is_integer or not 1 <= count <= LIMIT:
         raise _refused(repr(count), source="The number of threads")
-    _chosen = count
+    _chosen = int(count)
 
 
 def get_num_threads() -> int:

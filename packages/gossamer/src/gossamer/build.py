@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING
 
 import msgspec
 
+from gossamer.targets import parse_target
 from gossamer_backend import (
     ArtifactCache,
     Kernel,
@@ -142,7 +143,7 @@ def stages(
 
 def resolve(target: str | Target) -> tuple[CheckedBackend, Target]:
     """The backend of a target, and the target with everything that this machine decides."""
-    wanted = Target.parse(target) if isinstance(target, str) else target
+    wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
     probe = backend.probe(wanted)
     if not probe.usable:

@@ -12,6 +12,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_function, parse_module
 from gossamer_ir.specialize import specialize as specialize_module
+from gossamer_ir.wire import dumps, dumps_record, loads, loads_record
 
 Program: TypeAlias = Module | str | Callable[..., Any]
 """A module, a script's text, or a decorated function."""
@@ -50,15 +51,17 @@ def compile(
     array([2., 2., 2.], dtype=float32)
     """
     module = to_module(program)
+    _require_mapping("specialize", specialize, values=(bool, int, float))
+    _require_mapping("dtypes", dtypes, values=(str,))
     if specialize or dtypes:
         module = specialize_module(module, specialize or {}, dtypes=dtypes or {})
-    return build(module, target=target, schedule=schedule).kernel
+    return build(module, target=target, schedule=_checked_schedule(schedule)).kernel
 
 
 def to_module(program: Program) -> Module:
     """The module of a program in any of its forms."""
     if isinstance(program, Module):
-        return program
+        return loads(dumps(program))  # nodes do not check their fields when they are made
     if isinstance(program, str):
         return parse_module(program)
     module = getattr(program, "module", None)
@@ -71,3 +74,29 @@ def to_module(program: Program) -> Module:
             "function or a module.",
         )
     return parse_function(program)
+
+
+def _checked_schedule(schedule: Schedule | None) -> Schedule | None:
+    if schedule is None:
+        return None
+    if not isinstance(schedule, Schedule):
+        raise ArgumentError(
+            "compile.schedule",
+            f"The schedule is a {type(schedule).__name__}; expected a gossamer_ir Schedule.",
+        )
+    return loads_record(dumps_record(schedule), Schedule)
+
+
+def _require_mapping(name: str, found: object, *, values: tuple[type, ...]) -> None:
+    """Requires None, or a mapping of names to values of these types."""
+    if found is None:
+        return
+    if isinstance(found, Mapping) and all(isinstance(key, str) for key in found):
+        bad = [value for value in found.values() if not isinstance(value, values)]
+        if not bad:
+            return
+        found = bad[0]
+    kinds = " or ".join(kind.__name__ for kind in values)
+    raise ArgumentError(
+        "compile.names", f"{name} has {found!r}; expected a mapping of names to {kinds}."
+    )

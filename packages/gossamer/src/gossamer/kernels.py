@@ -6,6 +6,7 @@ import threading
 from typing import TYPE_CHECKING
 
 from gossamer.operators.operator import Operator, Variant, module_of
+from gossamer.targets import parse_target
 from gossamer_ir.contracts import Stats, Target
 
 if TYPE_CHECKING:
@@ -24,8 +25,8 @@ def kernel_for(
     operator: Operator, variant: Variant, *, stats: Stats, target: str | Target | None = None
 ) -> Built:
     """The operator's kernel for a variant, with the schedule the rules choose for such data."""
-    wanted = target or DEFAULT_TARGET
-    name = wanted if isinstance(wanted, str) else wanted.text
+    wanted = DEFAULT_TARGET if target is None else target
+    name = wanted if isinstance(wanted, str) else parse_target(wanted).text
     key = (operator.name, variant, stats, name)
     found = _built.get(key)
     if found is not None:

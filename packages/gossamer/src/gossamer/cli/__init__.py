@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
+import os
 import sys
 import warnings
 from collections.abc import Sequence
@@ -30,6 +32,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"{error.format_message().rstrip('.')}; see {command} --help.")
     except (UserError, PluginError) as error:
         return _fail(str(error))
+    except OSError as error:
+        _discard_output()
+        return _fail(f"The output cannot be written: {error.strerror or error}.")
     except MemoryError as error:
         return _fail(f"There is not enough memory: {error or 'an array cannot be allocated'}.")
     except KeyboardInterrupt:
@@ -42,7 +47,14 @@ def _run(arguments: Sequence[str]) -> int:
     from gossamer.cli.app import app
 
     status = get_command(app).main(list(arguments), prog_name="gossamer", standalone_mode=False)
+    sys.stdout.flush()
     return status if isinstance(status, int) else 0
+
+
+def _discard_output() -> None:
+    """Python would try to write what is left once more at exit, and fail again."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str) -> int:

@@ -1,0 +1,22 @@
+"""Targets as users give them."""
+
+from __future__ import annotations
+
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError
+
+
+def parse_target(target: str | Target) -> Target:
+    """The target of a text or of a record.
+
+    >>> parse_target("generic-cpu:threads=2").options
+    (('threads', '2'),)
+    """
+    if isinstance(target, Target):
+        return target
+    if not isinstance(target, str):
+        raise ArgumentError(
+            "target.type",
+            f"The target is {target!r}; expected a text such as 'generic-cpu:threads=2'.",
+        )
+    return Target.parse(target)
