@@ -114,6 +114,15 @@ def test_the_rest_of_a_reduction_may_be_one_masked_vector(n):
     assert total[0] == 1 + x.sum()
 
 
+def test_a_guard_reads_only_in_the_lanes_that_the_mask_lets_through():
+    text = tiled("4", "Y[@] = X[T.int64(P[@])]").replace("    T.assume(in_range(P, 0, n))\n", "")
+    module = lower_to_flat(parse_module(text))
+    assert any(isinstance(node, Guard) for node in walk(module))
+    x, y, p = np.arange(6, dtype=np.float32), np.zeros(6, np.float32), np.arange(6, dtype=np.int32)
+    run(module, {"x": x, "y": y, "p": p, "s": SCRATCH, "n": 6})
+    np.testing.assert_array_equal(y, x)
+
+
 REFUSED = {
     "the same element from every lane": ["S[0] = X[@]"],
     "different trip counts": ["for q in T.serial(@):", "    Y[@] = X[@]"],

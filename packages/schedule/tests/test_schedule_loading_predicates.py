@@ -58,3 +58,28 @@ def test_an_init_of_an_element_that_a_reduction_selects_cannot_stand_alone():
     with pytest.raises(ScheduleError) as caught:
         builder.decompose_reduction("row", loop="i")
     assert caught.value.code == "schedule.decompose_reduction.dependence"
+
+
+RAGGED = """
+@T.prim_func
+def program(y: T.handle, p: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (n,), "float32")
+    P = T.match_buffer(p, (m + 1,), "int32")
+    for i in T.serial(m):
+        for j in T.serial(T.int64(P[i + 1]) - T.int64(P[i])):
+            with T.block("count"):
+                vi = T.axis.reduce(m, i)
+                vj = T.axis.spatial(T.int64(P[vi + 1]) - T.int64(P[vi]), j)
+                with T.init():
+                    Y[vj] = 0.0
+                Y[vj] = Y[vj] + 1.0
+"""
+
+
+def test_an_init_stays_in_a_split_domain_that_depends_on_a_reduction():
+    builder = ScheduleBuilder(verify(parse_module(RAGGED)))
+    builder.split("j", factors=(None, 4))
+    y = np.full(4, -1, np.float32)
+    run(builder.module, {"y": y, "p": np.array([0, 2, 2, 5], np.int32), "m": 3, "n": 4})
+    np.testing.assert_array_equal(y, [2, 2, 1, -1])

@@ -160,11 +160,14 @@ def _path_to(stmt: Stmt, block: Block) -> list[For] | None:
 
 
 def _selecting_iters(block: Block, init: tuple[Stmt, ...]) -> dict[str, BlockIter]:
-    """The spatial iterators, and those that `init` mentions."""
+    """The spatial iterators, those that `init` mentions, and those that their domains mention."""
     mentioned = {name for stmt in init for name in free_vars(stmt)}
-    return {
-        found.var: found for found in block.iters if found.kind == "S" or found.var in mentioned
-    }
+    selecting: dict[str, BlockIter] = {}
+    for found in reversed(block.iters):
+        if found.kind == "S" or found.var in mentioned:
+            selecting[found.var] = found
+            mentioned |= free_vars(found.domain)
+    return selecting
 
 
 def _selecting_loops(path: Sequence[For], values: Sequence[Expr]) -> list[For]:

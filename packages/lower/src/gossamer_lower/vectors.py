@@ -74,7 +74,7 @@ class Vectors:
             case For() if stmt.kind in ("serial", "unrolled"):
                 return (self._loop(stmt, mask),)
             case Guard():
-                condition = self.vector(self.value(stmt.condition, None))
+                condition = self.vector(self.value(stmt.condition, mask))
                 if mask is not None:
                     condition = Binary("or", condition, Unary("not", mask))
                 return (Guard(LaneReduce("and", condition), stmt.buffer),)

@@ -26,7 +26,8 @@ def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
         if found.value == condition.lhs:
             condition = below(Var(found.var, "int64"), _extent_in_block(block, found, extent))
             break
-    return replace(block, predicate=_under(condition, block.predicate))
+    values = {item.var: item.value for item in block.iters}
+    return replace(block, predicate=_under(condition, block.predicate, loop, values))
 
 
 def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
@@ -42,20 +43,23 @@ def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
 def bounded_by_domain(block: Block, found: BlockIter) -> Block:
     """The block under the further condition that an iterator is within its domain."""
     condition = below(Var(found.var, "int64"), found.domain.extent)
-    return replace(block, predicate=_under(condition, block.predicate))
+    return replace(block, predicate=_under(condition, block.predicate, found.var, {}))
 
 
-def _under(condition: Expr, predicate: Expr | None) -> Expr:
-    """The condition and the parts of a predicate; those that load are not evaluated without it."""
+def _under(condition: Expr, predicate: Expr | None, name: str, values: Values) -> Expr:
+    """The condition on a variable and the parts of a predicate; those that load by that variable are
+    not evaluated without it."""
     parts = [
-        IfThenElse(condition, part, FALSE) if _loads(part) else part
+        IfThenElse(condition, part, FALSE)
+        if any(name in free_vars(resolve(load, values)) for load in _loads(part))
+        else part
         for part in conjuncts(predicate)
     ]
     return conjoined((*parts, condition)) or condition
 
 
-def _loads(expr: Expr) -> bool:
-    return any(isinstance(found, Load) for found in walk(expr))
+def _loads(expr: Expr) -> list[Load]:
+    return [found for found in walk(expr) if isinstance(found, Load)]
 
 
 def guarded(inner: Expr, loop: str, *, extent: Expr) -> Expr:

@@ -33,14 +33,14 @@ def place_init(node: Block, scope: Scope) -> Exec | None:
 
 class _Feeding:
     """What feeds a block's reduction iterators, and what its init needs: the spatial iterators, and
-    those reduction iterators that it mentions."""
+    those reduction iterators that it, or the domain of such an iterator, mentions."""
 
     def __init__(self, node: Block, around: list[Entry]) -> None:
         self._lets = {
             entry.node.var.name: entry.node.value for entry in around if isinstance(entry.node, Let)
         }
         in_init = {name for stmt in node.init for name in free_vars(stmt)}
-        self.bound = [it for it in node.iters if it.kind == "S" or it.var in in_init]
+        self.bound = _selecting(node.iters, in_init)
         self.unbound = {it.var for it in node.iters} - {it.var for it in self.bound}
         self.reduction = self._of(it.value for it in node.iters if it.kind == "R")
         self.needed = set(self._of(it.value for it in self.bound))
@@ -62,6 +62,17 @@ class _Feeding:
                 if name in self._lets:
                     names.extend(free_vars(self._lets[name]))
         return frozenset(found)
+
+
+def _selecting(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]:
+    """The spatial iterators, those named, and those that the domains of these mention."""
+    found: list[BlockIter] = []
+    wanted = set(names)
+    for item in reversed(iters):
+        if item.kind == "S" or item.var in wanted:
+            found.insert(0, item)
+            wanted |= free_vars(item.domain)
+    return found
 
 
 def _nest(node: Block, around: list[Entry], *, feeding: _Feeding, scope: Scope) -> Exec:

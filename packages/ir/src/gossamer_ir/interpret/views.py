@@ -54,14 +54,17 @@ class View:
         if mask is None:
             return self.decode(self.array[(*indices[:-1], lanes)])
         result = passthrough.copy()
+        if not lanes.size:
+            return result
         result[mask] = self.decode(self.array[(*indices[:-1], lanes)])
         return result
 
     def scatter(self, indices: Indices, value: Any, mask: Array | None) -> None:
         """Sets the elements at a vector of last indices, lane after lane, where mask is true."""
         lanes = self._lanes(indices, mask)
-        values = self.encode(value if mask is None else value[mask])
-        self.array[(*indices[:-1], lanes)] = values
+        if lanes.size:
+            values = self.encode(value if mask is None else value[mask])
+            self.array[(*indices[:-1], lanes)] = values
 
     def window(self, prefix: Indices, begin: int, end: int) -> Array:
         """The elements at last indices begin, ..., end - 1, as int64."""
