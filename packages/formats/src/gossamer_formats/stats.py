@@ -1,4 +1,4 @@
-"""Features of the data that rules for schedules look at."""
+"""What rules for schedules look at in the data."""
 
 from __future__ import annotations
 

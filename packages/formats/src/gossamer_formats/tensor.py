@@ -80,7 +80,7 @@ class SparseTensor:
 
     @cached_property
     def stats(self) -> Stats:
-        """Features of the data that rules for schedules look at."""
+        """What rules for schedules look at in the data."""
         return storage_stats(self._storage)
 
     def astype(self, dtype: str) -> SparseTensor:
@@ -103,7 +103,7 @@ class SparseTensor:
 
 
 def stats_of(tensor: SparseTensor) -> Stats:
-    """Features of the data that rules for schedules look at; computed once for a tensor.
+    """What rules for schedules look at in the data; computed once for a tensor.
 
     >>> from scipy.sparse import eye_array
     >>> from gossamer_formats import from_scipy

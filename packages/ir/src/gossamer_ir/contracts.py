@@ -86,7 +86,7 @@ _TARGET = re.compile(rf"([a-z][a-z0-9-]*)(?::({_OPTION}(?:,{_OPTION})*))?")
 
 
 class Stats(Record, frozen=True):
-    """Features of the data that rules for schedules look at."""
+    """What rules for schedules look at in the data."""
 
     rows: int
     columns: int

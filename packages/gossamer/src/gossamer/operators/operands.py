@@ -48,7 +48,7 @@ class Sparse(NamedTuple):
         return arrays["indptr"], arrays["indices"], arrays["data"]
 
     def stats(self) -> Stats:
-        """The features of the matrix."""
+        """What rules for schedules look at in the matrix."""
         return self.tensor.stats if self.tensor is not None else storage_stats(self.storage)
 
     def variant(self, features: int | None = None) -> Variant:

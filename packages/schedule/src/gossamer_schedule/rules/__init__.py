@@ -1,4 +1,4 @@
-"""Rules for default schedules: from the pattern of a computation, a target and features of the data
+"""Rules for default schedules: from the pattern of a computation, a target and the stats of the data
 to a `Schedule`. A rule only looks at the coordinate module; it applies nothing.
 """
 
