@@ -22,8 +22,7 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 ScheduleRules: TypeAlias = Callable[[Module, Target, Stats | None], Schedule | None]
-"""Rules choose a schedule for a module, or None where they have nothing to say; the features of the
-data may be unknown."""
+"""Rules choose a schedule for a module, or None where they have nothing to say; stats may be unknown."""
 
 
 class Pass(msgspec.Struct, frozen=True):

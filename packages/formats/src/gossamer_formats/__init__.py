@@ -1,4 +1,4 @@
-"""Sparse tensors at run time: descriptions, storage, checks, conversion, input and output."""
+"""Sparse tensors at run time: descriptions, storage, checks, input and output."""
 
 from gossamer_formats.arrays import from_arrays
 from gossamer_formats.checks import check_indices, check_indptr, check_storage
