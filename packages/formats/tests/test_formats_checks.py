@@ -122,6 +122,32 @@ def test_a_matrix_somebody_has_written_to_is_refused_before_its_conversion(kind,
     assert caught.value.code == code
 
 
+REPLACED = [
+    ("csr", "data", [1.0], "format.kind"),
+    ("csr", "indptr", None, "format.kind"),
+    ("csc", "data", np.ones(1), "format.length"),
+    ("csc", "indices", [1], "format.kind"),
+    ("bsr", "data", np.ones((1, 1, 1)), "format.length"),
+    ("bsr", "data", np.ones((99, 0, 0)), "format.length"),
+    ("bsr", "data", np.ones(5), "format.length"),
+    ("coo", "data", [1.0], "format.kind"),
+    ("dia", "data", np.ones((30, 8)), "format.length"),
+    ("dia", "data", np.ones((1, 8)), "format.length"),
+    ("dia", "offsets", np.array([0]), "format.length"),
+    ("dia", "offsets", None, "format.kind"),
+    ("dok", "_dict", {(99, 99): 1.0}, "format.conversion"),
+]
+
+
+@pytest.mark.parametrize(("kind", "name", "value", "code"), REPLACED)
+def test_a_matrix_whose_arrays_were_replaced_is_refused(kind, name, value, code):
+    matrix = sparse.random_array((6, 8), density=0.4, format=kind, rng=np.random.default_rng(1))
+    setattr(matrix, name, value)
+    with pytest.raises(FormatError) as caught:
+        from_scipy(matrix)
+    assert caught.value.code == code
+
+
 @pytest.mark.parametrize(
     ("matrix", "code"),
     [

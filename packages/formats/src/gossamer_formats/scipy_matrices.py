@@ -73,7 +73,8 @@ def borrow_scipy(matrix: Any, *, dtype: str | None = None) -> Storage:
     if matrix.format != "csr":
         _require_memory(matrix)
         _check_before_conversion(matrix)
-        matrix = matrix.tocsr()
+        matrix = _converted(matrix)
+    _require_arrays(matrix, "indptr", "indices", "data")
     used = slice(_used(matrix.indptr, matrix.indices))
     arrays = {
         "indptr": np.ascontiguousarray(matrix.indptr),
@@ -100,6 +101,26 @@ def _require_matrix(matrix: Any) -> None:
         raise FormatError(
             "format.dimensions", f"The matrix has {matrix.ndim} dimensions; expected 2."
         )
+
+
+def _require_arrays(matrix: Any, *names: str) -> None:
+    """SciPy lets everything be assigned to the attributes of a matrix."""
+    for name in names:
+        found = getattr(matrix, name)
+        if not isinstance(found, np.ndarray):
+            raise FormatError(
+                "format.kind",
+                f"{name} of the matrix is a {type(found).__name__}; expected a NumPy array.",
+            )
+
+
+def _converted(matrix: Any) -> Any:
+    try:
+        return matrix.tocsr()
+    except (ValueError, TypeError, IndexError) as error:
+        raise FormatError(
+            "format.conversion", f"The {matrix.format} matrix cannot be converted to CSR: {error}."
+        ) from error
 
 
 def _require_memory(matrix: Any) -> None:
@@ -132,14 +153,41 @@ def _check_before_conversion(matrix: Any) -> None:
     """Checks what the conversion to CSR relies on."""
     rows, columns = matrix.shape
     if matrix.format == "coo":
+        _require_arrays(matrix, "row", "col", "data")
         for name, length, coordinates in (("row", rows, matrix.row), ("col", columns, matrix.col)):
             check_indices(coordinates, length=length, count=matrix.data.size, name=name)
     elif matrix.format in ("csc", "bsr"):
+        _require_arrays(matrix, "indptr", "indices", "data")
         count = _used(matrix.indptr, matrix.indices)
+        _require_values(matrix, dimensions=1 if matrix.format == "csc" else 3, count=count)
         block = matrix.blocksize if matrix.format == "bsr" else (1, 1)
         outer, inner = (columns, rows) if matrix.format == "csc" else (rows, columns)
         check_indptr(matrix.indptr, segments=outer // block[0], total=count)
         check_indices(matrix.indices[:count], length=inner // block[1], count=count)
+    elif matrix.format == "dia":
+        _require_arrays(matrix, "offsets", "data")
+        _require_values(matrix, dimensions=2, count=matrix.offsets.size)
+        _require_no_more(matrix.data, matrix.offsets)
+
+
+def _require_no_more(diagonals: Array, offsets: Array) -> None:
+    if offsets.ndim != 1 or offsets.dtype.kind != "i" or len(diagonals) != offsets.size:
+        raise FormatError(
+            "format.length",
+            f"offsets of shape {offsets.shape} and dtype {offsets.dtype} do not place "
+            f"{len(diagonals)} diagonals; expected one integer for each.",
+        )
+
+
+def _require_values(matrix: Any, *, dimensions: int, count: int) -> None:
+    """Requires as many values, diagonals or blocks (which are not empty) as the structure says."""
+    shape = matrix.data.shape
+    if len(shape) != dimensions or shape[0] < count or (dimensions == 3 and 0 in shape[1:]):
+        raise FormatError(
+            "format.length",
+            f"data of the {matrix.format} matrix has the shape {shape}; expected {dimensions} "
+            f"dimensions and at least {count} in the first.",
+        )
 
 
 def _used(indptr: Array, indices: Array) -> int:
