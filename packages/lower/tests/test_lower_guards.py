@@ -114,8 +114,9 @@ def test_a_while_condition_that_would_need_a_guard_is_refused():
     assert caught.value.code == "lower.guarded_while"
 
 
-def test_a_weight_that_would_need_a_guard_is_refused():
-    text = "    for i in T.parallel(m, weight=T.int64(P[i]) + i):\n        Y[i] = 1.0\n"
+@pytest.mark.parametrize("loop", ["m, weight=T.int64(P[i]) + i", "n, n + 2, weight=T.int64(P[i])"])
+def test_a_weight_that_would_need_a_guard_is_refused(loop):
+    text = f"    for i in T.parallel({loop}):\n        Y[i] = 1.0\n"
     with pytest.raises(UnsupportedError) as caught:
         guarded(text)
     assert caught.value.code == "lower.guarded_weight"

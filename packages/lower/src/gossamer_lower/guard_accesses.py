@@ -107,6 +107,12 @@ class _Guarding:
         elif self._is_lasting(condition):
             self._prover.assume(condition)
 
+    def _assume_range(self, loop: For, extent: Expr) -> None:
+        """The variable of a loop lies in its range, if neither end wraps around."""
+        end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
+        if self._is_lasting(loop.start) and self._is_lasting(end):
+            self._prover.assume_range(loop.var, loop.start, extent)
+
     def _is_lasting(self, expr: Expr) -> bool:
         """Whether an expression keeps its value, which is that of unbounded integers."""
         reads = (node.buffer for node in walk(expr) if isinstance(node, Load))
@@ -163,9 +169,7 @@ class _Guarding:
 
     def _loop(self, loop: For) -> For:
         self._magnitudes.bind(loop.var, loop.start, loop.extent)
-        end = build.add(loop.start, loop.extent)
-        if self._is_lasting(loop.start) and self._is_lasting(end):
-            self._prover.assume_range(loop.var, loop.start, loop.extent)
+        self._assume_range(loop, loop.extent)
         if loop.kind != "vectorized":
             return msgspec.structs.replace(loop, body=self.body(loop.body))
         self._lane_vars.add(loop.var)
@@ -231,7 +235,7 @@ class _Guarding:
         if loop.weight is None:
             return
         mark = self._prover.mark()
-        self._prover.assume_range(loop.var, loop.start, build.add(loop.extent, build.ONE))
+        self._assume_range(loop, build.add(loop.extent, build.ONE))
         guards = list(self._guards(loop.weight, None))
         self._prover.release(mark)
         if guards:
