@@ -1,0 +1,84 @@
+"""Sizes that follow from a description, for formats beside CSR, too."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_formats.storage import Storage, element_count, evaluate, value_count
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import VScale
+from gossamer_ir.script import parse_expr, parse_format
+
+HEADER = "@T.format\ndef made({params}) -> None:\n"
+SIZES = {"m": 4, "n": 10, "w": 3, "b": 2, "nnz": 7}
+INDPTR = np.array([0, 2, 2, 5, 7])
+FORMATS = {
+    "padded rows": (
+        """
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_fixed(I, (n, w), indices, padded=True)
+    A = T.sp.match_buffer(data, (I, J), "float32")
+""",
+        {"I": 4, "J": 12},
+        12,
+    ),
+    "blocks of compressed rows": (
+        """
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    BI = T.sp.dense_fixed(b)
+    BJ = T.sp.dense_fixed(b)
+    A = T.sp.match_buffer(data, (I, J, BI, BJ), "float32")
+""",
+        {"I": 4, "J": 7, "BI": 2, "BJ": 2},
+        28,
+    ),
+    "ragged rows": (
+        """
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (n, nnz), indptr)
+    A = T.sp.match_buffer(data, (I, J), "float32")
+""",
+        {"I": 4, "J": 7},
+        7,
+    ),
+    "a dense row under each row": (
+        """
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_fixed(w, parent=I)
+    A = T.sp.match_buffer(data, (I, J), "float32")
+""",
+        {"I": 4, "J": 12},
+        12,
+    ),
+}
+PARAMS = ", ".join(
+    [f"{name}: T.handle" for name in ("data", "indptr", "indices")]
+    + [f"{name}: T.int64" for name in SIZES]
+)
+
+
+def storage_of(body):
+    description = parse_format(HEADER.format(params=PARAMS) + body.lstrip("\n"))
+    return Storage(description, SIZES, {"indptr": INDPTR})
+
+
+@pytest.mark.parametrize(("body", "counts", "values"), FORMATS.values(), ids=FORMATS)
+def test_elements_and_values_are_counted(body, counts, values):
+    storage = storage_of(body)
+    assert {name: element_count(storage, name) for name in counts} == counts
+    assert value_count(storage) == values
+
+
+@pytest.mark.parametrize(
+    ("text", "value"), [("m + 1", 5), ("n - m", 6), ("m * w", 12), ("(n + 3) // 4", 3), ("7", 7)]
+)
+def test_sizes_are_evaluated(text, value):
+    assert evaluate(parse_expr(text, dict.fromkeys(SIZES, "int64")), SIZES) == value
+
+
+def test_a_size_that_is_none_of_a_format_is_refused_by_name():
+    with pytest.raises(UnsupportedError, match="VScale") as caught:
+        evaluate(VScale(), SIZES)
+    assert caught.value.code == "formats.size"

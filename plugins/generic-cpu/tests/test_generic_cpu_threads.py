@@ -1,0 +1,61 @@
+"""Which function runs parallel regions, as the environment, the target and the system say."""
+
+from __future__ import annotations
+
+import ctypes
+
+import pytest
+
+from gossamer_backend.threads import get_num_threads
+from gossamer_generic_cpu import threads
+from gossamer_generic_cpu.pool import fallback_parallel
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError
+
+
+@pytest.fixture(autouse=True)
+def chosen_anew(monkeypatch):
+    threads.refresh()
+    yield
+    monkeypatch.undo()
+    threads.gomp_parallel.cache_clear()
+    threads.refresh()
+
+
+def test_an_unknown_choice_is_refused(monkeypatch):
+    monkeypatch.setenv("GOSSAMER_PARALLEL", "openmp")
+    with pytest.raises(ArgumentError, match="GOSSAMER_PARALLEL is 'openmp'") as caught:
+        threads.parallel_function()
+    assert caught.value.code == "generic_cpu.parallel"
+
+
+@pytest.mark.parametrize("count", ["0", "-1", "two", "4097", "²"])
+def test_a_bad_number_of_threads_in_a_target_is_refused(count):
+    with pytest.raises(ArgumentError) as caught:
+        threads.parallelism_of(Target("generic-cpu", (("threads", count),)))
+    assert caught.value.code == "threads.count"
+
+
+def test_none_keeps_the_calling_thread(monkeypatch):
+    monkeypatch.setenv("GOSSAMER_PARALLEL", "none")
+    assert threads.parallelism_of(Target("generic-cpu", (("threads", "3"),)))() == (3, None)
+
+
+def test_our_own_function_stands_in_where_libgomp_is_missing(monkeypatch):
+    monkeypatch.delenv("GOSSAMER_PARALLEL", raising=False)
+    threads.gomp_parallel.cache_clear()
+    monkeypatch.setattr(threads, "_LIBRARIES", ("libno_such_library.so.1",))
+    assert threads.gomp_parallel() is None
+    assert threads.parallel_function() == fallback_parallel()
+
+
+def test_one_thread_needs_no_function():
+    assert threads.parallelism_of(Target("generic-cpu", (("threads", "1"),)))() == (1, None)
+    assert threads.parallelism_of(Target("generic-cpu"))()[0] == get_num_threads()
+
+
+@pytest.mark.skipif(threads.gomp_parallel() is None, reason="this system has no libgomp")
+def test_libgomp_is_the_default(monkeypatch):
+    monkeypatch.delenv("GOSSAMER_PARALLEL", raising=False)
+    found = ctypes.cast(threads.parallel_function(), ctypes.c_void_p).value
+    assert found == threads.gomp_parallel()
