@@ -127,6 +127,12 @@ def test_bad_input_is_one_sentence_and_exit_code_2(code, named, line, command, m
     assert (f"[{code}]" in found.err) == bool(code)
 
 
+def test_a_name_of_several_lines_is_an_error_of_one(command):
+    found = command("run", "spmv", "--matrix", "no\nsuch.mtx")
+    assert found.err.startswith("error: no such.mtx does not exist")
+    assert found.err.count("\n") == 1
+
+
 def test_a_bad_environment_is_named(command, matrix_file, monkeypatch):
     monkeypatch.setenv("GOSSAMER_NUM_THREADS", "many")
     found = command("run", "spmm", "--matrix", matrix_file)

@@ -58,7 +58,7 @@ def _discard_output() -> None:
 
 
 def _fail(message: str) -> int:
-    print(f"error: {message}", file=sys.stderr)
+    print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
     return BAD_INPUT
 
 

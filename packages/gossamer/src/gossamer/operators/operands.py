@@ -140,6 +140,12 @@ def _require_writable(out: Array) -> None:
         raise ArgumentError(
             "operand.readonly", "out is read-only.", hint="Pass an array that can be written to."
         )
+    if not out.flags.aligned:
+        raise ArgumentError(
+            "operand.alignment",
+            f"out does not start at a multiple of {out.itemsize} bytes, the size of its elements.",
+            hint=f"Pass numpy.empty({out.shape}, dtype='{out.dtype.name}').",
+        )
     if not _is_plain(out):
         raise ArgumentError(
             "operand.contiguous",
