@@ -40,34 +40,44 @@ def check_facts(
         if isinstance(fact, PaddedSlots)
     }
     for fact in facts:
-        match fact:
-            case InRange():
-                low = evaluate(fact.low, scalars, arrays=arrays)
-                high = evaluate(fact.high, scalars, arrays=arrays)
-                check_range(names[fact.buffer], arrays[fact.buffer], low=low, high=high)
-            case Monotone():
-                check_monotone(names[fact.buffer], arrays[fact.buffer])
-            case Relation():
-                raise UnsupportedError(
-                    "backend.relation",
-                    f"The declared relation {fact.kind}({fact.left}, {fact.right}) cannot be "
-                    "checked yet.",
-                )
-            case SortedSegments() | PaddedSlots():
-                pass
+        _check_values(fact, scalars, arrays=arrays, names=names)
     for fact in facts:
         if isinstance(fact, SortedSegments):
-            array = arrays[fact.buffer]
-            indptr = None if fact.indptr is None else arrays[fact.indptr]
-            if fact.indptr is not None:
-                check_range(names[fact.indptr], arrays[fact.indptr], low=0, high=array.size + 1)
-            check_segments(
-                names[fact.buffer],
-                array,
-                indptr=indptr,
-                unique=fact.unique,
-                pad=pads.get(fact.buffer),
+            _check_order(fact, arrays=arrays, names=names, pad=pads.get(fact.buffer))
+
+
+def _check_values(
+    fact: Fact, scalars: Scalars, *, arrays: Mapping[str, Array], names: Mapping[str, str]
+) -> None:
+    """What a fact says about values one by one, or about neighbours."""
+    match fact:
+        case InRange():
+            low = evaluate(fact.low, scalars, arrays=arrays)
+            high = evaluate(fact.high, scalars, arrays=arrays)
+            check_range(names[fact.buffer], arrays[fact.buffer], low=low, high=high)
+        case Monotone():
+            check_monotone(names[fact.buffer], arrays[fact.buffer])
+        case Relation():
+            raise UnsupportedError(
+                "backend.relation",
+                f"The declared relation {fact.kind}({fact.left}, {fact.right}) cannot be checked "
+                "yet.",
             )
+
+
+def _check_order(
+    fact: SortedSegments,
+    *,
+    arrays: Mapping[str, Array],
+    names: Mapping[str, str],
+    pad: int | None,
+) -> None:
+    """The segments of a buffer, after what says where they lie."""
+    array, indptr = arrays[fact.buffer], None
+    if fact.indptr is not None:
+        indptr = arrays[fact.indptr]
+        check_range(names[fact.indptr], indptr, low=0, high=array.size + 1)
+    check_segments(names[fact.buffer], array, indptr=indptr, unique=fact.unique, pad=pad)
 
 
 def check_range(name: str, array: Array, *, low: int, high: int) -> None:
