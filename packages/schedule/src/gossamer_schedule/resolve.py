@@ -24,46 +24,36 @@ def find_function(module: Module, primitive: str, *, function: str | None) -> Fu
 
 def find_loop(function: Function, primitive: str, *, loop: str) -> Site:
     """The site of a loop."""
-    names = []
-    for site in sites(function):
-        if isinstance(site.node, For):
-            if site.node.var == loop:
-                return site
-            names.append(site.node.var)
-    raise refusal(
-        f"{primitive}.no_loop",
-        f"There is no loop '{loop}' in '{function.name}'.",
-        hint=listing("loops", names),
-    )
+    return _find(function, For, loop, code=f"{primitive}.no_loop")
 
 
 def find_block(function: Function, primitive: str, *, block: str) -> Site:
     """The site of a block."""
-    names = []
-    for site in sites(function):
-        if isinstance(site.node, Block):
-            if site.node.name == block:
-                return site
-            names.append(site.node.name)
-    raise refusal(
-        f"{primitive}.no_block",
-        f"There is no block '{block}' in '{function.name}'.",
-        hint=listing("blocks", names),
-    )
+    return _find(function, Block, block, code=f"{primitive}.no_block")
 
 
 def find_iteration(function: Function, primitive: str, *, iteration: str) -> Site:
     """The site of a sparse iteration."""
-    names = []
-    for site in sites(function):
-        if isinstance(site.node, Iteration):
-            if site.node.name == iteration:
-                return site
-            names.append(site.node.name)
+    return _find(function, Iteration, iteration, code=f"{primitive}.no_iteration")
+
+
+_WORDS: dict[type, tuple[str, str]] = {
+    For: ("loop", "var"),
+    Block: ("block", "name"),
+    Iteration: ("iteration", "name"),
+}
+"""What a kind of statement is called, and the field that schedules address it by."""
+
+
+def _find(function: Function, kind: type, name: str, *, code: str) -> Site:
+    word, field = _WORDS[kind]
+    found = {
+        getattr(site.node, field): site for site in sites(function) if isinstance(site.node, kind)
+    }
+    if name in found:
+        return found[name]
     raise refusal(
-        f"{primitive}.no_iteration",
-        f"There is no iteration '{iteration}' in '{function.name}'.",
-        hint=listing("iterations", names),
+        code, f"There is no {word} '{name}' in '{function.name}'.", hint=listing(f"{word}s", found)
     )
 
 
