@@ -155,9 +155,8 @@ def test_no_recursion_error_leaks_from_a_deep_stack():
         return wire.loads(data) if depth == 0 else descend(depth - 1)
 
     data = wire.dumps(nested(200))
-    with pytest.raises((ParseError, RecursionError)) as caught:
-        descend(sys.getrecursionlimit() - 200)
-    assert isinstance(caught.value, ParseError)
+    with contextlib.suppress(ParseError):  # from Python 3.12 on C code has a limit of its own
+        assert descend(sys.getrecursionlimit() - 200) == nested(200)
 
 
 def test_bytes_are_the_same_in_another_process():
