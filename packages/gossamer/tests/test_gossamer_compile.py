@@ -17,7 +17,7 @@ from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer.operators.spmm import SCRIPT
 from gossamer_ir.contracts import Schedule, Step
-from gossamer_ir.errors import ParseError, UserError
+from gossamer_ir.errors import ParseError, ScheduleError, UserError
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.script import T
 
@@ -166,3 +166,18 @@ def test_importing_is_light():
         [sys.executable, "-c", code], capture_output=True, text=True, check=True, env=os.environ
     )
     assert found.stdout.strip() == "[]"
+
+
+def test_a_trace_for_a_stage_that_has_passed_is_refused():
+    text = '''
+@T.prim_func
+def fill(x: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    for i in T.serial(n):
+        X[i] = 1.0
+'''
+    step = Step("split", {"loop": "i", "factors": (None, 2)})
+    with pytest.raises(ScheduleError) as caught:
+        gs.compile(text, schedule=Schedule(coordinate=(step,)))
+    assert caught.value.code == "schedule.passed_stage"

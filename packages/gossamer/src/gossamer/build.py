@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -23,8 +23,8 @@ from gossamer_backend import (
     package_versions,
     request_key,
 )
-from gossamer_ir.contracts import Schedule, Stats, Target
-from gossamer_ir.errors import ArgumentError
+from gossamer_ir.contracts import Schedule, Stats, Target, Trace
+from gossamer_ir.errors import ArgumentError, ScheduleError
 from gossamer_ir.nodes import Module, StageName
 
 if TYPE_CHECKING:
@@ -112,6 +112,7 @@ def lowered(
     }
     lower = {"coordinate": lower_iterations, "position": lower_buffers, "loop": lower_to_flat}
     current = verify(module)
+    _require_no_earlier_trace(module.stage, traces)
     if current.stage == "flat":
         current = guard_flat(current)
     while current.stage != "flat":
@@ -121,6 +122,17 @@ def lowered(
         yield current
         current = lower[current.stage](current)
     yield plugin.rewritten(current) if plugin else current
+
+
+def _require_no_earlier_trace(stage: StageName, traces: Mapping[str, Trace]) -> None:
+    """A trace for a stage that the module has passed would be left out in silence."""
+    for earlier in STAGES[: STAGES.index(stage)]:
+        if traces.get(earlier):
+            raise ScheduleError(
+                "schedule.passed_stage",
+                f"The schedule has a trace for the {earlier} stage, the module is of stage {stage}.",
+                hint="Leave that trace out, or compile the module of the earlier stage.",
+            )
 
 
 def stages(

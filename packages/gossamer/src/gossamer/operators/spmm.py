@@ -62,8 +62,8 @@ def spmm(
     array([[2., 4., 6.],
            [0., 0., 0.]])
     """
-    if out is not None and target is None and type(A) is SparseTensor and np.ndim(B) == 2:
-        plan = plan_of(A, OPERATOR, B.shape[1])
+    if out is not None and type(A) is SparseTensor and np.ndim(B) == 2:
+        plan = plan_of(A, OPERATOR, features=B.shape[1], target=target)
         if plan is not None and plan.run_usual(B, out):
             return out
     matrix = sparse_operand(A)

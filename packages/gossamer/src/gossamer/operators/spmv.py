@@ -54,8 +54,8 @@ def spmv(
     >>> gs.spmv(A, np.array([1.0, 3.0]))
     array([6., 0.])
     """
-    if out is not None and target is None and type(A) is SparseTensor:
-        plan = plan_of(A, OPERATOR, None)
+    if out is not None and type(A) is SparseTensor:
+        plan = plan_of(A, OPERATOR, target=target)
         if plan is not None and plan.run_usual(x, out):
             return out
     matrix = sparse_operand(A)
