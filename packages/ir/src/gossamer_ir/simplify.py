@@ -137,13 +137,13 @@ def _decide(node: Compare) -> bool | None:
     (low, high), (other_low, other_high) = left, right
     match node.op:
         case "lt":
-            return _ordered(high < other_low, low >= other_high)
+            return _decided(yes=high < other_low, no=low >= other_high)
         case "le":
-            return _ordered(high <= other_low, low > other_high)
+            return _decided(yes=high <= other_low, no=low > other_high)
         case "gt":
-            return _ordered(low > other_high, high <= other_low)
+            return _decided(yes=low > other_high, no=high <= other_low)
         case "ge":
-            return _ordered(low >= other_high, high < other_low)
+            return _decided(yes=low >= other_high, no=high < other_low)
         case "eq" | "ne":
             differs = high < other_low or low > other_high
             if differs:
@@ -152,8 +152,8 @@ def _decide(node: Compare) -> bool | None:
     return None
 
 
-def _ordered(surely: bool, surely_not: bool) -> bool | None:  # noqa: FBT001
-    return True if surely else (False if surely_not else None)
+def _decided(*, yes: bool, no: bool) -> bool | None:
+    return True if yes else (False if no else None)
 
 
 def _bounds(expr: Expr) -> tuple[int, int] | None:
