@@ -174,6 +174,16 @@ def test_a_condition_that_reads_memory_is_evaluated_under_the_one_around_it():
     assert total[0] == 2 + 3 + 4 + 5
 
 
+def test_what_all_lanes_read_under_a_condition_of_the_outer_loop_stays_under_it():
+    lines = ["for t in T.serial(4):", "    for l in T.vectorized(2):",
+             "        if t < T.int64(P[0]) and t < n:", "            S[0] = S[0] + X[t]"]  # fmt: skip
+    module = lower_to_flat(parse_module(HEADER + "".join(f"    {line}\n" for line in lines)))
+    x, total = np.arange(1, 3, dtype=np.float32), np.zeros(1, np.float32)
+    p = np.array([2, 0], np.int32)
+    run(module, {"x": x, "y": x.copy(), "p": p, "s": total, "n": 2})
+    assert total[0] == 2 * (1 + 2)
+
+
 def test_what_a_choice_decides_counts_in_proofs():
     text = (
         HEADER + "    for i in T.serial(n):\n        Y[i] = T.if_then_else(i > 2, X[i - 3], 0.0)\n"

@@ -155,9 +155,11 @@ class _Vectorizing:
         where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
         partial = Load(lanes.name, where, vectors.dtype(dtype))
         value = _accumulated(vectors, partial, msgspec.structs.replace(found, condition=condition))
-        main = msgspec.structs.replace(
-            outer, extent=whole or outer.extent, body=(Store(lanes.name, where, value),)
-        )
+        accumulate: Stmt = Store(lanes.name, where, value)
+        shared = _shared_part(condition, inner.var)
+        if shared is not None:
+            accumulate = If(shared, (accumulate,))
+        main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=(accumulate,))
         total = Binary(op, _load_of(store), LaneReduce(op, partial))
         result: list[Stmt] = [Store(store.buffer, store.indices, total)]
         if whole is not None and is_masked_rest(inner):
