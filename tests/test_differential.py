@@ -23,7 +23,7 @@ from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops, replay
 from tests.generated_programs import Program, draw_program
 
-FACTORS = ((None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4), (2, 8), (None, 1))
+FACTORS = ((None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4), (None, 1))
 STEPS = (
     *("split",) * 6, *("reorder",) * 3, *("cache_write",) * 2, *("reverse_compute_at",) * 3,
     "decompose_reduction", "unroll", *("vectorize",) * 6, *("parallel",) * 2,
@@ -52,9 +52,11 @@ def scheduled(rng: Random, module: Module, steps: int) -> Module:
 
 def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
     loops, blocks = get_loops(builder.module), get_blocks(builder.module)
+    splits = sum(step.op == "split" for step in builder.trace)
     match rng.choice(STEPS):
-        case "split":
-            builder.split(rng.choice(loops), factors=rng.choice(FACTORS))
+        case "split" if splits < 4:
+            factors = rng.choice(FACTORS) if splits else rng.choice((*FACTORS, (2, 8)))
+            builder.split(rng.choice(loops), factors=factors)
         case "reorder":
             nest = list(get_loops(builder.module, rng.choice(blocks)))
             builder.reorder(*rng.sample(nest, rng.randint(min(2, len(nest)), len(nest))))
