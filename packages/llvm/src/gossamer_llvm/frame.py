@@ -2,13 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Buffer, Expr, Stmt
+from gossamer_ir.nodes import Buffer, Expr, Load, Stmt
+from gossamer_ir.walk import walk
 from gossamer_llvm.abi import LANES, Abi
 from gossamer_llvm.text import FunctionText
 from gossamer_llvm.types import EMITTED_SCALARS, value_type
@@ -107,7 +109,9 @@ class Unit:
 
 @dataclass
 class Frame:
-    """A function being written. `heap` are the slots of memory to free, `workspace` the operand."""
+    """A function being written. `heap` are the slots of memory to free, `workspace` the operand,
+    `unchanging` the buffers that nothing writes while it runs, `read` what was loaded from them, in the
+    scopes around (what stands in a scope dominates what follows in it and inside it)."""
 
     unit: Unit
     text: FunctionText
@@ -116,6 +120,8 @@ class Frame:
     buffers: dict[str, Place] = field(default_factory=dict)
     heap: list[str] = field(default_factory=list)
     shared: frozenset[str] = frozenset()
+    unchanging: frozenset[str] = frozenset()
+    read: list[dict[Load, Value]] = field(default_factory=lambda: [{}])
     is_entry: bool = False
     status: str = ""
     exit: str = ""
@@ -133,11 +139,33 @@ class Frame:
         """Emits statements, and frees at their end what they allocated."""
         self._enter()
         before = len(self.heap)
-        for node in body:
-            self.unit.statements[type(node)](self, node)
+        with self.scope():
+            for node in body:
+                self.unit.statements[type(node)](self, node)
         for slot in self.heap[before:]:
             self._free(slot)
         self.depth -= 1
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is loaded inside may not have been loaded for what follows."""
+        self.read.append({})
+        yield
+        self.read.pop()
+
+    def known(self, load: Load) -> Value | None:
+        """What the same load, made before on every way here, has brought."""
+        for scope in self.read:
+            found = scope.get(load)
+            if found is not None:
+                return found
+        return None
+
+    def remember(self, load: Load, value: Value) -> None:
+        """Keeps what was loaded, where nothing that the load depends on can change."""
+        loads = (node for node in walk(load) if isinstance(node, Load))
+        if all(node.buffer in self.unchanging and node.predicate is None for node in loads):
+            self.read[-1][load] = value
 
     def fail(self, status: str) -> None:
         """Ends the block: the function returns status."""

@@ -127,7 +127,8 @@ def _reduce_floats(frame: Frame, node: LaneReduce, value: Value, scalar: str) ->
 
 def _side(frame: Frame, node: Expr, block: str, join: str) -> tuple[Value, str]:
     frame.text.begin(block)
-    value = frame.expr(node)
+    with frame.scope():
+        value = frame.expr(node)
     end = frame.text.block
     frame.text.jump(join)
     return value, end

@@ -28,6 +28,9 @@ MOST_INSERTED = 8
 
 def emit_load(frame: Frame, node: Load) -> Value:
     """A plain load, a masked load, a gather, or a branch around a scalar load."""
+    known = frame.known(node)
+    if known is not None:
+        return known
     frame.unit.require_dtype(node.dtype)
     mask = emit_predicate(frame, node.predicate)
     if mask is OFF:
@@ -41,7 +44,9 @@ def emit_load(frame: Frame, node: Load) -> Value:
     if address.is_scattered:
         return _gather(frame, node, address, mask)
     if mask is ON:
-        return _from_memory(frame, _plain_load(frame, address, node.dtype), node.dtype)
+        loaded = _from_memory(frame, _plain_load(frame, address, node.dtype), node.dtype)
+        frame.remember(node, loaded)
+        return loaded
     if _is_reserved(address, node.dtype):
         whole = _from_memory(frame, _plain_load(frame, address, node.dtype), node.dtype)
         return _merge(frame, mask, whole, _passthrough(frame, node))
@@ -132,7 +137,8 @@ def _branch_around_load(frame: Frame, node: Load, condition: Value) -> Value:
     read, join = text.new_block(), text.new_block()
     text.branch(condition.text, read, join)
     text.begin(read)
-    address = emit_address(frame, node.buffer, node.indices, is_certain=True)
+    with frame.scope():
+        address = emit_address(frame, node.buffer, node.indices, is_certain=True)
     value = _from_memory(frame, _plain_load(frame, address, node.dtype), node.dtype)
     end = text.block
     text.fall_into(join)
@@ -144,7 +150,8 @@ def _branch_around_store(frame: Frame, node: Store, condition: Value) -> None:
     write, join = frame.text.new_block(), frame.text.new_block()
     frame.text.branch(condition.text, write, join)
     frame.text.begin(write)
-    emit_store(frame, Store(node.buffer, node.indices, node.value))
+    with frame.scope():
+        emit_store(frame, Store(node.buffer, node.indices, node.value))
     frame.text.fall_into(join)
 
 

@@ -44,7 +44,10 @@ def emit(flat: Module, *, abi: Abi) -> str:
         found = surveys[function.name]
         is_entry = function.name == flat.entry
         signature = _signature(unit, function, found, aliasing, is_entry=is_entry)
-        _emit_function(unit, function, signature, shared=found.passed, is_entry=is_entry)
+        frame = Frame(unit, FunctionText(signature), shared=found.passed, is_entry=is_entry)
+        if function.name not in aliasing:
+            frame.unchanging = _unchanging(function, found)
+        _emit_function(frame, function)
     return _render(unit)
 
 
@@ -94,10 +97,19 @@ def _signature(
     return f"{linkage}i64 @{name}({', '.join([*parameters, 'ptr %ws'])}) {attributes}"
 
 
-def _emit_function(
-    unit: Unit, function: Function, signature: str, *, shared: frozenset[str], is_entry: bool
-) -> None:
-    frame = Frame(unit, FunctionText(signature), shared=shared, is_entry=is_entry)
+def _unchanging(function: Function, found: Survey) -> frozenset[str]:
+    """The buffers that neither the function nor one that it calls writes."""
+    changing = found.written | found.passed
+    return frozenset(
+        buffer.name
+        for buffer in function.buffers
+        if isinstance(buffer, Buffer)
+        and buffer.handle is not None
+        and buffer.handle not in changing
+    )
+
+
+def _emit_function(frame: Frame, function: Function) -> None:
     frame.open()
     _bind(frame, function)
     frame.body(function.body)

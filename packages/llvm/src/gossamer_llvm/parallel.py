@@ -27,12 +27,25 @@ def emit_parallel_for(frame: Frame, node: ParallelFor) -> None:
     start, extent = frame.expr(node.start), frame.expr(node.extent)
     end = add(frame, start, extent)
     arguments = emit_arguments(frame, node.args)
-    some, alone, together, done = (text.new_block() for _ in range(4))
+    some, done = text.new_block(), text.new_block()
     text.branch(text.value(f"icmp sgt {extent.typed}, 0"), some, done)
     text.begin(some)
+    with frame.scope():
+        _emit_some(frame, node, start, end, arguments)
+    text.jump(done)
+    text.begin(done)
+
+
+def _emit_some(
+    frame: Frame, node: ParallelFor, start: Value, end: Value, arguments: list[Value]
+) -> None:
+    """At least one iteration: the calling thread alone, or several."""
+    text = frame.text
+    alone, together, done = (text.new_block() for _ in range(3))
     captures = captures_of(frame, node)
     weight = define_weight(frame, node, captures)
     low, total = _weights(frame, weight, captures, start, end)
+    extent = Value(text.value(f"sub {end.typed}, {start.text}"), "int64")
     threads = _threads(frame, node, extent, total)
     text.branch(text.value(f"icmp sgt i64 {threads}, 1"), together, alone)
     text.begin(alone)
@@ -41,8 +54,7 @@ def emit_parallel_for(frame: Frame, node: ParallelFor) -> None:
     text.begin(together)
     region = Region(node.function, define_search(frame, weight, captures), tuple(captures.values()))
     count = Value(threads, "int64")
-    values = [start, end, low, total, count, *captures.values(), *arguments]
-    _run(frame, region, values, threads)
+    _run(frame, region, [start, end, low, total, count, *captures.values(), *arguments], threads)
     text.jump(done)
     text.begin(done)
 

@@ -1,6 +1,8 @@
 """The passes between emission and code generation, picked by measuring (`benchmarks/compile_time.py`):
 what the emitter leaves undone, and nothing that only tries. Code generation reduces the strength of
-address computations itself, and the emitter writes loops in the rotated form."""
+address computations itself, and the emitter writes loops in the rotated form and equal computations
+once. (NewGVN, which would find a few more, aborts the process on some large functions: LLVM asserts that
+it converges.)"""
 
 from __future__ import annotations
 
@@ -8,7 +10,7 @@ import llvmlite.binding as llvm
 
 
 def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """Registers for stack slots, folded operations, one copy of equal computations."""
+    """Registers for stack slots, folded operations, no needless blocks."""
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
     options.slp_vectorization = False
@@ -16,7 +18,6 @@ def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
     passes = llvm.create_new_function_pass_manager()
     passes.add_sroa_pass()
     passes.add_instruction_combine_pass()
-    passes.add_new_gvn_pass()
     passes.add_simplify_cfg_pass()
     for function in module.functions:
         if not function.is_declaration:
