@@ -66,8 +66,15 @@ def prepare_numba(problem: Problem, threads: int) -> Prepared:
     return Prepared(Timed(call, partial(numba_loops.set_threads, threads)), lambda: result)
 
 
-def prepare_gossamer(problem: Problem, threads: int) -> Prepared:
-    """The public operators with a prepared tensor and an output, as a user calls them."""
+def prepare_bound(problem: Problem, threads: int) -> Prepared:
+    """The operator bound to its arrays, as MKL's call is."""
+    tensor, result = from_scipy(problem.matrix), problem.empty_result()
+    call = gossamer.bind(problem.op, tensor, problem.operand, out=result)
+    return Prepared(Timed(call, partial(gossamer.set_num_threads, threads)), lambda: result)
+
+
+def prepare_operator(problem: Problem, threads: int) -> Prepared:
+    """The public operators with a tensor and an output, which check their arrays at each call."""
     operator = gossamer.spmv if problem.op == "spmv" else gossamer.spmm
     tensor, result = from_scipy(problem.matrix), problem.empty_result()
     call = partial(operator, tensor, problem.operand, out=result)
@@ -75,10 +82,12 @@ def prepare_gossamer(problem: Problem, threads: int) -> Prepared:
 
 
 CONTENDERS: dict[str, Prepare] = {
-    OURS: prepare_gossamer,
+    OURS: prepare_bound,
+    "gossamer_op": prepare_operator,
     "scipy": prepare_scipy,
     "mkl": partial(prepare_mkl, optimize=True),
     "mkl_plain": partial(prepare_mkl, optimize=False),
     "numba": prepare_numba,
 }
-"""`mkl` is with hint and optimize; `mkl_plain` only creates the handle."""
+"""`gossamer` and the two of MKL are prepared calls on given arrays, `gossamer_op` is what a user types;
+`mkl` is with hint and optimize, `mkl_plain` only creates the handle."""

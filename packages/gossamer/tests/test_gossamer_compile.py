@@ -169,14 +169,14 @@ def test_importing_is_light():
 
 
 def test_a_trace_for_a_stage_that_has_passed_is_refused():
-    text = '''
+    text = """
 @T.prim_func
 def fill(x: T.handle, n: T.int64) -> None:
     T.func_attr({"sparse_tir_level": 0})
     X = T.match_buffer(x, (n,), "float32")
     for i in T.serial(n):
         X[i] = 1.0
-'''
+"""
     step = Step("split", {"loop": "i", "factors": (None, 2)})
     with pytest.raises(ScheduleError) as caught:
         gs.compile(text, schedule=Schedule(coordinate=(step,)))

@@ -11,6 +11,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer_formats import from_arrays, from_scipy
+from gossamer_ir.errors import ArgumentError
 
 DTYPES = ("float32", "float64")
 MAP_NORESERVE = getattr(mmap, "MAP_NORESERVE", 0x4000)  # unnamed before Python 3.12
@@ -236,3 +237,28 @@ def test_columns_beyond_two_to_the_31_are_exact():
         data=np.array([2, 1, 3], dtype=np.float32),
     )
     np.testing.assert_array_equal(gs.spmv(tensor, x), [14, 15])
+
+
+@pytest.mark.parametrize("rows", [0, 1, 20])
+@pytest.mark.parametrize("features", [None, 0, 1, 5])
+def test_a_bound_operator_reads_its_arrays_at_each_call(rows, features):
+    rng = np.random.default_rng(3)
+    matrix = sparse.random_array((rows, 30), density=0.2, rng=rng, format="csr")
+    shape = (30,) if features is None else (30, features)
+    dense = rng.integers(-3, 4, size=shape).astype(np.float64)
+    out = np.full((rows, *shape[1:]), np.nan)
+    bound = gs.bind("spmv" if features is None else "spmm", matrix, dense, out=out)
+    for factor in (1, 2):
+        dense *= factor
+        bound()
+        np.testing.assert_allclose(out, matrix.toarray() @ dense, rtol=1e-14)
+
+
+def test_a_bound_operator_refuses_what_it_would_have_to_copy():
+    matrix = sparse.eye_array(4, format="csr")
+    with pytest.raises(ArgumentError) as caught:
+        gs.bind("spmm", matrix, np.ones((6, 4)).T[:, :3], out=np.empty((4, 3)))
+    assert caught.value.code == "operand.contiguous"
+    with pytest.raises(ArgumentError) as caught:
+        gs.bind("solve", matrix, np.ones(4), out=np.empty(4))
+    assert caught.value.code == "operator.unknown"

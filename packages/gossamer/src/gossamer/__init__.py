@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gossamer.compiling import compile
+    from gossamer.operators.binding import bind
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
     from gossamer_backend.threads import get_num_threads, set_num_threads
@@ -19,12 +20,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "SparseTensor", "__version__", "compile", "get_num_threads", "read", "set_num_threads", "spmm",
+    "SparseTensor", "__version__", "bind", "compile", "get_num_threads", "read", "set_num_threads", "spmm",
     "spmv",
 ]  # fmt: skip
 
 _HOMES = {
     "SparseTensor": "gossamer_formats.tensor",
+    "bind": "gossamer.operators.binding",
     "compile": "gossamer.compiling",
     "get_num_threads": "gossamer_backend.threads",
     "read": "gossamer_formats.reading",
