@@ -35,7 +35,7 @@ class _Range(NamedTuple):
 UNITS = 16
 """Equal parts of a share; chunks are made of them."""
 
-FIRST_UNITS = 12
+FIRST_UNITS = 14
 """Those of the chunk that a thread begins with; each of the others is a chunk of its own."""
 
 
