@@ -2,7 +2,7 @@
 has failed.
 
 The range is cut into one share of equal weight for each thread. The n-th thread to arrive begins with
-the first three quarters of share n, so that repeated calls find their data in the caches they left it
+the greater part of share n, so that repeated calls find their data in the caches they left it
 in; the rest of all shares is in small chunks, which balance what the threads took longer for.
 """
 
