@@ -13,8 +13,11 @@ from gossamer_llvm.calls import emit_arguments, emit_checked_call
 from gossamer_llvm.closure import STATUS, write_closure
 from gossamer_llvm.folding import add
 from gossamer_llvm.frame import Frame, Value
-from gossamer_llvm.trampoline import Region, define_trampoline
+from gossamer_llvm.trampoline import FIRST_UNITS, UNITS, Region, define_trampoline
 from gossamer_llvm.weights import Captures, captures_of, define_search, define_weight
+
+LITTLE_WORK = 128
+"""Grains below which shares are not divided: with the rules' grain, 0.1 to 0.2 milliseconds."""
 
 
 def emit_parallel_for(frame: Frame, node: ParallelFor) -> None:
@@ -46,15 +49,16 @@ def _emit_some(
     weight = define_weight(frame, node, captures)
     low, total = _weights(frame, weight, captures, start, end)
     extent = Value(text.value(f"sub {end.typed}, {start.text}"), "int64")
-    threads = _threads(frame, node, extent, total)
+    paid = _paid_threads(frame, node, total)
+    threads = _threads(frame, extent, paid)
     text.branch(text.value(f"icmp sgt i64 {threads}, 1"), together, alone)
     text.begin(alone)
     emit_checked_call(frame, node.function, [start, end, *arguments])
     text.jump(done)
     text.begin(together)
     region = Region(node.function, define_search(frame, weight, captures), tuple(captures.values()))
-    count = Value(threads, "int64")
-    _run(frame, region, [start, end, low, total, count, *captures.values(), *arguments], threads)
+    plan = [start, end, low, total, Value(threads, "int64"), _first_units(frame, paid)]
+    _run(frame, region, [*plan, *captures.values(), *arguments], threads)
     text.jump(done)
     text.begin(done)
 
@@ -69,20 +73,31 @@ def _weights(
     return Value(low, "int64"), Value(total, "int64")
 
 
-def _threads(frame: Frame, node: ParallelFor, extent: Value, total: Value) -> str:
+def _paid_threads(frame: Frame, node: ParallelFor, total: Value) -> str:
+    """How many threads the work pays for."""
+    grain = frame.expr(node.grain) if node.grain is not None else Value("1", "int64")
+    positive = frame.call("i64", "llvm.smax.i64", f"{grain.typed}, i64 1")
+    return frame.text.value(f"sdiv {total.typed}, {positive}")
+
+
+def _threads(frame: Frame, extent: Value, paid: str) -> str:
     """As many as the workspace has, the work pays for, and there are iterations; 1 where the
     workspace has no function to run them."""
     text = frame.text
     offered = text.value(f"load i64, ptr {_field(frame, THREADS_FIELD)}, align 8")
     runner = text.value(f"load ptr, ptr {_field(frame, PARALLEL_FIELD)}, align 8")
-    grain = frame.expr(node.grain) if node.grain is not None else Value("1", "int64")
-    positive = frame.call("i64", "llvm.smax.i64", f"{grain.typed}, i64 1")
-    paid = text.value(f"sdiv {total.typed}, {positive}")
     fewer = frame.call("i64", "llvm.smin.i64", f"i64 {offered}, i64 {paid}")
     least = frame.call("i64", "llvm.smin.i64", f"i64 {fewer}, {extent.typed}")
     capped = frame.call("i64", "llvm.smin.i64", f"i64 {least}, i64 65536")
     missing = text.value(f"icmp eq ptr {runner}, null")
     return text.value(f"select i1 {missing}, i64 1, i64 {capped}")
+
+
+def _first_units(frame: Frame, paid: str) -> Value:
+    """How much of its share a thread takes at once: all of it, where taking turns costs too much."""
+    is_little = frame.text.value(f"icmp slt i64 {paid}, {LITTLE_WORK}")
+    chosen = frame.text.value(f"select i1 {is_little}, i64 {UNITS}, i64 {FIRST_UNITS}")
+    return Value(chosen, "int64")
 
 
 def _run(frame: Frame, region: Region, values: list[Value], threads: str) -> None:

@@ -36,26 +36,29 @@ UNITS = 16
 """Equal parts of a share; chunks are made of them."""
 
 FIRST_UNITS = 14
-"""Those of the chunk that a thread begins with; each of the others is a chunk of its own."""
+"""Those of the chunk that a thread begins with, where there is much work."""
 
 
 def define_trampoline(unit: Unit, region: Region, closure: Closure, dtypes: tuple[str, ...]) -> str:
     """Writes `void trampoline(ptr closure)` and returns its name. The closure holds the workspace,
-    start, end, the weight at start, the total weight, the number of threads, captures, arguments."""
+    start, end, the weight at start, the total weight, the number of threads, the units of a first chunk,
+    captures, arguments."""
     symbol = unit.new_symbol()
     frame = Frame(unit, FunctionText(f"internal void @{symbol}(ptr %closure) {COLD}"))
     workspace, *values = read_closure(frame, closure, "%closure", ("handle", *dtypes))
-    split = 5 + len(region.captures)
-    captures = "".join(f", {value.typed}" for value in values[5:split])
-    start, end, low, total, threads = values[:5]
+    split = 6 + len(region.captures)
+    captures = "".join(f", {value.typed}" for value in values[6:split])
+    start, end, low, total, threads, first_units = values[:6]
     text = frame.text
     units = Value(text.value(f"mul i64 {threads.text}, {UNITS}"), "int64")
     whole = _Range(start, end, low, total, units, captures)
     take, run, done, stop = (text.new_block() for _ in range(4))
     text.fall_into(take)
-    ticket = _take_ticket(frame, closure, threads, run, stop)
+    small = Value(text.value(f"sub i64 {UNITS}, {first_units.text}"), "int64")
+    chunks = text.value(f"mul i64 {threads.text}, " + text.value(f"add i64 {small.text}, 1"))
+    ticket = _take_ticket(frame, closure, chunks, run, stop)
     text.begin(run)
-    first, behind = _units_of(frame, ticket, threads)
+    first, behind = _units_of(frame, ticket, threads, first_units)
     begin = _bound(frame, region, whole, first)
     end = _bound(frame, region, whole, behind)
     arguments = ", ".join(value.typed for value in [begin, end, *values[split:], workspace])
@@ -70,7 +73,7 @@ def define_trampoline(unit: Unit, region: Region, closure: Closure, dtypes: tupl
     return symbol
 
 
-def _take_ticket(frame: Frame, closure: Closure, threads: Value, run: str, stop: str) -> str:
+def _take_ticket(frame: Frame, closure: Closure, chunks: str, run: str, stop: str) -> str:
     """Goes to run with the number of a chunk, or to stop."""
     text = frame.text
     going = text.new_block()
@@ -80,25 +83,25 @@ def _take_ticket(frame: Frame, closure: Closure, threads: Value, run: str, stop:
     text.begin(going)
     counter = closure.field(frame, "%closure", COUNTER)
     ticket = text.value(f"atomicrmw add ptr {counter}, i64 1 monotonic")
-    chunks = text.value(f"mul i64 {threads.text}, {1 + UNITS - FIRST_UNITS}")
     text.branch(text.value(f"icmp slt i64 {ticket}, {chunks}"), run, stop)
     return ticket
 
 
-def _units_of(frame: Frame, ticket: str, threads: Value) -> tuple[Value, Value]:
+def _units_of(frame: Frame, ticket: str, threads: Value, first_units: Value) -> tuple[Value, Value]:
     """The first unit of a chunk and the one behind its last."""
     text = frame.text
-    small = UNITS - FIRST_UNITS
+    left = text.value(f"sub i64 {UNITS}, {first_units.text}")
+    small = frame.call("i64", "llvm.smax.i64", f"i64 {left}, i64 1")
     rest = text.value(f"sub i64 {ticket}, {threads.text}")
     share = text.value(f"sdiv i64 {rest}, {small}")
     within = text.value(f"srem i64 {rest}, {small}")
     base = text.value(f"mul i64 {share}, {UNITS}")
-    offset = text.value(f"add i64 {within}, {FIRST_UNITS}")
+    offset = text.value(f"add i64 {within}, {first_units.text}")
     late = text.value(f"add i64 {base}, {offset}")
     early = text.value(f"mul i64 {ticket}, {UNITS}")
     is_early = text.value(f"icmp slt i64 {rest}, 0")
     first = text.value(f"select i1 {is_early}, i64 {early}, i64 {late}")
-    length = text.value(f"select i1 {is_early}, i64 {FIRST_UNITS}, i64 1")
+    length = text.value(f"select i1 {is_early}, {first_units.typed}, i64 1")
     return Value(first, "int64"), Value(text.value(f"add i64 {first}, {length}"), "int64")
 
 
