@@ -13,6 +13,11 @@ from dataclasses import dataclass, field
 from benchmarks.meter import is_disturbed, read_meter, wait_for_quiet
 
 
+WARM_SHARE = 3
+"""One third of a sample's calls comes before it, unmeasured: caches and branch predictors hold what
+the contender before has left in them."""
+
+
 @dataclass(frozen=True)
 class Timed:
     """What is timed, and what makes it ready (its number of threads) before each sample."""
@@ -67,12 +72,12 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
 
 
 def seconds_of(timed: Timed, calls: int) -> float:
-    """Seconds per call over `calls` calls in a row."""
+    """Seconds per call over `calls` calls in a row; 0 for none."""
     call = timed.call
     start = time.perf_counter()
     for _ in range(calls):
         call()
-    return (time.perf_counter() - start) / calls
+    return (time.perf_counter() - start) / max(calls, 1)
 
 
 def warm_up(timed: Timed, plan: Plan) -> int:
@@ -92,8 +97,7 @@ def run_round(
         timed = contenders[name]
         timed.activate()
         time.sleep(plan.settle_seconds)
-        if calls[name] > 1:
-            timed.call()
+        seconds_of(timed, calls[name] // WARM_SHARE)
         sample[name] = seconds_of(timed, calls[name])
     return sample
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Collection, Mapping
 from functools import partial
-from typing import NoReturn
+from typing import NamedTuple, NoReturn
 
 from gossamer_backend.arguments import Arguments, Value
 from gossamer_backend.artifact import Artifact
@@ -13,6 +13,7 @@ from gossamer_backend.native import (
     NOT_GUARDED,
     OUT_OF_BOUNDS,
     OUT_OF_MEMORY,
+    Parallelism,
     ParallelismSource,
     Workspace,
     one_thread,
@@ -123,6 +124,14 @@ class Kernel:
         return BoundKernel(self, tuple(prepared), checked.values)
 
 
+class _Ready(NamedTuple):
+    """A call with its workspace, for one number of threads and way to run them."""
+
+    parallelism: Parallelism
+    workspace: Workspace
+    call: partial[int]
+
+
 class BoundKernel:
     """A prepared call: `bound()` runs the machine code and does hardly anything else.
 
@@ -130,16 +139,16 @@ class BoundKernel:
     bound kernel only if the kernel's writes may be done twice.
     """
 
-    __slots__ = ("_call", "_parallelism", "_values", "kernel", "prepared_arguments")
+    __slots__ = ("_parallelism", "_ready", "_values", "kernel", "prepared_arguments")
 
     def __init__(
         self, kernel: Kernel, prepared: tuple[object, ...], values: Mapping[str, Value]
     ) -> None:
         self.kernel = kernel
         self.prepared_arguments = prepared
-        self._call = partial(kernel.function, *prepared)
         self._values = values
         self._parallelism = kernel.parallelism
+        self._ready = self._made_ready(kernel.parallelism())
 
     @property
     def arguments(self) -> Mapping[str, Value]:
@@ -149,11 +158,18 @@ class BoundKernel:
     def __call__(self) -> None:
         """Runs; `ArgumentError` (`kernel.out_of_bounds`) where a guard failed, `MemoryError` where
         the kernel could not allocate."""
-        threads, parallel = self._parallelism()
-        workspace = Workspace(threads, parallel, NOT_GUARDED)
-        status = self._call(ctypes.byref(workspace))
+        ready, parallelism = self._ready, self._parallelism()
+        if ready.parallelism != parallelism:
+            ready = self._ready = self._made_ready(parallelism)
+        status = ready.call()
         if status:
-            self.raise_status(status, workspace.failed_buffer)
+            self.raise_status(status, ready.workspace.failed_buffer)
+
+    def _made_ready(self, parallelism: Parallelism) -> _Ready:
+        workspace = Workspace(*parallelism, NOT_GUARDED)
+        reference = ctypes.byref(workspace)
+        call = partial(self.kernel.function, *self.prepared_arguments, reference)
+        return _Ready(parallelism, workspace, call)
 
     def raise_status(self, status: int, failed: int) -> NoReturn:
         """Raises the error that a status stands for; `failed` is the index of the guarded buffer."""
