@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 
 from benchmarks.meter import is_disturbed, read_meter, wait_for_quiet
 
-
 WARM_SHARE = 3
 """One third of a sample's calls comes before it, unmeasured: caches and branch predictors hold what
 the contender before has left in them."""
