@@ -54,11 +54,11 @@ def define_trampoline(unit: Unit, region: Region, closure: Closure, dtypes: tupl
     whole = _Range(start, end, low, total, units, captures)
     take, run, done, stop = (text.new_block() for _ in range(4))
     text.fall_into(take)
-    small = Value(text.value(f"sub i64 {UNITS}, {first_units.text}"), "int64")
-    chunks = text.value(f"mul i64 {threads.text}, " + text.value(f"add i64 {small.text}, 1"))
+    left = Value(text.value(f"sub i64 {UNITS}, {first_units.text}"), "int64")
+    chunks = text.value(f"mul i64 {threads.text}, " + text.value(f"add i64 {left.text}, 1"))
     ticket = _take_ticket(frame, closure, chunks, run, stop)
     text.begin(run)
-    first, behind = _units_of(frame, ticket, threads, first_units)
+    first, behind = _units_of(frame, ticket, threads, first_units=first_units, left=left)
     begin = _bound(frame, region, whole, first)
     end = _bound(frame, region, whole, behind)
     arguments = ", ".join(value.typed for value in [begin, end, *values[split:], workspace])
@@ -87,11 +87,13 @@ def _take_ticket(frame: Frame, closure: Closure, chunks: str, run: str, stop: st
     return ticket
 
 
-def _units_of(frame: Frame, ticket: str, threads: Value, first_units: Value) -> tuple[Value, Value]:
-    """The first unit of a chunk and the one behind its last."""
+def _units_of(
+    frame: Frame, ticket: str, threads: Value, *, first_units: Value, left: Value
+) -> tuple[Value, Value]:
+    """The first unit of a chunk and the one behind its last; `left` are the units of a share that are
+    chunks of their own."""
     text = frame.text
-    left = text.value(f"sub i64 {UNITS}, {first_units.text}")
-    small = frame.call("i64", "llvm.smax.i64", f"i64 {left}, i64 1")
+    small = frame.call("i64", "llvm.smax.i64", f"{left.typed}, i64 1")
     rest = text.value(f"sub i64 {ticket}, {threads.text}")
     share = text.value(f"sdiv i64 {rest}, {small}")
     within = text.value(f"srem i64 {rest}, {small}")

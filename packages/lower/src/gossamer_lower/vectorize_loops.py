@@ -148,7 +148,9 @@ class _Vectorizing:
             return None
         if not self._is_always_in_bounds(store):
             return None
-        whole, condition = self._whole_vectors(outer, inner, found)
+        bound = self._peeled_bound(outer, inner, found)
+        whole = None if bound is None else build.floordiv(bound, inner.extent)
+        condition = found.condition if bound is None else None
         vectors = Vectors(inner)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
         lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
@@ -162,13 +164,16 @@ class _Vectorizing:
         main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=(accumulate,))
         total = Binary(op, _load_of(store), LaneReduce(op, partial))
         result: list[Stmt] = [Store(store.buffer, store.indices, total)]
-        if whole is not None and is_masked_rest(inner):
+        if whole is not None and _is_masked_rest(inner):
             masked = Store(lanes.name, where, _accumulated(vectors, partial, found))
             at = {outer.var: whole}
             reached = substitute(found.condition, {**at, inner.var: build.ZERO})
             result.insert(0, If(reached, substitute_body((masked,), at)))
-        elif whole is not None:
-            result.append(self._scalar_rest(outer, inner, found, whole))
+        elif bound is not None and whole is not None:
+            rest = build.sub(bound, build.mul(whole, inner.extent))
+            var = self._namer.fresh(f"{outer.var}_rest")
+            at = {outer.var: whole, inner.var: build.index_var(var)}
+            result.append(For(var, build.ZERO, rest, substitute_body((store,), at)))
         start = Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes))
         return simplify_body((Allocate(lanes), start, main, *result))
 
@@ -179,25 +184,14 @@ class _Vectorizing:
             for index, extent in zip(store.indices, self._shapes[store.buffer], strict=True)
         )
 
-    def _whole_vectors(
-        self, outer: For, inner: For, found: _LaneReduction
-    ) -> tuple[Expr | None, Expr | None]:
-        """How many vectors are whole, and the condition that is left for them; None where the
-        condition is not just "position < bound" for fixed lanes, so that all are masked."""
+    def _peeled_bound(self, outer: For, inner: For, found: _LaneReduction) -> Expr | None:
+        """The bound, where the condition is just "position < bound" for fixed lanes: whole vectors
+        then need no mask. None where all of them do."""
         bound = _bound_of(outer, inner, found.condition)
         lanes = build.integer_value(inner.extent)
         if bound is None or lanes is None or not self._covers(outer, lanes, bound):
-            return None, found.condition
-        return build.floordiv(bound, build.index(lanes)), None
-
-    def _scalar_rest(self, outer: For, inner: For, found: _LaneReduction, whole: Expr) -> For:
-        """What is behind the whole vectors, element by element."""
-        bound = _bound_of(outer, inner, found.condition)
-        assert bound is not None
-        rest = build.sub(bound, build.mul(whole, inner.extent))
-        var = self._namer.fresh(f"{outer.var}_rest")
-        values = {outer.var: whole, inner.var: build.index_var(var)}
-        return For(var, build.ZERO, rest, substitute_body((found.reduction.store,), values))
+            return None
+        return bound
 
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
         reached = build.mul(outer.extent, build.index(lanes))
@@ -214,7 +208,7 @@ class _LaneReduction(msgspec.Struct, frozen=True):
     condition: Expr | None
 
 
-def is_masked_rest(loop: For) -> bool:
+def _is_masked_rest(loop: For) -> bool:
     """Whether the loop asks for the rest of a reduction as one masked vector (`vectorize(rest=)`)."""
     return dict(loop.annotations).get("rest") == "masked"
 

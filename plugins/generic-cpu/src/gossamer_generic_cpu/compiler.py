@@ -46,11 +46,6 @@ def llvm_text(module: Module, target: Target) -> str:
     return emit(module, abi=abi_of(resolve_cpu(target)))
 
 
-def optimized_text(module: Module, target: Target) -> str:
-    """The LLVM IR after the passes."""
-    return str(_optimized(module, target))
-
-
 def assembly(module: Module, target: Target) -> str:
     """The assembly text of a flat module."""
     machine = target_machine(resolve_cpu(target))
