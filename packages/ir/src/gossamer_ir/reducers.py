@@ -6,7 +6,8 @@ import msgspec
 
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import DType
-from gossamer_ir.nodes import Binary, Const, Expr, Load, ReduceOp, Store
+from gossamer_ir.nodes import Binary, Const, Expr, Load, ReduceOp, Search, Store
+from gossamer_ir.walk import walk
 
 REDUCE_OPS: tuple[ReduceOp, ...] = ("add", "mul", "min", "max", "and", "or")
 
@@ -41,11 +42,17 @@ def identity(op: ReduceOp, dtype: str) -> Const:
 
 
 def match_reduction(store: Store) -> Reduction | None:
-    """The reduction a store performs, or None where it is a plain store."""
+    """The reduction a store performs, or None where it is a plain store, or where the element or what
+    is combined with it depends on the buffer itself: then the order matters."""
     value = store.value
     if not isinstance(value, Binary) or value.op not in REDUCE_OPS:
         return None
     for old, new in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
         if isinstance(old, Load) and old.buffer == store.buffer and old.indices == store.indices:
-            return Reduction(value.op, store, new)
+            is_free = not any(_reads(part, store.buffer) for part in (new, *store.indices))
+            return Reduction(value.op, store, new) if is_free else None
     return None
+
+
+def _reads(expr: Expr, buffer: str) -> bool:
+    return any(isinstance(node, (Load, Search)) and node.buffer == buffer for node in walk(expr))

@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Block, For, Load, Search, Stmt, Store
+from gossamer_ir.nodes import Block, For, Stmt, Store
 from gossamer_ir.reducers import Reduction, match_reduction
-from gossamer_ir.walk import walk
 
 REASSOCIATES = "reassociates"
 """The annotation of a block whose terms a schedule combines in another order than the program."""
@@ -19,15 +18,7 @@ def reduction_of(block: Block) -> Reduction | None:
     buffer that it is added to."""
     if len(block.body) != 1 or not isinstance(block.body[0], Store):
         return None
-    found = match_reduction(block.body[0])
-    if found is None:
-        return None
-    others = (found.value, *found.store.indices)
-    for part in others:
-        for node in walk(part):
-            if isinstance(node, (Load, Search)) and node.buffer == found.store.buffer:
-                return None
-    return found
+    return match_reduction(block.body[0])
 
 
 def single_block(body: tuple[Stmt, ...]) -> Block | None:
