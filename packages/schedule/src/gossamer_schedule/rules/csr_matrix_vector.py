@@ -7,8 +7,9 @@ run in vectors of partial sums, which breaks the chain of dependent additions.
 from __future__ import annotations
 
 from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
+from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.machine import grain
-from gossamer_schedule.rules.patterns import SparseReduction
+from gossamer_schedule.rules.patterns import SparseReduction, sparse_reduction
 
 MIDDLE_ROW = 16
 """Nonzeros per row from which vectors pay, if what fills no vector is one masked vector: a loop over
@@ -26,11 +27,10 @@ WORK_PER_ROW = 4
 """What a row costs besides its nonzeros, in nonzeros."""
 
 
-def csr_matrix_vector(
-    pattern: SparseReduction, _target: Target, stats: Stats | None
-) -> Schedule | None:
-    """The schedule for a pattern without a feature loop; None for one with it."""
-    if pattern.feature:
+def csr_matrix_vector(module: Module, _target: Target, stats: Stats | None) -> Schedule | None:
+    """The schedule for a sparse reduction without a feature loop; None for anything else."""
+    pattern = sparse_reduction(module)
+    if pattern is None or pattern.feature:
         return None
     mean = stats.mean_row if stats is not None else 0.0
     vectors = _vectorized(pattern, mean) if mean >= MIDDLE_ROW else ()

@@ -10,8 +10,9 @@ from __future__ import annotations
 from typing import NamedTuple
 
 from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
+from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.machine import accumulators_of, grain, lanes_of
-from gossamer_schedule.rules.patterns import SparseReduction
+from gossamer_schedule.rules.patterns import SparseReduction, sparse_reduction
 
 SYMBOLIC_VECTORS = 4
 """Vectors per tile where the number of features is known at run time only: all are masked."""
@@ -38,11 +39,10 @@ class _Nest(NamedTuple):
     lane: str
 
 
-def csr_times_dense(
-    pattern: SparseReduction, target: Target, _stats: Stats | None
-) -> Schedule | None:
-    """The schedule for a pattern with a feature loop; None for one without."""
-    if not pattern.feature or pattern.features == 0:
+def csr_times_dense(module: Module, target: Target, _stats: Stats | None) -> Schedule | None:
+    """The schedule for a sparse reduction with a feature loop; None for anything else."""
+    pattern = sparse_reduction(module)
+    if pattern is None or not pattern.feature or pattern.features == 0:
         return None
     if pattern.features == 1:
         return Schedule(loop=_single_feature(pattern))
