@@ -47,11 +47,11 @@ class GenericCpu:
         from gossamer_generic_cpu import cpus, threads
 
         try:
-            cpu = cpus.resolve_cpu(target)
             threads.parallelism_of(target)
+            required = frozenset() if cpus.is_host(target) else cpus.resolve_cpu(target).required
         except ArgumentError as error:
             return Probe(usable=False, reason=error.diagnostics[0].message)
-        missing = cpus.missing_features(cpu.required)
+        missing = cpus.missing_features(required)
         if missing:
             return Probe(usable=False, reason=f"This CPU lacks {', '.join(missing)}.")
         return Probe(usable=True, resolved=cpus.explicit(target))
@@ -96,12 +96,9 @@ class GenericCpu:
         `ArgumentError` (`generic_cpu.load`) where this machine has another architecture or lacks a
         feature that the code may use.
         """
-        from gossamer_generic_cpu import cpus, loader, machine, threads
+        from gossamer_generic_cpu import loader, threads
 
-        required = frozenset(artifact.metadatum("features").split())
-        lacking = cpus.missing_features(required)
-        if artifact.metadatum("triple") != machine.triple():
-            lacking = (artifact.metadatum("triple"),)
+        lacking = _lacking(artifact)
         if lacking:
             raise ArgumentError(
                 "generic_cpu.load",
@@ -112,3 +109,16 @@ class GenericCpu:
         address, library = loader.load_object(artifact.code, SYMBOL)
         parallelism = threads.parallelism_of(artifact.parsed_target())
         return Kernel(artifact, address, workspace=parallelism, keep_alive=(library,))
+
+
+def _lacking(artifact: Artifact) -> tuple[str, ...]:
+    """What the code may need and this machine does not have."""
+    from gossamer_generic_cpu import cpus, host
+
+    if artifact.parsed_target().option("features") == host.host().digest:
+        return ()
+    from gossamer_generic_cpu import machine  # LLVM
+
+    if artifact.metadatum("triple") != machine.triple():
+        return (artifact.metadatum("triple"),)
+    return cpus.missing_features(frozenset(artifact.metadatum("features").split()))

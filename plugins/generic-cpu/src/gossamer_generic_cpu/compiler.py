@@ -8,8 +8,9 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from gossamer_generic_cpu.cpus import resolve_cpu
-from gossamer_generic_cpu.machine import Cpu, architecture, data_layout, target_machine, triple
+from gossamer_generic_cpu.cpus import Cpu, resolve_cpu
+from gossamer_generic_cpu.host import architecture
+from gossamer_generic_cpu.machine import data_layout, target_machine, triple
 from gossamer_generic_cpu.passes import optimize
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import InternalError

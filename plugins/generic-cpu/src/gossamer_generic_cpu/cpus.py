@@ -5,17 +5,24 @@ LLVM ignores an unknown name with a message of its own, so that names are checke
 
 from __future__ import annotations
 
-import hashlib
 from functools import cache
+from typing import NamedTuple
 
-import llvmlite.binding as llvm
-
-from gossamer_generic_cpu.machine import Cpu, architecture
+from gossamer_generic_cpu.host import architecture, host, vector_bits
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
 
 OPTIONS = ("cpu", "features", "threads", "vector_bits")
 VECTOR_BITS = ("128", "256", "512")
+
+
+class Cpu(NamedTuple):
+    """A CPU as LLVM names it: `features` as in `+avx2,-avx512f`, `required` those that a machine
+    must have to run the code."""
+
+    name: str
+    features: str
+    required: frozenset[str]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -78,6 +85,8 @@ def resolve_cpu(target: Target) -> Cpu:
 def host_cpu() -> Cpu:
     """The CPU of this machine with exactly its features; vectors of 512 bits are used where it has
     them."""
+    import llvmlite.binding as llvm  # a process whose kernels are all cached does without
+
     features = dict(llvm.get_host_cpu_features())
     required = frozenset(name for name, is_present in features.items() if is_present)
     if architecture() == "x86_64":
@@ -86,19 +95,27 @@ def host_cpu() -> Cpu:
     return Cpu(llvm.get_host_cpu_name(), text, required)
 
 
+def is_host(target: Target) -> bool:
+    """Whether a target means this machine's CPU, whatever it is."""
+    _require_options(target)
+    return target.option("cpu", "host") == "host" and not target.option("features")
+
+
 def explicit(target: Target) -> str:
-    """The target with the machine's CPU and a digest of its features in place of `host`, and with
-    the width of its vector registers, which rules for schedules look at."""
+    """The target with a digest of the machine's CPU beside `host`, and with the width of its vector
+    registers, which rules for schedules look at."""
     options = dict(target.options)
-    if options.get("cpu", "host") == "host" and "features" not in options:
-        options |= {"cpu": host_cpu().name, "features": _digest(host_cpu())}
-    options.setdefault("vector_bits", _vector_bits(resolve_cpu(target)))
+    if is_host(target):
+        options |= {"cpu": "host", "features": host().digest}
+    is_this = options.get("features") == host().digest
+    bits = host().vector_bits if is_this else vector_bits(resolve_cpu(target).required)
+    options.setdefault("vector_bits", bits)
     return Target(target.backend, tuple(options.items())).text
 
 
 def missing_features(required: frozenset[str]) -> tuple[str, ...]:
     """What this machine lacks of the features."""
-    return tuple(sorted(required - host_cpu().required))
+    return tuple(sorted(required - host_cpu().required)) if required else ()
 
 
 def _require_options(target: Target) -> None:
@@ -118,22 +135,11 @@ def _require_options(target: Target) -> None:
         )
 
 
-def _vector_bits(cpu: Cpu) -> str:
-    if "avx512f" in cpu.required:
-        return "512"
-    return "256" if "avx2" in cpu.required else "128"
-
-
 def _resolved_host(name: str, digest: str) -> Cpu:
-    host = host_cpu()
-    if name != host.name or digest != _digest(host):
+    if name != "host" or digest != host().digest:
         raise ArgumentError(
             "generic_cpu.features",
             f"The features '{digest}' of '{name}' are those of another machine.",
             hint="Give cpu= alone.",
         )
-    return host
-
-
-def _digest(cpu: Cpu) -> str:
-    return "host-" + hashlib.sha256(cpu.features.encode()).hexdigest()[:12]
+    return host_cpu()

@@ -2,22 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import cache
 
 import llvmlite.binding as llvm
 
+from gossamer_generic_cpu.cpus import Cpu
+
 CODEGEN_LEVEL = 2
-
-
-@dataclass(frozen=True)
-class Cpu:
-    """A CPU as LLVM names it: `features` as in `+avx2,-avx512f`, `required` those that a machine
-    must have to run the code."""
-
-    name: str
-    features: str
-    required: frozenset[str]
 
 
 @cache
@@ -30,11 +21,6 @@ def initialize() -> None:
 def triple() -> str:
     """The triple of this process."""
     return str(llvm.get_process_triple())
-
-
-def architecture() -> str:
-    """The first part of the triple: `x86_64`, `aarch64`, ..."""
-    return triple().partition("-")[0]
 
 
 @cache
