@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import contextlib
+import pkgutil
 from collections.abc import Iterator, Sequence
-from importlib.metadata import EntryPoint
 from typing import Any
 
 import msgspec
@@ -44,14 +44,14 @@ class Plugin(msgspec.Struct, frozen=True):
         return module
 
 
-def load_plugin(entry_point: EntryPoint) -> Plugin:
-    """Imports a plugin and asks its hooks; `PluginError` names it and what is wrong."""
-    name = entry_point.name
+def load_plugin(name: str, value: str) -> Plugin:
+    """Imports a plugin (`value` is its entry point's) and asks its hooks; `PluginError` names it and
+    what is wrong."""
     # A manager of its own, so that no plugin can disturb another one.
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     with blamed_on(name, doing="be loaded"):
-        manager.register(entry_point.load(), name=name)
+        manager.register(pkgutil.resolve_name(value.partition("[")[0].strip()), name=name)
         manager.check_pending()
         backends = _items(manager.hook.gossamer_backends())
         backend = _the_backend(name, backends)

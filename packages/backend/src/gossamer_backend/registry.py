@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import threading
-from importlib import metadata
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, NamedTuple
 
 import msgspec
 
 from gossamer_backend.checked import CheckedBackend
+from gossamer_backend.installed import entry_points, installed
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
 
@@ -17,7 +17,13 @@ if TYPE_CHECKING:
 
 GROUP = "gossamer.plugins"
 
-EntryPoints: TypeAlias = tuple[metadata.EntryPoint, ...]
+
+class EntryPoint(NamedTuple):
+    """A plugin as a distribution announces it: `value` is where its module is."""
+
+    name: str
+    value: str
+    distribution: str
 
 
 class BackendInfo(msgspec.Struct, frozen=True):
@@ -42,7 +48,7 @@ class Registry:
 
     def __init__(self, *, group: str = GROUP) -> None:
         self._group = group
-        self._entry_points: dict[str, EntryPoints] | None = None
+        self._entry_points: dict[str, tuple[EntryPoint, ...]] | None = None
         self._plugins: dict[str, Plugin] = {}
         self._lock = threading.RLock()
 
@@ -72,10 +78,10 @@ class Registry:
         """All installed backends, each usable or with the reason why not. Imports all of them."""
         return tuple(self._describe(name) for name in self.names())
 
-    def _found(self) -> dict[str, EntryPoints]:
+    def _found(self) -> dict[str, tuple[EntryPoint, ...]]:
         if self._entry_points is None:
-            found: dict[str, EntryPoints] = {}
-            for item in metadata.entry_points(group=self._group):
+            found: dict[str, tuple[EntryPoint, ...]] = {}
+            for item in _announced(self._group):
                 found[item.name] = (*found.get(item.name, ()), item)
             self._entry_points = {name: _owned(name, items) for name, items in found.items()}
         return self._entry_points
@@ -92,23 +98,22 @@ class Registry:
                 hint=f"Installed: {known}." if known else "No backend is installed.",
             )
         if len(found) > 1:
-            owners = ", ".join(sorted(_distribution(item) for item in found))
+            owners = ", ".join(sorted(item.distribution for item in found))
             raise PluginError(f"Several distributions install a backend '{name}': {owners}.")
-        return load_plugin(found[0])
+        return load_plugin(name, found[0].value)
 
-    def _own(self, name: str) -> EntryPoints:
+    def _own(self, name: str) -> tuple[EntryPoint, ...]:
         """The entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
         one look instead of a walk over all that is installed."""
         if self._entry_points is not None:
             return ()
-        try:
-            found = metadata.distribution(f"gossamer-{name}").entry_points
-        except (metadata.PackageNotFoundError, ValueError):
-            return ()
-        return tuple(found.select(group=self._group, name=name))
+        owner = f"gossamer-{name}"
+        found = installed(owner)
+        value = None if found is None else entry_points(found, group=self._group).get(name)
+        return () if value is None else (EntryPoint(name, value, owner),)
 
     def _describe(self, name: str) -> BackendInfo:
-        owner = ", ".join(sorted(_distribution(item) for item in self._found()[name]))
+        owner = ", ".join(sorted(item.distribution for item in self._found()[name]))
         try:
             backend = self.backend(name)
         except GossamerError as error:
@@ -116,9 +121,19 @@ class Registry:
         return _probe(backend, owner)
 
 
-def _owned(name: str, items: EntryPoints) -> EntryPoints:
+def _announced(group: str) -> list[EntryPoint]:
+    """The entry points of a group, of everything that is installed."""
+    from importlib import metadata  # slow to import, and only for names that nobody owns
+
+    return [
+        EntryPoint(item.name, item.value, item.dist.name if item.dist is not None else "unknown")
+        for item in metadata.entry_points(group=group)
+    ]
+
+
+def _owned(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, ...]:
     """Only that of the distribution `gossamer-<name>`, where it is among them."""
-    own = tuple(item for item in items if _distribution(item) == f"gossamer-{name}")
+    own = tuple(item for item in items if item.distribution == f"gossamer-{name}")
     return own or items
 
 
@@ -136,7 +151,3 @@ def _probe(backend: CheckedBackend, owner: str) -> BackendInfo:
     return BackendInfo(
         backend.name, owner, backend.version, targets, usable=probe.usable, reason=probe.reason
     )
-
-
-def _distribution(entry_point: metadata.EntryPoint) -> str:
-    return entry_point.dist.name if entry_point.dist is not None else "an unknown distribution"

@@ -35,7 +35,7 @@ def architecture() -> str:
 
 @cache
 def host() -> Host:
-    """This machine."""
+    """The machine that this process runs on."""
     fields = _cpuinfo() if sys.platform == "linux" and architecture() == "x86_64" else {}
     if "flags" in fields:
         flags, known = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
