@@ -4,22 +4,13 @@ to a `Schedule`. A rule only looks at the coordinate module; it applies nothing.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TypeAlias
-
 from gossamer_ir.contracts import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.csr_matrix_vector import csr_matrix_vector
-from gossamer_schedule.rules.csr_times_dense import csr_times_dense
+from gossamer_schedule.rules.reduction_over_fibres import reduction_over_fibres
+from gossamer_schedule.rules.sparse_times_dense import sparse_times_dense
 
-Rule: TypeAlias = Callable[[Module, Target, Stats | None], Schedule | None]
-"""Looks for its pattern in a coordinate module; None where it is another."""
-
-RULES: tuple[Rule, ...] = (
-    csr_matrix_vector,
-    csr_times_dense,
-)
-"""Tried in this order; the first that applies wins."""
+RULES = (reduction_over_fibres, sparse_times_dense)
+"""Tried in this order; the first that applies wins. Each takes the module, the target and the stats."""
 
 
 def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
@@ -27,8 +18,6 @@ def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedu
 
     A module of a later stage than coordinate is taken as it is.
     """
-    if module.stage != "coordinate":
-        return Schedule()
     for rule in RULES:
         schedule = rule(module, target, stats)
         if schedule is not None:
@@ -36,4 +25,4 @@ def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedu
     return Schedule()
 
 
-__all__ = ["RULES", "Rule", "choose"]
+__all__ = ["RULES", "choose"]

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.build import integer_value
+from gossamer_ir.build import index_var, integer_value
+from gossamer_ir.contracts import Arg, Step
 from gossamer_ir.nodes import (
     Axis,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
     DenseVaried,
-    Expr,
     Function,
     Iteration,
     Load,
@@ -46,9 +46,14 @@ class SparseReduction(msgspec.Struct, frozen=True):
     width: int | None
     is_contiguous: bool
 
-    def weight(self, per_row: int) -> str | None:
-        """The work before a row, in slots; each row counts `per_row` of them more."""
-        return f"{self.before} + {per_row} * {self.row}" if self.before else None
+
+def parallel_rows(pattern: SparseReduction, least: int, *, per_row: int) -> Step:
+    """Rows in parallel by their slots, a row counting `per_row` of them more; `least` slots pay for
+    a thread. Where nobody can tell the slots, rows count alike."""
+    args: dict[str, Arg] = {"loop": pattern.row, "grain": least}
+    if pattern.before:
+        args["weight"] = f"{pattern.before} + {per_row} * {pattern.row}"
+    return Step("parallel", args)
 
 
 class _Parts(msgspec.Struct, frozen=True):
@@ -95,30 +100,28 @@ def is_dense_root(axis: Axis) -> bool:
 
 
 def _parts(axes: tuple[Axis, ...]) -> _Parts | None:
-    """Unit roots, the row, its fibre, and at most one dense axis of features."""
-    at = next((at for at, axis in enumerate(axes) if axis.parent and at), len(axes))
-    if at + 1 < len(axes) and _is_stored_row(axes[at], axes[:at]):
-        at += 1
-    if at >= len(axes):
+    """The row, its fibre and at most one axis of features; before a stored row its root."""
+    count = 1 if _is_stored_row(axes) else 0
+    roots, found = axes[:count], axes[count:]
+    if len(found) not in (2, 3):
         return None
-    *roots, row = axes[:at]
-    fibre, features = axes[at], axes[at + 1 :]
-    is_row = bool(roots) or is_dense_root(row)
-    if not is_row or isinstance(fibre, DenseFixed) or fibre.parent != row.name:
+    row, fibre, *features = found
+    if not (roots or is_dense_root(row)) or isinstance(fibre, DenseFixed):
         return None
     dense = tuple(axis for axis in features if isinstance(axis, DenseFixed) and not axis.parent)
-    if len(features) > 1 or len(dense) < len(features):
-        return None
-    return _Parts(tuple(roots), row, fibre, dense)
+    is_reduced = fibre.parent == row.name and len(dense) == len(features)
+    return _Parts(roots, row, fibre, dense) if is_reduced else None
 
 
-def _is_stored_row(row: Axis, roots: tuple[Axis, ...]) -> bool:
+def _is_stored_row(axes: tuple[Axis, ...]) -> bool:
     """Whether rows are the coordinates, all different, of the one fibre of a compressed axis."""
-    if not isinstance(row, CompressedVaried) or not (row.sorted and row.unique) or row.padded:
+    if len(axes) < 3 or not isinstance(axes[0], DenseFixed) or axes[0].parent is not None:
         return False
-    if len(roots) != 1 or row.parent != roots[0].name or not is_dense_root(roots[0]):
+    root, row, fibre = axes[:3]
+    if not isinstance(row, CompressedVaried) or row.padded or not (row.sorted and row.unique):
         return False
-    return isinstance(roots[0], DenseFixed) and integer_value(roots[0].length) == 1
+    has_one_fibre = row.parent == root.name and integer_value(axes[0].length) == 1
+    return has_one_fibre and fibre.parent == row.name
 
 
 def _has_kinds(iteration: Iteration, parts: _Parts) -> bool:
@@ -126,10 +129,10 @@ def _has_kinds(iteration: Iteration, parts: _Parts) -> bool:
 
 
 def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseReduction | None:
-    *roots, row, position = iteration.vars[: len(parts.roots) + 2]
-    features = iteration.vars[len(parts.roots) + 2 :]
+    row, position, *features = iteration.vars[len(parts.roots) :]
     output = _output(function, iteration, element=(row, *features))
-    if output is None or is_renamed(function, iteration, axes=parts, output=output.name):
+    names = {f"{axis.name}_indptr" for axis in (*parts.roots, parts.row, parts.fibre)}
+    if output is None or has_taken(function, iteration, names=names | {f"{output.name}_data"}):
         return None
     return SparseReduction(
         block=iteration.name,
@@ -139,7 +142,73 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
         features=integer_value(parts.features[0].length) if features else None,
         output=f"{output.name}_data",
         dtype=output.dtype,
-        before=_before(parts, roots, row),
+        before=_before(parts, iteration.vars),
         width=_width(parts.fibre),
-        is_contiguous=_is_contiguous(function, iteration, parts.fibre, position=position),
+        is_contiguous=_is_contiguous(function, iteration, parts.fibre),
     )
+
+
+def has_taken(function: Function, iteration: Iteration, *, names: set[str]) -> bool:
+    """Whether lowering cannot give these names, as the program uses one of them already."""
+    declared = (*function.params, *function.axes, *function.buffers)
+    taken = {found.name for found in declared} | {iteration.name, *iteration.vars}
+    return not names.isdisjoint(taken)
+
+
+def _output(
+    function: Function, iteration: Iteration, *, element: tuple[str, ...]
+) -> SparseBuffer | None:
+    """The buffer of the one reduction of the body, where it reduces to this element."""
+    if len(iteration.body) != 1 or len(iteration.init) != 1:
+        return None
+    store, init = iteration.body[0], iteration.init[0]
+    if not isinstance(store, Store) or match_reduction(store) is None:
+        return None
+    if store.indices != tuple(index_var(name) for name in element):
+        return None
+    if not isinstance(init, Store) or (init.buffer, init.indices) != (store.buffer, store.indices):
+        return None
+    roots = {axis.name for axis in function.axes if is_dense_root(axis)}
+    for buffer in function.buffers:
+        if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
+            return buffer if roots.issuperset(buffer.axes) else None
+    return None
+
+
+def _before(parts: _Parts, variables: tuple[str, ...]) -> str:
+    """The slots before a row, in the text of the loop stage."""
+    row, fibre = variables[len(parts.roots)], parts.fibre
+    if isinstance(parts.row, CompressedVaried):
+        row = f"{_loaded(parts.row, variables[0])} + {row}"
+    if not isinstance(fibre, CompressedFixed):
+        return _loaded(fibre, row)
+    width = fibre.width.name if isinstance(fibre.width, Var) else integer_value(fibre.width)
+    return "" if width is None else f"{width} * {variables[len(parts.roots)]}"
+
+
+def _loaded(axis: CompressedVaried | DenseVaried, position: str) -> str:
+    load = f"{axis.name}_indptr[{position}]"
+    return load if axis.indptr_dtype == "int64" else f"T.int64({load})"
+
+
+def _width(fibre: Axis) -> int | None:
+    return integer_value(fibre.width) if isinstance(fibre, CompressedFixed) else None
+
+
+def _is_contiguous(function: Function, iteration: Iteration, fibre: Axis) -> bool:
+    """Whether each term is read at the position in the fibre, and not at its coordinate."""
+    position = iteration.vars[iteration.kinds.rindex("R")]
+    axes = {found.name: found.axes for found in function.buffers if isinstance(found, SparseBuffer)}
+    for load in walk(iteration.body[0]):
+        if isinstance(load, Load) and position in free_vars(load):
+            *outer, last = load.indices
+            is_own = isinstance(fibre, DenseVaried) or axes.get(load.buffer, ())[-1:] == (
+                fibre.name,
+            )
+            if (
+                not is_own
+                or last != index_var(position)
+                or any(position in free_vars(at) for at in outer)
+            ):
+                return False
+    return True

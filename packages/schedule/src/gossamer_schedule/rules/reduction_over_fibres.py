@@ -1,4 +1,4 @@
-"""CSR times vector: a dot product per row, by row length.
+"""A number per row (CSR times vector, row sums, segments of a ragged axis), by row length.
 
 Short rows run one element at a time, which a superscalar core overlaps from row to row; long rows
 run in vectors of partial sums, which breaks the chain of dependent additions.
@@ -9,7 +9,11 @@ from __future__ import annotations
 from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.machine import grain
-from gossamer_schedule.rules.patterns import SparseReduction, sparse_reduction
+from gossamer_schedule.rules.patterns import (
+    SparseReduction,
+    parallel_rows,
+    sparse_reduction,
+)
 
 MIDDLE_ROW = 16
 """Nonzeros per row from which vectors pay, if what fills no vector is one masked vector: a loop over
@@ -27,14 +31,15 @@ WORK_PER_ROW = 4
 """What a row costs besides its nonzeros, in nonzeros."""
 
 
-def csr_matrix_vector(module: Module, _target: Target, stats: Stats | None) -> Schedule | None:
-    """The schedule for a sparse reduction without a feature loop; None for anything else."""
+def reduction_over_fibres(module: Module, _target: Target, stats: Stats | None) -> Schedule | None:
+    """The schedule for a reduction over fibres without a feature loop; None for anything else."""
     pattern = sparse_reduction(module)
     if pattern is None or pattern.feature:
         return None
     mean = stats.mean_row if stats is not None else 0.0
     vectors = _vectorized(pattern, mean) if mean >= MIDDLE_ROW else ()
-    return Schedule(loop=(*_in_register(pattern), *vectors, _parallel(pattern)))
+    rows = parallel_rows(pattern, grain(1), per_row=WORK_PER_ROW)
+    return Schedule(loop=(*_in_register(pattern), *vectors, rows))
 
 
 def _in_register(pattern: SparseReduction) -> Trace:
@@ -52,8 +57,3 @@ def _vectorized(pattern: SparseReduction, mean: float) -> Trace:
         lanes["rest"] = "masked"
     split = Step("split", {"loop": pattern.position, "factors": (None, LANES)})
     return (split, Step("vectorize", lanes))
-
-
-def _parallel(pattern: SparseReduction) -> Step:
-    weight = pattern.weight(WORK_PER_ROW)
-    return Step("parallel", {"loop": pattern.row, "weight": weight, "grain": grain(1)})

@@ -1,8 +1,8 @@
-"""CSR times dense: a row of the output stays in vector registers while its nonzeros pass by.
+"""Sparse times dense: a row of the output stays in vector registers while its nonzeros pass by.
 
 Features are cut into tiles of as many vectors as registers hold; within a tile every nonzero is read
 once, and its row of the dense operand is accumulated with one fused multiply-add per vector. Rows
-run in parallel, balanced by nonzeros.
+run in parallel, balanced by nonzeros. CSR, ELL, DCSR and ragged rows are all alike here.
 """
 
 from __future__ import annotations
@@ -12,7 +12,11 @@ from typing import NamedTuple
 from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.machine import accumulators_of, grain, lanes_of
-from gossamer_schedule.rules.patterns import SparseReduction, sparse_reduction
+from gossamer_schedule.rules.patterns import (
+    SparseReduction,
+    parallel_rows,
+    sparse_reduction,
+)
 
 SYMBOLIC_VECTORS = 4
 """Vectors per tile where the number of features is known at run time only: all are masked."""
@@ -39,8 +43,8 @@ class _Nest(NamedTuple):
     lane: str
 
 
-def csr_times_dense(module: Module, target: Target, _stats: Stats | None) -> Schedule | None:
-    """The schedule for a sparse reduction with a feature loop; None for anything else."""
+def sparse_times_dense(module: Module, target: Target, _stats: Stats | None) -> Schedule | None:
+    """The schedule for a reduction over fibres with a feature loop; None for anything else."""
     pattern = sparse_reduction(module)
     if pattern is None or not pattern.feature or pattern.features == 0:
         return None
@@ -132,5 +136,4 @@ def _single_feature(pattern: SparseReduction) -> Trace:
 
 
 def _parallel(pattern: SparseReduction, vectors: int) -> Step:
-    weight = pattern.weight(WORK_PER_ROW)
-    return _step("parallel", loop=pattern.row, weight=weight, grain=grain(vectors))
+    return parallel_rows(pattern, grain(vectors), per_row=WORK_PER_ROW)
