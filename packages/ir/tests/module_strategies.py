@@ -62,6 +62,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
     ThreadExtent,
+    TransposeReduce,
     Unary,
     Var,
     VScale,
@@ -173,7 +174,7 @@ class Generator:
         elif kind.scalar == "int64" and not kind.is_vector:
             rules += [self.search] if self.stage in ("position", "loop") else []
         if kind.is_vector:
-            rules.append(self.vector)
+            rules += [self.vector, self.transpose_reduce]
         elif self.has_vectors:
             rules.append(self.lane_reduce)
         found = self.one(rules)(dtype, fuel - 1)
@@ -268,6 +269,15 @@ class Generator:
         op = self.one(("and", "or") if dtype == "bool" else ("add", "mul", "min", "max"))
         vector = with_lanes(dtype, lanes.count, scalable=lanes.scalable)
         return LaneReduce(op, self.expr(vector, fuel))
+
+    def transpose_reduce(self, dtype: str, fuel: int) -> Any:
+        kind = DType.parse(dtype)
+        if kind.scalable or not 2 <= kind.lanes <= 64:
+            return None
+        op = self.one(("and", "or") if kind.scalar == "bool" else ("add", "mul", "min", "max"))
+        vector = with_lanes(kind.scalar, self.one((2, 8, 16)))
+        rest = [self.leaf(vector) for _ in range(kind.lanes - 1)]
+        return TransposeReduce(op, (self.expr(vector, fuel), *rest))
 
     def deep(self, dtype: str) -> Any:
         """An expression nested up to about 150 deep."""

@@ -42,6 +42,7 @@ from gossamer_ir.nodes import (
     Select,
     Stmt,
     Store,
+    TransposeReduce,
     Unary,
     UnaryOp,
     Var,
@@ -314,6 +315,20 @@ def test_lanes_of_bools_are_reduced(op, expected):
     ramp = Ramp(index(0), index(1), Lanes(4))
     some = Compare("eq", ramp, Broadcast(index(2), Lanes(4)))
     assert evaluate(LaneReduce(op, some)) == expected
+
+
+@pytest.mark.parametrize(
+    ("op", "ufunc"), [("add", "sum"), ("mul", "prod"), ("min", "min"), ("max", "max")]
+)
+@pytest.mark.parametrize(("values", "lanes"), [(2, 2), (4, 2), (2, 8), (16, 16)])
+def test_lanes_of_several_vectors_are_reduced(op, ufunc, values, lanes):
+    ramps = [Ramp(index(at - 3), index(2 - at), Lanes(lanes)) for at in range(values)]
+    numbers = np.array(
+        [[at - 3 + (2 - at) * lane for lane in range(lanes)] for at in range(values)]
+    )
+    found = evaluate(TransposeReduce(op, tuple(ramps)))
+    np.testing.assert_array_equal(found, getattr(numbers, ufunc)(axis=1))
+    assert found.dtype == np.int64
 
 
 @pytest.mark.parametrize("vscale", [1, 2, 4])

@@ -115,3 +115,20 @@ def test_a_conjunction_is_assumed_and_proved_part_by_part():
     prover.assume(parse_expr("i >= 0 and i < m", DTYPES))
     assert prover.proves(parse_expr("i >= 0 and i <= m", DTYPES))
     assert not prover.proves(parse_expr("i >= 0 and i < m - 1", DTYPES))
+
+
+def test_the_unequal_are_ordered_where_one_is_known_to_be_no_greater():
+    prover = Prover((InRange("Q", index(0), add(index_var("n"), index(1))),))
+    prover.assume(parse_expr("T.int64(Q[k]) != n", DTYPES))
+    prover.assume(parse_expr("n != i", DTYPES))
+    assert prover.proves(parse_expr("T.int64(Q[k]) < n", DTYPES))
+    assert not prover.proves(parse_expr("T.int64(Q[i]) < n", DTYPES))
+    assert not prover.proves(parse_expr("T.int64(Q[k]) < n - 1", DTYPES))
+    assert not prover.proves(parse_expr("i < n", DTYPES))
+
+
+def test_the_unequal_are_ordered_on_either_side():
+    prover = Prover()
+    prover.assume(parse_expr("i >= n", DTYPES))
+    prover.assume(parse_expr("n != i", DTYPES))
+    assert prover.proves(parse_expr("i > n", DTYPES))

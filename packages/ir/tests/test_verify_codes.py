@@ -51,6 +51,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
     ThreadExtent,
+    TransposeReduce,
     Unary,
     Var,
     While,
@@ -396,6 +397,34 @@ MORE_CASES = {
     ),
     "a not of integers": ("verify.dtype.operator", value(Unary("not", N))),
     "an or of lanes that are numbers": ("verify.dtype.operator", value(LaneReduce("or", RUN))),
+    "a transpose-reduce of a reducer that is none": (
+        "verify.reducer.unknown", value(TransposeReduce("sub", (RUN, RUN)), "int64x2")
+    ),
+    "a transpose-reduce of numbers by or": (
+        "verify.dtype.operator", value(TransposeReduce("or", (RUN, RUN)), "int64x2")
+    ),
+    "a transpose-reduce of scalars": (
+        "verify.vector.operand", value(TransposeReduce("add", (N, N)), "int64x2")
+    ),
+    "a transpose-reduce of two dtypes": (
+        "verify.dtype.operands",
+        value(TransposeReduce("add", (RUN, Broadcast(N, Lanes(8)))), "int64x2"),
+    ),
+    "a transpose-reduce of no values": ("verify.lanes.count", value(TransposeReduce("add", ()))),
+    "a transpose-reduce of three values": (
+        "verify.lanes.count", value(TransposeReduce("add", (RUN,) * 3), "int64x3")
+    ),
+    "a transpose-reduce of 128 values": (
+        "verify.lanes.count", value(TransposeReduce("add", (RUN,) * 128), "int64x128")
+    ),
+    "a transpose-reduce of three lanes": (
+        "verify.lanes.count",
+        value(TransposeReduce("add", (Broadcast(N, Lanes(3)),) * 2), "int64x2"),
+    ),
+    "a transpose-reduce of scalable vectors": (
+        "verify.lanes.count",
+        value(TransposeReduce("add", (Broadcast(N, Lanes(4, scalable=True)),) * 2), "int64x2"),
+    ),
     "a value where statements stand": ("verify.stage.node", module(N)),
     "two thread axes of one name": (
         "verify.thread.tag",

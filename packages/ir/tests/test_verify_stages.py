@@ -17,7 +17,7 @@ ROWS = {
     **dict.fromkeys(("Store", "Let", "If", "Prefetch"), ALL),
     **dict.fromkeys(("For", "While", "Allocate", "VScale"), AFTER_COORDINATES),
     **dict.fromkeys(("Search", "Block"), ("position", "loop")),
-    **dict.fromkeys(("Ramp", "Broadcast", "LaneReduce", "Guard"), VECTORS),
+    **dict.fromkeys(("Ramp", "Broadcast", "LaneReduce", "TransposeReduce", "Guard"), VECTORS),
     **dict.fromkeys(("ParallelFor", "Launch"), ("flat",)),
     "Iteration": ("coordinate",),
 }

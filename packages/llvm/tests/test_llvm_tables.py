@@ -31,6 +31,7 @@ from gossamer_ir.nodes import (
     Search,
     Store,
     ThreadExtent,
+    TransposeReduce,
     VScale,
 )  # fmt: skip
 from gossamer_llvm.tables import EXPRESSIONS, STATEMENTS
@@ -83,6 +84,7 @@ REFUSED = {
     "llvm.scope.shared": Allocate(Buffer("T", (index(4),), "float32", scope="shared")),
     "llvm.launch.threads": Launch("rows", (), (ThreadExtent("threadIdx.x", index(4)),)),
     "llvm.lane_reduce.and": stores(LaneReduce("and", wide(ONE, 4))),
+    "llvm.and": stores(LaneReduce("add", TransposeReduce("and", (wide(ONE, 4),) * 2))),
 }
 
 

@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Search,
     Select,
+    TransposeReduce,
     Unary,
     Var,
     VScale,
@@ -161,6 +162,8 @@ def dtype_of(expr: Expr) -> str:
             return DType(dtype_of(value), expr.lanes.count, expr.lanes.scalable).text
         case LaneReduce():
             return DType.parse(dtype_of(expr.value)).scalar
+        case TransposeReduce():
+            return DType(DType.parse(dtype_of(expr.values[0])).scalar, len(expr.values)).text
 
 
 __all__ = [

@@ -16,7 +16,7 @@ Which stage holds which node:
 | Block                                  |            |    x     |  x   |      |
 | facts                                  |     x      |    x     |  x   |  x   |
 | Buffer (shape given)                   |            |    x     |  x   |  x   |
-| vectors (Ramp, Broadcast, LaneReduce)  |            |          |  x   |  x   |
+| vectors (Ramp, Broadcast, LaneReduce, TransposeReduce) | | |  x   |  x   |
 | Guard                                  |            |          |  x   |  x   |
 | ParallelFor, Launch                    |            |          |      |  x   |
 """
@@ -186,9 +186,17 @@ class LaneReduce(Node, frozen=True):
     value: Expr
 
 
+class TransposeReduce(Node, frozen=True):
+    """The vector whose lane u is the lanes of `values[u]` combined by a reducer; the order is
+    unspecified. From 2 to 64 values, of one dtype of fixed lanes, both powers of two."""
+
+    op: ReduceOp
+    values: tuple[Expr, ...]
+
+
 Expr: TypeAlias = Union[
     Const, Var, Unary, Binary, Compare, Cast, Select, IfThenElse, Call, Load, Search,
-    VScale, Ramp, Broadcast, LaneReduce,
+    VScale, Ramp, Broadcast, LaneReduce, TransposeReduce,
 ]  # fmt: skip
 
 

@@ -75,10 +75,20 @@ class Prover:
             case Compare(op="eq") if build.dtype_of(condition.lhs) == "int64":
                 self.assume_nonnegative(Binary("sub", condition.lhs, condition.rhs))
                 self.assume_nonnegative(Binary("sub", condition.rhs, condition.lhs))
+            case Compare(op="ne") if build.dtype_of(condition.lhs) == "int64":
+                self._assume_apart(condition.lhs, condition.rhs)
             case Compare() if build.dtype_of(condition.lhs) == "int64":
                 found = _as_nonnegative(condition)
                 if found is not None:
                     self.assume_nonnegative(found)
+
+    def _assume_apart(self, lhs: Expr, rhs: Expr) -> None:
+        """Two values differ: one that is known to be no greater is less."""
+        for low, high in ((lhs, rhs), (rhs, lhs)):
+            apart = Binary("sub", high, low)
+            if self.proves_nonnegative(apart):
+                self.assume_nonnegative(Binary("sub", apart, build.ONE))
+                return
 
     def proves_nonnegative(self, expr: Expr) -> bool:
         """Whether expr >= 0 is proved."""

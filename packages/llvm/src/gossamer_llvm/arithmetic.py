@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gossamer_ir.build import dtype_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Binary, Call, Cast, Compare, Unary
+from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Unary
 from gossamer_llvm import division, folding
 from gossamer_llvm.frame import Frame, Value
 from gossamer_llvm.masks import lane_mask
@@ -40,20 +40,24 @@ def emit_unary(frame: Frame, node: Unary) -> Value:
 
 def emit_binary(frame: Frame, node: Binary) -> Value:
     """Both operands are evaluated, also of `and` and `or`."""
-    lhs, rhs = frame.expr(node.lhs), frame.expr(node.rhs)
+    return binary(frame, node.op, frame.expr(node.lhs), frame.expr(node.rhs))
+
+
+def binary(frame: Frame, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
+    """The operation on two operands of one dtype."""
     kind = DType.parse(lhs.dtype)
     if kind.is_float:
-        return _float_binary(frame, node, lhs, rhs)
+        return _float_binary(frame, op, lhs, rhs)
     if kind.kind == "bool":
-        return _simple(frame, _BOOLS, node, lhs, rhs)
-    special = _INTEGERS.get(node.op)
+        return _simple(frame, _BOOLS, op, lhs, rhs)
+    special = _INTEGERS.get(op)
     if special is not None:
         return special(frame, lhs, rhs)
-    if node.op in ("min", "max"):
-        return _minmax(frame, f"{'u' if kind.kind == 'uint' else 's'}{node.op}", lhs, rhs)
-    if node.op in ("shl", "shr"):
-        return _shift(frame, node, lhs, rhs)
-    return _simple(frame, _BITS, node, lhs, rhs)
+    if op in ("min", "max"):
+        return _minmax(frame, f"{'u' if kind.kind == 'uint' else 's'}{op}", lhs, rhs)
+    if op in ("shl", "shr"):
+        return _shift(frame, op, lhs, rhs)
+    return _simple(frame, _BITS, op, lhs, rhs)
 
 
 def emit_compare(frame: Frame, node: Compare) -> Value:
@@ -110,17 +114,17 @@ def emit_call(frame: Frame, node: Call) -> Value:
     return Value(frame.call(values[0].type, name, arguments), node.dtype)
 
 
-def _float_binary(frame: Frame, node: Binary, lhs: Value, rhs: Value) -> Value:
-    if node.op in ("min", "max"):
-        return _minmax(frame, f"{node.op}imum", lhs, rhs)
+def _float_binary(frame: Frame, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
+    if op in ("min", "max"):
+        return _minmax(frame, f"{op}imum", lhs, rhs)
     table = _CONTRACTED if DType.parse(lhs.dtype).is_vector else _FLOATS
-    return _simple(frame, table, node, lhs, rhs)
+    return _simple(frame, table, op, lhs, rhs)
 
 
-def _simple(frame: Frame, table: dict[str, str], node: Binary, lhs: Value, rhs: Value) -> Value:
-    operation = table.get(node.op)
+def _simple(frame: Frame, table: dict[str, str], op: BinaryOp, lhs: Value, rhs: Value) -> Value:
+    operation = table.get(op)
     if operation is None:
-        raise UnsupportedError(f"llvm.{node.op}", f"{node.op} of {lhs.dtype} is not lowered yet.")
+        raise UnsupportedError(f"llvm.{op}", f"{op} of {lhs.dtype} is not lowered yet.")
     return Value(frame.text.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)
 
 
@@ -129,10 +133,10 @@ def _minmax(frame: Frame, name: str, lhs: Value, rhs: Value) -> Value:
     return Value(call, lhs.dtype)
 
 
-def _shift(frame: Frame, node: Binary, lhs: Value, rhs: Value) -> Value:
+def _shift(frame: Frame, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     """Shifting out every bit gives 0, or -1 from a negative number to the right."""
     kind = DType.parse(lhs.dtype)
-    operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[node.op]
+    operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[op]
     last = integer_text(kind.bits - 1, lhs.dtype)
     name = f"llvm.umin.{suffix(lhs.type)}"
     count = frame.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")

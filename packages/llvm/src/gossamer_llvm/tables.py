@@ -7,7 +7,7 @@ from typing import Any, NoReturn
 
 from gossamer_ir import nodes
 from gossamer_ir.errors import UnsupportedError
-from gossamer_llvm import allocate, arithmetic, calls, control, leaves, memory, parallel
+from gossamer_llvm import allocate, arithmetic, calls, control, leaves, memory, parallel, transposes
 from gossamer_llvm.frame import EmitExpr, EmitStmt, Frame
 
 
@@ -37,6 +37,7 @@ EXPRESSIONS: dict[type, EmitExpr] = {
     nodes.Ramp: leaves.emit_ramp,
     nodes.Broadcast: leaves.emit_broadcast,
     nodes.LaneReduce: leaves.emit_lane_reduce,
+    nodes.TransposeReduce: transposes.emit_transpose_reduce,
 }
 
 STATEMENTS: dict[type, EmitStmt] = {

@@ -70,8 +70,8 @@ class ScheduleBuilder:
     ) -> ScheduleBuilder:
         return self._apply("parallel", loop=loop, weight=weight, grain=grain)
 
-    def vectorize(self, loop: str) -> ScheduleBuilder:
-        return self._apply("vectorize", loop=loop)
+    def vectorize(self, loop: str, *, rest: str | None = None) -> ScheduleBuilder:
+        return self._apply("vectorize", loop=loop, rest=rest)
 
     def unroll(self, loop: str) -> ScheduleBuilder:
         return self._apply("unroll", loop=loop)

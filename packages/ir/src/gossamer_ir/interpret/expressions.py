@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Search,
     Select,
+    TransposeReduce,
     Unary,
     Var,
     VScale,
@@ -136,6 +137,12 @@ def _lane_reduce(node: LaneReduce, scope: Scope) -> Eval:
     return lambda frame: function(value(frame))
 
 
+def _transpose_reduce(node: TransposeReduce, scope: Scope) -> Eval:
+    function = reduce_lanes(node.op, scalar_of(dtype_of(node)))
+    values = scope.exprs(node.values)
+    return lambda frame: np.array([function(value) for value in values(frame)])
+
+
 EXPRESSIONS: dict[type, Callable[[Any, Scope], Eval]] = {
     Const: _const,
     Var: _var,
@@ -152,4 +159,5 @@ EXPRESSIONS: dict[type, Callable[[Any, Scope], Eval]] = {
     Ramp: _ramp,
     Broadcast: _broadcast,
     LaneReduce: _lane_reduce,
+    TransposeReduce: _transpose_reduce,
 }

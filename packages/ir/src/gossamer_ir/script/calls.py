@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     ReduceOp,
     Search,
     Select,
+    TransposeReduce,
     VScale,
 )  # fmt: skip
 from gossamer_ir.reducers import REDUCE_OPS, identity
@@ -199,6 +200,15 @@ def _lane_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     return LaneReduce(reducer_argument(ctx, found["op"]), expr(ctx, found["value"]))
 
 
+def _transpose_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    """`T.transpose_reduce("add", a, b, ...)`."""
+    first, *rest = call.args or [call]
+    if not rest or call.keywords:
+        message = "T.transpose_reduce needs a reducer and, by position, vectors."
+        raise ctx.error("arguments", message, call)
+    return TransposeReduce(reducer_argument(ctx, first), tuple(unify(ctx, tuple(rest), None)))
+
+
 def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     """`T.load(A, i, j, predicate=p, passthrough=v)`, also `T.load(A[i, j], ...)`."""
     target, named = access(ctx, call)
@@ -243,6 +253,7 @@ CALLS: Mapping[str, Handler] = {
     "ramp": _ramp,
     "broadcast": _broadcast,
     "lane_reduce": _lane_reduce,
+    "transpose_reduce": _transpose_reduce,
     "load": _load,
     "min_value": partial(_limit, "max"),
     "max_value": partial(_limit, "min"),

@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Search,
     Select,
+    TransposeReduce,
     Unary,
     Var,
     VScale,
@@ -239,6 +240,14 @@ def _lane_reduce(w: Writer, node: LaneReduce, expected: str | None, level: int) 
     w.put(")")
 
 
+def _transpose_reduce(w: Writer, node: TransposeReduce, expected: str | None, level: int) -> None:
+    w.put(f'T.transpose_reduce("{node.op}"')
+    for number, value in enumerate(node.values):
+        w.put(", ")
+        write_expr(w, value, "values", item=number)
+    w.put(")")
+
+
 EXPRESSIONS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
     Const: _const,
     Var: _var,
@@ -255,5 +264,6 @@ EXPRESSIONS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
     Ramp: _ramp,
     Broadcast: _broadcast,
     LaneReduce: _lane_reduce,
+    TransposeReduce: _transpose_reduce,
 }
 """Every expression node and how it is written."""

@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Node, Ramp, VScale
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Node, Ramp, TransposeReduce, VScale
 from gossamer_ir.reducers import REDUCE_OPS
 from gossamer_ir.verify.context import At, Context, ExprCheck
 from gossamer_ir.verify.kinds import is_bool, is_integer, is_number, is_vector, known, vector_of
 from gossamer_ir.verify.values import check_expr
+
+MAX_VALUES = 64
+"""How many vectors one `TransposeReduce` takes."""
 
 
 def check_vscale(_ctx: Context, _node: VScale, _at: At) -> str:
@@ -39,18 +43,57 @@ def check_lane_reduce(ctx: Context, node: LaneReduce, at: At) -> str | None:
     """The value is a vector for which the reducer is defined."""
     dtype = check_expr(ctx, node.value, at.down("value"))
     kind = None if dtype is None else known(dtype)
-    if node.op not in REDUCE_OPS:
+    _check_reducer(ctx, node.op, dtype, at)
+    return None if kind is None else kind.scalar
+
+
+def check_transpose_reduce(ctx: Context, node: TransposeReduce, at: At) -> str | None:
+    """The values are vectors of one dtype, for which the reducer is defined."""
+    dtypes = [
+        check_expr(ctx, value, at.down("values", number))
+        for number, value in enumerate(node.values)
+    ]
+    if not _is_power_of_two(len(dtypes)) or not 2 <= len(dtypes) <= MAX_VALUES:
+        message = (
+            f"{len(dtypes)} values are reduced, expected a power of two from 2 to {MAX_VALUES}."
+        )
+        ctx.report("verify.lanes.count", message, at)
+        return None
+    first = dtypes[0]
+    for number, dtype in enumerate(dtypes):
+        if dtype is None or first is None:
+            return None
+        if dtype != first:
+            message = f"Vectors of {first} and {dtype} are reduced together, expected one dtype."
+            ctx.report("verify.dtype.operands", message, at.down("values", number))
+            return None
+    _check_reducer(ctx, node.op, first, at)
+    kind = None if first is None else known(first)
+    if kind is None:
+        return None
+    if kind.is_vector and (kind.scalable or not _is_power_of_two(kind.lanes)):
+        message = f"Vectors of {first} are reduced, expected a fixed power of two of lanes."
+        ctx.report("verify.lanes.count", message, at)
+    return DType(kind.scalar, len(dtypes)).text
+
+
+def _is_power_of_two(count: int) -> bool:
+    return count.bit_count() == 1
+
+
+def _check_reducer(ctx: Context, op: str, dtype: str | None, at: At) -> None:
+    kind = None if dtype is None else known(dtype)
+    if op not in REDUCE_OPS:
         ctx.report(
             "verify.reducer.unknown",
-            f"'{node.op}' is no reducer, expected one of {', '.join(REDUCE_OPS)}.",
+            f"'{op}' is no reducer, expected one of {', '.join(REDUCE_OPS)}.",
             at,
         )
     elif dtype is not None and kind is not None:
         if not kind.is_vector:
             _refuse(ctx, f"The lanes of {dtype} are reduced, expected a vector", at)
-        elif not (is_bool(dtype) if node.op in ("and", "or") else is_number(dtype)):
-            ctx.report("verify.dtype.operator", f"'{node.op}' is not defined for {dtype}.", at)
-    return None if kind is None else kind.scalar
+        elif not (is_bool(dtype) if op in ("and", "or") else is_number(dtype)):
+            ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
 
 
 def _vector(ctx: Context, scalar: str, lanes: Lanes, at: At) -> str | None:
@@ -68,5 +111,6 @@ VECTOR_EXPRESSIONS: dict[type[Node], ExprCheck] = {
     Ramp: check_ramp,
     Broadcast: check_broadcast,
     LaneReduce: check_lane_reduce,
+    TransposeReduce: check_transpose_reduce,
 }
 """The vectors of the stages loop and flat."""
