@@ -172,6 +172,7 @@ CASES = [
     ("parallel.not_proved", SCALED, "parallel", {"loop": "i"}),
     ("parallel.not_proved", CHANGING, "parallel", {"loop": "i"}),
     ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "8 - i"}),
+    ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "n * i"}),
     ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "T.int64(P[i])"}),
     ("parallel.grain", COPY, "parallel", {"loop": "i", "grain": 0}),
     ("reorder.loops", COPY, "reorder", {"loops": ("i",)}),

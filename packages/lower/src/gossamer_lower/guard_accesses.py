@@ -39,7 +39,7 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, TRUE
 from gossamer_ir.walk import children, free_vars, walk
 from gossamer_lower.magnitudes import Magnitudes
-from gossamer_lower.stages import map_functions
+from gossamer_lower.stages import map_functions, written_by
 
 
 def guard_accesses(module: Module) -> Module:
@@ -61,18 +61,10 @@ def guard_accesses(module: Module) -> Module:
 
 
 def _guard_function(function: Function) -> Function:
-    written = _written(function)
+    written = written_by(function)
     facts = [fact for fact in function.facts if getattr(fact, "buffer", None) not in written]
     guarding = _Guarding(function, facts, written=written)
     return msgspec.structs.replace(function, body=guarding.body(function.body))
-
-
-def _written(function: Function) -> frozenset[str]:
-    """The buffers that the function writes, under whatever name."""
-    handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
-    nodes = (node for stmt in function.body for node in walk(stmt))
-    stored = {handles.get(node.buffer, node.buffer) for node in nodes if isinstance(node, Store)}
-    return frozenset(stored) | {name for name, handle in handles.items() if handle in stored}
 
 
 class _Guarding:

@@ -27,26 +27,27 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.walk import free_vars, walk
-from gossamer_lower.stages import map_functions
+from gossamer_lower.stages import map_functions, written_by
 
 
 def hoist_conditions(module: Module) -> Module:
     """Moves the parts of conditions that no lane changes out of vectorized loops.
 
-    Takes a loop-stage module without blocks. What reads memory stays in the loop, before the part
-    that depends on the lane; the rest moves before the loop, and before the serial loops around it
-    that hold nothing else and do not change it.
+    Takes a loop-stage module without blocks. They move before the loop, and before the serial and
+    unrolled loops around it that hold nothing else and do not change them. What reads memory that
+    the function does not write moves out of loops that run at least once; of others it stays in the
+    loop, before the part that depends on the lane.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
     ... for i in T.serial(n):
     ...     for l in T.vectorized(4):
-    ...         if i < n - 4 and l < P[0]:
+    ...         if i < n - 4 and P[i] < n and l < P[0]:
     ...             Y[l] = X[i]
     ... ''')
     >>> print(body_text(hoist_conditions(before)))
     for i in T.serial(n):
-        if i < n - 4:
+        if i < n - 4 and P[i] < n:
             for l in T.vectorized(4):
                 if l < P[0]:
                     Y[l] = X[i]
@@ -55,27 +56,29 @@ def hoist_conditions(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    return msgspec.structs.replace(function, body=_body(function.body))
+    return msgspec.structs.replace(function, body=_body(function.body, written_by(function)))
 
 
-def _body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return tuple(_statement(stmt) for stmt in body)
+def _body(body: tuple[Stmt, ...], written: frozenset[str]) -> tuple[Stmt, ...]:
+    return tuple(_statement(stmt, written) for stmt in body)
 
 
-def _statement(stmt: Stmt) -> Stmt:
+def _statement(stmt: Stmt, written: frozenset[str]) -> Stmt:
     match stmt:
         case For(kind="vectorized"):
             lanes = {stmt.var}
-            return _outside(msgspec.structs.replace(stmt, body=_split_body(stmt.body, lanes)))
+            loop = msgspec.structs.replace(stmt, body=_split_body(stmt.body, lanes))
+            return _outside(loop, written)
         case For():
-            loop = msgspec.structs.replace(stmt, body=_body(stmt.body))
-            if stmt.kind != "serial":
+            loop = msgspec.structs.replace(stmt, body=_body(stmt.body, written))
+            if stmt.kind not in ("serial", "unrolled"):
                 return loop
-            return _bounded(_outside(loop) if _is_around_vectors(loop) else loop)
+            return _bounded(_outside(loop, written) if _is_around_vectors(loop) else loop)
         case While():
-            return While(stmt.condition, _body(stmt.body))
+            return While(stmt.condition, _body(stmt.body, written))
         case If():
-            return If(stmt.condition, _body(stmt.then_body), _body(stmt.else_body))
+            then_body, else_body = _body(stmt.then_body, written), _body(stmt.else_body, written)
+            return If(stmt.condition, then_body, else_body)
     return stmt
 
 
@@ -87,12 +90,12 @@ def _is_around_vectors(loop: For) -> bool:
     return False
 
 
-def _outside(loop: For) -> Stmt:
+def _outside(loop: For, written: frozenset[str]) -> Stmt:
     """The loop, under those parts of the condition around its whole body that it does not change."""
     match loop.body:
         case (If(else_body=()) as inner,):
             parts = list(build.conjuncts(inner.condition))
-            moved = [part for part in parts if _is_movable(part, loop.var)]
+            moved = [part for part in parts if _is_movable(part, loop, written)]
             kept = [part for part in parts if part not in moved]
             if moved:
                 body = _under(kept, inner.then_body)
@@ -109,11 +112,15 @@ def _bounded(stmt: Stmt) -> Stmt:
     return stmt
 
 
-def _is_movable(condition: Expr, var: str) -> bool:
-    """Whether a condition may be evaluated also where the loop runs not once."""
-    return var not in free_vars(condition) and not any(
-        isinstance(node, (Load, Search)) or _may_divide_by_zero(node) for node in walk(condition)
-    )
+def _is_movable(condition: Expr, loop: For, written: frozenset[str]) -> bool:
+    """Whether a condition may be evaluated before a loop: it is the same in every iteration, and can
+    do no harm where there is none."""
+    if loop.var in free_vars(condition):
+        return False
+    reads = {node.buffer for node in walk(condition) if isinstance(node, (Load, Search))}
+    if (build.integer_value(loop.extent) or 0) >= 1:
+        return reads.isdisjoint(written)
+    return not reads and not any(_may_divide_by_zero(node) for node in walk(condition))
 
 
 def _may_divide_by_zero(node: object) -> bool:

@@ -6,7 +6,18 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import dtype_of, index, integer_value
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Binary, Cast, Expr, For, Function, Load, Module, Monotone, Var
+from gossamer_ir.nodes import (
+    Binary,
+    Buffer,
+    Cast,
+    Expr,
+    For,
+    Function,
+    Load,
+    Module,
+    Monotone,
+    Var,
+)
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
@@ -162,7 +173,14 @@ def _is_monotone(expr: Expr, site: Site) -> bool:
 
 def _is_scaled(factor: Expr, expr: Expr, *, site: Site) -> bool:
     value = integer_value(factor)
-    return value is not None and value >= 0 and _is_monotone(expr, site)
+    is_natural = value >= 0 if value is not None else _is_size(factor, site.function)
+    return is_natural and _is_monotone(expr, site)
+
+
+def _is_size(expr: Expr, function: Function) -> bool:
+    """Whether an expression is an extent of an array that is passed, so never negative."""
+    buffers = (found for found in function.buffers if isinstance(found, Buffer) and found.handle)
+    return any(expr in found.shape for found in buffers)
 
 
 def _is_monotone_load(load: Load, site: Site) -> bool:
