@@ -40,9 +40,9 @@ if done_before != "import gossamer":
         package = importlib.import_module(f"gossamer_{part}")
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
-from gossamer.build import build
+from gossamer.kernels import kernel_for
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.operators.operator import Variant
 from gossamer_ir.contracts import Stats
 
 stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, empty_rows=0)
@@ -51,7 +51,7 @@ stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, e
 def script_to_callable(name):
     operator = operator_named(name)
     variant = Variant(features=features if operator.features else None)
-    return build(module_of(operator, variant), stats=stats)
+    return kernel_for(operator, variant, stats=stats)
 
 
 if done_before == "another kernel":

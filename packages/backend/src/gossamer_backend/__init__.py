@@ -4,7 +4,7 @@ from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache import ArtifactCache, CacheInfo, CacheWarning
 from gossamer_backend.capabilities import required_capabilities
 from gossamer_backend.kernel import BoundKernel, Kernel
-from gossamer_backend.keys import object_key, request_key
+from gossamer_backend.keys import name_key, object_key, request_key
 from gossamer_backend.native import Workspace
 from gossamer_backend.prepared import PreparedKernel
 from gossamer_backend.protocol import API_VERSION, Backend, Probe
@@ -27,6 +27,7 @@ __all__ = [
     "Registry",
     "Workspace",
     "get_num_threads",
+    "name_key",
     "object_key",
     "package_versions",
     "request_key",

@@ -1,4 +1,4 @@
-"""The two keys of the cache: what was asked for, and what was compiled.
+"""The keys of the cache: what was asked for (by name, or as a module), and what was compiled.
 
 A key is the SHA-256 of everything that the result depends on, each part with its length before it.
 """
@@ -9,7 +9,7 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from gossamer_backend.native import ABI_VERSION
-from gossamer_ir.contracts import Schedule, Target
+from gossamer_ir.contracts import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_ir.wire import dumps, dumps_record
 
@@ -28,6 +28,20 @@ def request_key(
     (64, False)
     """
     return _digest("request", (dumps(module), dumps_record(schedule)), target, versions)
+
+
+def name_key(
+    name: bytes, stats: Stats | None, *, target: Target | str, versions: Mapping[str, str]
+) -> str:
+    """The key of a program that a name stands for, with the schedule that rules choose for data of
+    such stats; `target` and `versions` as in `request_key`.
+
+    >>> key = name_key(b"spmv", None, target="toy", versions={})
+    >>> len(key), key == name_key(b"spmm", None, target="toy", versions={})
+    (64, False)
+    """
+    facts = b"" if stats is None else dumps_record(stats)
+    return _digest("name", (name, facts), target, versions)
 
 
 def object_key(module: Module, *, target: Target | str, versions: Mapping[str, str]) -> str:

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import threading
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import cache
 from typing import TYPE_CHECKING
 
@@ -19,6 +19,7 @@ from gossamer_backend import (
     ArtifactCache,
     Kernel,
     Registry,
+    name_key,
     object_key,
     package_versions,
     request_key,
@@ -45,12 +46,13 @@ DISTRIBUTIONS = (
 
 
 class Built(msgspec.Struct, frozen=True):
-    """A kernel, how long `build` took in milliseconds, and whether its code came from a cache."""
+    """A kernel, how long `build` took in milliseconds, whether its code came from a cache, and the
+    key under which the cache has it."""
 
     kernel: Kernel
     compile_ms: float
     cached: bool
-    schedule: Schedule
+    key: str
 
 
 registry = Registry()
@@ -82,7 +84,38 @@ def build(
         if kernel is None:
             artifact, is_cached = _artifact(module, schedule, backend, resolved, key=key)
             kernel = _loaded[key] = backend.load(artifact)
-    return Built(kernel, (time.perf_counter() - start) * 1e3, is_cached, schedule)
+    return Built(kernel, _since(start), is_cached, key)
+
+
+def build_named(
+    name: bytes,
+    program: Callable[[], Module],
+    *,
+    target: str | Target = "generic-cpu",
+    stats: Stats | None = None,
+) -> Built:
+    """As `build`, for a program that `name` stands for: it is not even made where the same name was
+    built before, with equal stats, for the same machine and with the same versions of all packages.
+    """
+    start = time.perf_counter()
+    backend, resolved = resolve(target)
+    key = name_key(name, stats, target=resolved, versions=_versions(backend))
+    with _lock:
+        kernel = _loaded.get(key)
+        artifact = ArtifactCache().get(key) if kernel is None else None
+        if artifact is not None:
+            kernel = _loaded[key] = backend.load(artifact)
+    if kernel is not None:
+        return Built(kernel, _since(start), cached=True, key=key)
+    built = build(program(), target=resolved, stats=stats)
+    _loaded[key] = built.kernel
+    ArtifactCache().put_link(key, built.key)
+    return Built(built.kernel, _since(start), built.cached, key)
+
+
+def _since(start: float) -> float:
+    """Milliseconds."""
+    return (time.perf_counter() - start) * 1e3
 
 
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:

@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import threading
+from functools import partial
 from typing import TYPE_CHECKING
+
+import msgspec
 
 from gossamer.operators.operator import Operator, Variant, module_of
 from gossamer.targets import parse_target
@@ -14,7 +17,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "generic-cpu"
 LIMIT = 1024
-"""How many are remembered; `build` finds the others again by their schedule."""
+"""How many are remembered; `build_named` finds the others again."""
 
 _Key = tuple[str, Variant, Stats, str]
 _built: dict[_Key, Built] = {}
@@ -31,11 +34,14 @@ def kernel_for(
     found = _built.get(key)
     if found is not None:
         return found
-    from gossamer.build import build
+    from gossamer.build import build_named
 
     with _lock:
         if key not in _built:
             while len(_built) >= LIMIT:
                 del _built[next(iter(_built))]
-            _built[key] = build(module_of(operator, variant), target=wanted, stats=stats)
+            asked = msgspec.json.encode((operator, variant))
+            _built[key] = build_named(
+                asked, partial(module_of, operator, variant), target=wanted, stats=stats
+            )
         return _built[key]

@@ -13,6 +13,7 @@ from gossamer.operators.operands import sparse_operand
 from gossamer.operators.operator import module_of
 from gossamer_formats import Array, SparseTensor, to_scipy
 from gossamer_ir.contracts import Schedule
+from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -26,14 +27,13 @@ class Workload:
     ) -> None:
         self.op, self.tensor, self.dense, self.features = op, tensor, dense, features
         self.out: Array = np.empty((tensor.shape[0], *dense.shape[1:]), dtype=tensor.dtype)
-        self.compile_ms, self.is_cached, self.schedule = 0.0, False, Schedule()
+        self.compile_ms, self.is_cached = 0.0, False
         self._target = target
         self._scipy: csr_array = to_scipy(tensor)
         if self.out.size and tensor.nnz:
             variant = sparse_operand(tensor).variant(features)
             built = kernel_for(operator_named(op), variant, stats=tensor.stats, target=target)
             self.compile_ms, self.is_cached = built.compile_ms, built.cached
-            self.schedule = built.schedule
 
     def run(self) -> Array:
         """The operator, written to the workload's own array."""
@@ -41,13 +41,21 @@ class Workload:
         call(self.tensor, self.dense, out=self.out, target=self._target)
         return self.out
 
+    def schedule(self) -> Schedule:
+        """The schedule that the rules choose."""
+        from gossamer.build import default_schedule, resolve
+
+        return default_schedule(self._module(), resolve(self._target)[1], self.tensor.stats)
+
     def stages(self) -> Mapping[str, str]:
         """The texts of the kernel's stages."""
         from gossamer.build import stages
 
+        return stages(self._module(), target=self._target, stats=self.tensor.stats)
+
+    def _module(self) -> Module:
         variant = sparse_operand(self.tensor).variant(self.features)
-        module = module_of(operator_named(self.op), variant)
-        return stages(module, target=self._target, stats=self.tensor.stats)
+        return module_of(operator_named(self.op), variant)
 
     def scipy(self) -> Array:
         """SciPy's product, in a new array."""

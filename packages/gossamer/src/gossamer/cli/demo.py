@@ -112,7 +112,7 @@ def _field(name: str, text: str) -> str:
 
 
 def _traces(work: Workload) -> tuple[Trace, ...]:
-    found = work.schedule
+    found = work.schedule()
     return found.coordinate, found.position, found.loop
 
 

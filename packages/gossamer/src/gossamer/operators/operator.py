@@ -7,8 +7,6 @@ from functools import lru_cache
 import msgspec
 
 from gossamer_ir.nodes import CompressedVaried, Function, Module
-from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
 
 
 class Operator(msgspec.Struct, frozen=True):
@@ -33,6 +31,8 @@ class Variant(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=64)
 def module_of(operator: Operator, variant: Variant) -> Module:
     """The operator's program at coordinate stage for a variant."""
+    from gossamer_ir.specialize import specialize
+
     sizes: dict[str, int] = {}
     if operator.features and variant.features is not None:
         sizes[operator.features] = variant.features
@@ -44,6 +44,8 @@ def module_of(operator: Operator, variant: Variant) -> Module:
 
 @lru_cache(maxsize=16)
 def _parsed(script: str) -> Module:
+    from gossamer_ir.script import parse_module  # not needed where the kernel is in the cache
+
     return parse_module(script)
 
 
