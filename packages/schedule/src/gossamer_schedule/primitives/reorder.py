@@ -135,33 +135,32 @@ def _require_bounds(moved: Sequence[For]) -> None:
                 )
 
 
-def _turned(chain: Sequence[For], moved: Sequence[For]) -> set[str]:
-    """The loops that change places with another."""
+def _turned(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[str, str]]:
+    """The pairs of loops that change places."""
     position = {loop.var: at for at, loop in enumerate(moved)}
-    names: set[str] = set()
-    for outer, inner in combinations((loop.var for loop in chain), 2):
-        if position[outer] > position[inner]:
-            names |= {outer, inner}
-    return names
+    pairs = combinations((loop.var for loop in chain), 2)
+    return {(outer, inner) for outer, inner in pairs if position[outer] > position[inner]}
 
 
-def _require_exchangeable(found: Sequence[Site], chain: Sequence[For], turned: set[str]) -> bool:
+def _require_exchangeable(
+    found: Sequence[Site], chain: Sequence[For], turned: set[tuple[str, str]]
+) -> bool:
     """Whether a reduction is reassociated; an error where the iterations may not be exchanged.
 
-    An element that is touched in different iterations of one of the loops only is touched in the
-    same order as before.
+    What is touched in different iterations of some loops only is touched in the same order as
+    before, as long as no two of those change places.
     """
     top = min(found, key=lambda site: len(site.path))
     loops, values = loops_of(top.function), values_at(top)
     varying = loops_within((top.node,))
     ordered: set[str] = set()
     for touched in written_accesses(chain[-1].body, values=values, loops=loops).values():
-        names = {
-            name
-            for name in turned
-            if verdict(name, touched, loops=loops, varying=varying) != "disjoint"
+        shared = {
+            loop.var
+            for loop in chain
+            if verdict(loop.var, touched, loops=loops, varying=varying) != "disjoint"
         }
-        ordered |= names if len(names) > 1 else set()
+        ordered |= {name for pair in turned if shared.issuperset(pair) for name in pair}
     bounds = [bound for loop in chain for bound in (loop.start, loop.extent)]
     if mentioned(bounds) & written(chain[-1].body):
         raise refusal(

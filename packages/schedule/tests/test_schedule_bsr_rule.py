@@ -1,0 +1,231 @@
+"""The rule for a sum over dense blocks: what it recognises, the tiles it chooses, and that its
+schedules keep the meaning, for every kind of size."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+from scipy import sparse
+
+from gossamer_ir.contracts import Target
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.specialize import specialize
+from gossamer_ir.verify import verify
+from gossamer_schedule import get_loops, reorder, replay, split
+from gossamer_schedule.reassociation import REASSOCIATES
+from gossamer_schedule.rules import choose
+from gossamer_schedule.rules.block_patterns import block_reduction
+from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
+from gossamer_schedule.rules.machine import accumulators_of
+from gossamer_schedule.rules.register_tiles import best_tile
+
+PARAMETERS = """
+@T.prim_func
+def bsrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
+          mb: T.int64, nb: T.int64, nnzb: T.int64, bh: T.int64, bw: T.int64, feat: T.int64) -> None:
+"""
+COORDINATE = f"""{PARAMETERS}
+    IO = T.sp.dense_fixed(mb)
+    JO = T.sp.compressed_varied(IO, (nb, nnzb), (indptr, indices), "int32")
+    JO_detach = T.sp.dense_fixed(nb)
+    II = T.sp.dense_fixed(bh)
+    JI = T.sp.dense_fixed(bw)
+    K = T.sp.dense_fixed(feat)
+    A = T.sp.match_buffer(a, (IO, JO, II, JI), "float32")
+    B = T.sp.match_buffer(b, (JO_detach, JI, K), "float32")
+    C = T.sp.match_buffer(c, (IO, II, K), "float32")
+    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsrmm") as [io, jo, ii, ji, k]:
+        with T.init():
+            C[io, ii, k] = 0.0
+        C[io, ii, k] = C[io, ii, k] + A[io, jo, ii, ji] * B[jo, ji, k]
+"""
+LOOP = f"""{PARAMETERS}
+    T.func_attr({{"sparse_tir_level": 0}})
+    A_data = T.match_buffer(a, (nnzb, bh, bw), "float32")
+    B_data = T.match_buffer(b, (nb, bw, feat), "float32")
+    C_data = T.match_buffer(c, (mb, bh, feat), "float32")
+    JO_indptr = T.match_buffer(indptr, (mb + 1,), "int32")
+    JO_indices = T.match_buffer(indices, (nnzb,), "int32")
+    T.assume(in_range(JO_indptr, 0, nnzb + 1))
+    T.assume(monotone(JO_indptr))
+    T.assume(in_range(JO_indices, 0, nb))
+    for io in T.serial(mb):
+        for jo in T.serial(T.int64(JO_indptr[io + 1]) - T.int64(JO_indptr[io])):
+            for ii in T.serial(bh):
+                for ji in T.serial(bw):
+                    for k in T.serial(feat):
+                        with T.block("bsrmm"):
+                            vio, vjo, vii, vji, vk = T.axis.remap("SRSRS", [io, jo, ii, ji, k])
+                            with T.init():
+                                C_data[vio, vii, vk] = 0.0
+                            C_data[vio, vii, vk] = C_data[vio, vii, vk] + A_data[
+                                T.int64(JO_indptr[vio]) + vjo, vii, vji
+                            ] * B_data[
+                                T.int64(JO_indices[T.int64(JO_indptr[vio]) + vjo]), vji, vk
+                            ]
+"""
+WIDE = Target("generic-cpu")
+NARROW = Target.parse("generic-cpu:vector_bits=256")
+
+
+def sized(text, *, height=None, width=None, features=None, dtype="float32"):
+    found = {"bh": height, "bw": width, "feat": features}
+    known = {name: size for name, size in found.items() if size is not None}
+    return specialize(parse_module(text.replace("float32", dtype)), known)
+
+
+def pattern_of(**sizes):
+    return block_reduction(sized(COORDINATE, **sizes))
+
+
+def test_blocks_are_recognised_with_their_sizes():
+    found = pattern_of(height=5, width=3)
+    assert (found.height, found.width, found.features) == (5, 3, None)
+    loops = (found.row, found.position, found.inner_row, found.inner_position, found.feature)
+    assert loops == ("io", "jo", "ii", "ji", "k")
+    assert (found.output, found.before) == ("C_data", "T.int64(JO_indptr[io])")
+
+
+ANY_ORDER = COORDINATE.replace('[IO, JO, II, JI, K], "SRSRS"', '[K, IO, II, JI, JO], "SSSRR"')
+ANY_ORDER = ANY_ORDER.replace("as [io, jo, ii, ji, k]", "as [k, io, ii, ji, jo]")
+
+
+def test_the_order_of_the_axes_does_not_matter():
+    assert block_reduction(parse_module(ANY_ORDER)) == pattern_of()
+
+
+def without_features():
+    text = COORDINATE.replace("(JO_detach, JI, K)", "(JO_detach, JI)").replace("II, K)", "II)")
+    text = text.replace('JI, K], "SRSRS"', 'JI], "SRSR"').replace("ji, k]", "ji]")
+    return text.replace("ii, k]", "ii]").replace("C[io, ii, k]", "C[io, ii]")
+
+
+def test_a_vector_has_no_features():
+    assert block_reduction(parse_module(without_features())).feature == ""
+
+
+OTHER = {
+    "a product": ("A[io, jo, ii, ji] *", "C[io, ii, k] *"),
+    "no init of the element": ("            C[io, ii, k] = 0.0", "            C[io, ii, 0] = 0.0"),
+    "a plain store": ("C[io, ii, k] = C[io, ii, k] +", "C[io, ii, k] ="),
+    "padding": ('"int32")', '"int32", padded=True)'),
+    "a name that lowering would make": ("c: T.handle", "k_c: T.handle"),
+    "a feature that is reduced": ('"SRSRS"', '"SRSRR"'),
+}
+
+
+@pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
+def test_other_computations_are_left_to_other_rules(old, new):
+    assert old in COORDINATE
+    text = COORDINATE.replace(old, new, 1)
+    if new.startswith("k_c"):
+        text = text.replace("buffer(c,", "buffer(k_c,")
+    assert bsr_times_dense(parse_module(text), WIDE, None) is None
+
+
+def test_what_holds_no_element_keeps_its_loops():
+    for sizes in ({"height": 0}, {"features": 0}):
+        assert bsr_times_dense(sized(COORDINATE, **sizes), WIDE, None) is None
+
+
+TILES = [
+    # height, features, target, dtype, rows, vectors, lanes
+    (16, 32, WIDE, "float32", 8, 2, 16),
+    (16, 128, WIDE, "float32", 8, 2, 16),
+    (16, 512, WIDE, "float32", 8, 3, 16),
+    (16, None, WIDE, "float32", 8, 2, 16),
+    (16, 128, WIDE, "float64", 8, 2, 8),
+    (16, 128, NARROW, "float32", 8, 1, 8),
+    (12, 128, WIDE, "float32", 12, 2, 16),
+    (4, 128, WIDE, "float32", 4, 4, 16),
+    (3, 5, WIDE, "float32", 3, 1, 8),
+    (1, 512, WIDE, "float32", 1, 4, 16),
+    (13, 128, WIDE, "float32", 13, 1, 16),
+    (29, 32, WIDE, "float32", 8, 2, 16),
+    (5, 1, WIDE, "float32", 5, 1, 1),
+    (None, 128, WIDE, "float32", 1, 4, 16),
+    (None, None, WIDE, "float32", 1, 4, 16),
+]
+
+
+@pytest.mark.parametrize(
+    ("height", "features", "target", "dtype", "rows", "vectors", "lanes"), TILES
+)
+def test_tiles(height, features, target, dtype, rows, vectors, lanes):
+    found = pattern_of(height=height, width=4, features=features, dtype=dtype)
+    assert best_tile(found, target) == (rows, vectors, lanes)
+
+
+@pytest.mark.parametrize("target", [WIDE, NARROW])
+def test_accumulators_leave_registers_for_operands(target):
+    pattern = pattern_of()
+    for height in range(1, 70):
+        for features in (*range(1, 70), 100, 512, None):
+            tile = best_tile(replace(pattern, height=height, features=features), target)
+            assert tile.rows * tile.vectors <= 1.5 * accumulators_of(target)
+
+
+def scheduled(target=WIDE, **sizes):
+    schedule = choose(sized(COORDINATE, **sizes), target)
+    assert [step.op for step in schedule.loop][-1] == "parallel"
+    return replay(sized(LOOP, **sizes), schedule.loop)
+
+
+SIZES = [(1, 1), (2, 2), (3, 3), (4, 4), (5, 3), (3, 5), (8, 8), (16, 2), (29, 2), (67, 1)]
+FEATURES = [1, 2, 3, 16, 17, 40]
+
+
+def blocks(height, width):
+    """Four block rows by three: the first and the last empty, one with every block."""
+    random = np.random.default_rng(height * 31 + width)
+    columns = np.array([0, 1, 2, 1])
+    data = random.integers(-3, 4, (4, height, width)).astype(np.float32)
+    return sparse.bsr_array(
+        (data, columns, np.array([0, 0, 3, 4, 4])), shape=(4 * height, 3 * width)
+    )
+
+
+def require_product(module, matrix, features):
+    verify(module)
+    height, width = matrix.blocksize
+    dense = np.random.default_rng(7).integers(-3, 4, (3 * width, features)).astype(np.float32)
+    result = np.full((4, height, features), 77, np.float32)
+    known = {"a": matrix.data, "b": dense.reshape(3, width, features), "c": result}
+    known |= {"indptr": matrix.indptr.astype(np.int32), "indices": matrix.indices.astype(np.int32)}
+    known |= {"mb": 4, "nb": 3, "nnzb": 4, "bh": height, "bw": width, "feat": features}
+    run(module, {param.name: known[param.name] for param in module.functions[0].params})
+    np.testing.assert_array_equal(result.reshape(4 * height, features), matrix @ dense)
+
+
+@pytest.mark.parametrize(("height", "width"), SIZES)
+def test_schedules_keep_the_meaning(height, width):
+    matrix = blocks(height, width)
+    for features in FEATURES if height < 20 else (1, 17):
+        module = scheduled(height=height, width=width, features=features)
+        require_product(module, matrix, features)
+
+
+@pytest.mark.parametrize("known", [("height", "width"), ("features",), ()])
+def test_symbolic_sizes(known):
+    sizes = {"height": 3, "width": 2, "features": 19}
+    module = scheduled(**{name: sizes[name] for name in known})
+    require_product(module, blocks(3, 2), 19)
+
+
+def test_the_loops_of_a_tile():
+    module = scheduled(height=16, width=16, features=512)
+    assert ".".join(get_loops(module, "bsrmm")) == "io.k_0.ii_0.jo.ji.ii_1.k_1.k_2"
+
+
+def is_reassociating(module):
+    return REASSOCIATES in print_module(module)
+
+
+def test_terms_are_added_in_the_order_of_the_program():
+    """Rows pass two loops of the sum, which keep their own order."""
+    assert not is_reassociating(scheduled(height=16, width=16, features=128))
+    parts = split(sized(LOOP, width=16), "ji", factors=(4, 4)).module
+    assert not is_reassociating(reorder(parts, ("ji_0", "ji_1", "ii")).module)
+    assert is_reassociating(reorder(parts, ("ji_1", "ji_0", "ii")).module)
