@@ -7,60 +7,69 @@ temporary file and moved into place, so that readers and a killed writer never l
 
 from __future__ import annotations
 
-import contextlib
+import errno
 import os
 import re
-import stat
-import tempfile
 import warnings
-from collections.abc import Iterator
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import msgspec
-import platformdirs
 
 from gossamer_backend.artifact import Artifact
+from gossamer_backend.cache_files import (
+    PARTIAL,
+    files_of,
+    is_foreign,
+    read_own_file,
+    remove,
+    replace,
+)
+from gossamer_backend.cache_settings import VARIABLE, default_directory, default_limit
 from gossamer_backend.entry import Kind, pack, unpack
+from gossamer_backend.eviction import COUNTER, account
 from gossamer_ir.errors import ArgumentError
 
-VARIABLE = "GOSSAMER_CACHE_DIR"
+Cause: TypeAlias = Literal["unusable", "full"]
+
+MOST_LINKS = 2
+"""From a name to a request, from there to an object."""
+
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".artifact"
-_PARTIAL = ".partial"
+_FULL = {errno.ENOSPC, errno.EFBIG, getattr(errno, "EDQUOT", errno.ENOSPC)}
+_HINTS: dict[Cause, str] = {
+    "unusable": f"Set {VARIABLE} to a directory of your own",
+    "full": f"Make room, or set {VARIABLE} to a directory elsewhere",
+}
 
-_WARNED: set[Path] = set()
-"""The directories about which this process has warned already."""
+_WARNED: dict[tuple[Path, Cause], object] = {}
+"""Of what this process has warned already; each with what only the first to say so has put there."""
 
 
 class CacheWarning(UserWarning):
-    """The cache cannot be used, or not be written to; everything works without it, slower."""
+    """The cache cannot be used, or not be written to; everything works without it, slower.
+
+    Given once per process, directory and cause: it cannot be used (as it cannot be read or written,
+    or others may write to it), or its disk is full.
+    """
 
 
 class CacheInfo(msgspec.Struct, frozen=True):
-    """Where a cache is, how many entries it has, and their size."""
+    """Where a cache is, how many entries it has, their size, and the size it may have."""
 
     path: str
     entries: int
     bytes: int
-
-
-def default_directory() -> Path:
-    """GOSSAMER_CACHE_DIR, else the user's cache directory of this platform."""
-    chosen = os.environ.get(VARIABLE)
-    if not chosen:
-        return platformdirs.user_cache_path("gossamer")
-    try:
-        return Path(chosen).expanduser()
-    except RuntimeError as error:
-        raise ArgumentError(
-            "cache.directory",
-            f"The environment variable {VARIABLE} is '{chosen}', and there is no such user.",
-            hint="Set it to a directory of your own.",
-        ) from error
+    limit: int
 
 
 class ArtifactCache:
-    """Artifacts by key, in a directory (None: `default_directory()`).
+    """Artifacts by key, in a directory (None: `default_directory()`) of at most `limit` bytes (None:
+    `default_limit()`). Beyond, the entries that were used longest ago are removed.
+
+    Any number of processes and threads may use one directory at once. Raises `ArgumentError`
+    (`cache.directory`, `cache.limit`) where the environment says something impossible.
 
     >>> import tempfile
     >>> from gossamer_ir.contracts import Signature
@@ -73,95 +82,107 @@ class ArtifactCache:
     (True, 2, 2)
     """
 
-    def __init__(self, directory: str | os.PathLike[str] | None = None) -> None:
+    def __init__(
+        self, directory: str | os.PathLike[str] | None = None, *, limit: int | None = None
+    ) -> None:
         base = Path(directory) if directory is not None else default_directory()
-        self.path = base.absolute() / "v1"
+        self.path = _absolute(base) / "v1"
+        self.limit = default_limit() if limit is None else limit
 
     def get(self, key: str) -> Artifact | None:
-        """The artifact of a key, through at most one link; None where there is no intact one."""
-        found = self._read(key)
-        if found is not None and found[0] == "link":
-            key = found[1].decode("ascii")
-            found = self._read(key)
-        if found is None or found[0] != "artifact":
+        """The artifact of a key, through at most MOST_LINKS links; None where there is no intact one."""
+        keys, data = self._follow(key)
+        if data is None:
+            for link in keys[:-1]:
+                remove(self._file(link))
             return None
         try:
-            return Artifact.decode(found[1])
+            return Artifact.decode(data)
         except ArgumentError:
-            self._remove(key)
+            remove(self._file(keys[-1]))
             return None
 
     def put(self, key: str, artifact: Artifact) -> None:
-        """Stores an artifact; where that is impossible, warns (`CacheWarning`, once per process)."""
+        """Stores an artifact; where that is impossible, warns (`CacheWarning`)."""
         self._write(key, "artifact", payload=artifact.encode())
 
     def put_link(self, key: str, other: str) -> None:
         """Makes `get(key)` return what `get(other)` returns."""
         self._write(_require_key(key), "link", payload=_require_key(other).encode())
 
+    def discard(self, key: str) -> None:
+        """Removes an entry, and what it links to."""
+        for found in self._follow(key)[0]:
+            remove(self._file(found))
+
     def info(self) -> CacheInfo:
         """What is there."""
-        sizes = [_size(path) for path in self._files(_SUFFIX)]
-        return CacheInfo(str(self.path), len(sizes), sum(sizes))
+        sizes = [status.st_size for _, status in files_of(self.path, _SUFFIX)]
+        return CacheInfo(str(self.path), len(sizes), sum(sizes), self.limit)
 
     def clear(self) -> int:
         """Removes all entries and what killed writers left; returns how many entries there were."""
-        entries = list(self._files(_SUFFIX))
-        for path in (*entries, *self._files(_PARTIAL)):
-            with contextlib.suppress(OSError):
-                path.unlink()
+        entries = [path for path, _ in files_of(self.path, _SUFFIX)]
+        partial = [path for path, _ in files_of(self.path, PARTIAL)]
+        for path in (*entries, *partial, self.path / COUNTER):
+            remove(path)
         return len(entries)
-
-    def _files(self, suffix: str) -> Iterator[Path]:
-        with contextlib.suppress(OSError):
-            for name in os.listdir(self.path):
-                if name.endswith(suffix):
-                    yield self.path / name
 
     def _file(self, key: str) -> Path:
         return self.path / (_require_key(key) + _SUFFIX)
 
+    def _follow(self, key: str) -> tuple[list[str], bytes | None]:
+        """The keys from one to an artifact, and its bytes; None where they lead to none."""
+        keys, found = [key], self._read(key)
+        while found is not None and found[0] == "link" and len(keys) <= MOST_LINKS:
+            keys.append(found[1].decode("ascii"))
+            found = self._read(keys[-1])
+        return keys, found[1] if found is not None and found[0] == "artifact" else None
+
     def _read(self, key: str) -> tuple[Kind, bytes] | None:
         path = self._file(key)
         try:
-            data = _read_own_file(path)
+            data = read_own_file(path)
         except FileNotFoundError:
             return None
         except OSError as error:
-            if _is_symlink(path):
-                self._remove(key)
+            if error.errno == errno.ELOOP:  # a symbolic link, which nobody put there for good
+                remove(path)
             else:
-                self._warn(f"{path} cannot be read: {error.strerror}")
+                self._warn(f"{path} cannot be read: {error.strerror}", cause="unusable")
             return None
         found = None if data is None else unpack(key, data)
         if found is None:
-            self._remove(key)
+            remove(path)
         return found
 
-    def _remove(self, key: str) -> None:
-        with contextlib.suppress(OSError):
-            self._file(key).unlink()
-
     def _write(self, key: str, kind: Kind, *, payload: bytes) -> None:
-        path = self._file(key)
-        try:
-            self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
-            if _is_foreign(self.path.stat()):
-                self._warn(f"{self.path} belongs to another user or is writable by others")
-                return
-            _replace(path, pack(key, kind, payload=payload))
-        except OSError as error:
-            self._warn(f"{path.parent} cannot be written: {error.strerror}")
-
-    def _warn(self, reason: str) -> None:
-        if self.path in _WARNED:
+        path, data = self._file(key), pack(key, kind, payload=payload)
+        if len(data) > self.limit:
             return
-        _WARNED.add(self.path)
-        warnings.warn(
-            f"The kernel cache is not used: {reason}. Set {VARIABLE} to a directory of your own.",
-            CacheWarning,
-            stacklevel=4,
-        )
+        try:
+            try:
+                self._store(path, data)
+            except FileNotFoundError:  # Somebody cleared the directory in between.
+                self._store(path, data)
+        except OSError as error:
+            cause: Cause = "full" if error.errno in _FULL else "unusable"
+            self._warn(f"{path.parent} cannot be written: {error.strerror}", cause=cause)
+
+    def _store(self, path: Path, data: bytes) -> None:
+        self.path.mkdir(mode=0o700, parents=True, exist_ok=True)
+        if is_foreign(self.path.stat()):
+            reason = f"{self.path} belongs to another user or is writable by others"
+            self._warn(reason, cause="unusable")
+            return
+        replace(path, data)
+        account(self.path, len(data), suffix=_SUFFIX, limit=self.limit)
+
+    def _warn(self, reason: str, *, cause: Cause) -> None:
+        mine = object()
+        if _WARNED.setdefault((self.path, cause), mine) is mine:
+            message = f"The kernel cache is not used: {reason}. {_HINTS[cause]}."
+            warnings.warn(message, CacheWarning, stacklevel=4)
 
 
 def _require_key(key: str) -> str:
@@ -172,44 +193,8 @@ def _require_key(key: str) -> str:
     return key
 
 
-def _is_foreign(status: os.stat_result) -> bool:
-    if not hasattr(os, "geteuid"):
-        return False
-    return status.st_uid != os.geteuid() or bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))
-
-
-def _is_symlink(path: Path) -> bool:
+def _absolute(path: Path) -> Path:
     try:
-        return path.is_symlink()
-    except OSError:
-        return False
-
-
-def _read_own_file(path: Path) -> bytes | None:
-    """The contents of a regular file that only this user can have written, else None."""
-    flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
-    with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
-        status = os.fstat(file.fileno())
-        if not stat.S_ISREG(status.st_mode) or _is_foreign(status):
-            return None
-        return file.read()
-
-
-def _replace(path: Path, data: bytes) -> None:
-    # Without fsync: what a power cut leaves fails its checksum.
-    descriptor, partial = tempfile.mkstemp(suffix=_PARTIAL, dir=path.parent)
-    try:
-        with open(descriptor, "wb") as file:
-            file.write(data)
-        os.replace(partial, path)
-    except BaseException:
-        with contextlib.suppress(OSError):
-            os.unlink(partial)
-        raise
-
-
-def _size(path: Path) -> int:
-    try:
-        return path.stat().st_size
-    except OSError:
-        return 0
+        return path.absolute()
+    except FileNotFoundError:  # The working directory was removed.
+        return path

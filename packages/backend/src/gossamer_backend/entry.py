@@ -7,6 +7,7 @@ The checksum covers the header, too. A file that is not exactly what `pack` wrot
 from __future__ import annotations
 
 import hashlib
+import re
 import struct
 from typing import Literal, TypeAlias
 
@@ -17,6 +18,7 @@ FORMAT = 1
 _KINDS: tuple[Kind, ...] = ("artifact", "link")
 _HEADER = struct.Struct("<8sHH32sQ")
 _DIGEST = 32
+_KEY = re.compile(rb"[0-9a-f]{64}")
 
 
 def pack(key: str, kind: Kind, *, payload: bytes) -> bytes:
@@ -41,4 +43,7 @@ def unpack(key: str, data: bytes) -> tuple[Kind, bytes] | None:
         return None
     payload = data[start:]
     digest = hashlib.sha256(data[: _HEADER.size] + payload).digest()
-    return (_KINDS[kind], payload) if digest == data[_HEADER.size : start] else None
+    if digest != data[_HEADER.size : start]:
+        return None
+    is_sound = _KINDS[kind] != "link" or _KEY.fullmatch(payload) is not None
+    return (_KINDS[kind], payload) if is_sound else None

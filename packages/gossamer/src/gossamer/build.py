@@ -25,11 +25,10 @@ from gossamer_backend import (
     request_key,
 )
 from gossamer_ir.contracts import Schedule, Stats, Target, Trace
-from gossamer_ir.errors import ArgumentError, ScheduleError
+from gossamer_ir.errors import ArgumentError, PluginError, ScheduleError
 from gossamer_ir.nodes import Module, StageName
 
 if TYPE_CHECKING:
-    from gossamer_backend import Artifact
     from gossamer_backend.checked import CheckedBackend
     from gossamer_backend.plugin import Plugin
 
@@ -82,8 +81,8 @@ def build(
         kernel = _loaded.get(key)
         is_cached = kernel is not None
         if kernel is None:
-            artifact, is_cached = _artifact(module, schedule, backend, resolved, key=key)
-            kernel = _loaded[key] = backend.load(artifact)
+            kernel, is_cached = _kernel(module, schedule, backend, resolved, key=key)
+            _loaded[key] = kernel
     return Built(kernel, _since(start), is_cached, key)
 
 
@@ -101,10 +100,9 @@ def build_named(
     backend, resolved = resolve(target)
     key = name_key(name, stats, target=resolved, versions=_versions(backend))
     with _lock:
-        kernel = _loaded.get(key)
-        artifact = ArtifactCache().get(key) if kernel is None else None
-        if artifact is not None:
-            kernel = _loaded[key] = backend.load(artifact)
+        kernel = _loaded.get(key) or _stored(key, backend)
+        if kernel is not None:
+            _loaded[key] = kernel
     if kernel is not None:
         return Built(kernel, _since(start), cached=True, key=key)
     built = build(program(), target=resolved, stats=stats)
@@ -200,23 +198,36 @@ def resolve(target: str | Target) -> tuple[CheckedBackend, Target]:
     return backend, Target.parse(probe.resolved) if probe.resolved else wanted
 
 
-def _artifact(
+def _kernel(
     module: Module, schedule: Schedule, backend: CheckedBackend, target: Target, *, key: str
-) -> tuple[Artifact, bool]:
-    """The artifact from the request cache, from the object cache, or compiled and stored."""
-    store = ArtifactCache()
-    found = store.get(key)
+) -> tuple[Kernel, bool]:
+    """The kernel from the request cache, from the object cache, or compiled and stored."""
+    found = _stored(key, backend)
     if found is not None:
         return found, True
     *_, flat = lowered(module, schedule, plugin=registry.plugin(backend.name))
     code_key = object_key(flat, target=target, versions={backend.name: backend.version})
-    found = store.get(code_key)
-    is_cached = found is not None
-    if found is None:
-        found = backend.compile(flat, target)
-        store.put(code_key, found)
+    store = ArtifactCache()
+    kernel = found = _stored(code_key, backend)
+    if kernel is None:
+        artifact = backend.compile(flat, target)
+        store.put(code_key, artifact)
+        kernel = backend.load(artifact)
     store.put_link(key, code_key)
-    return found, is_cached
+    return kernel, found is not None
+
+
+def _stored(key: str, backend: CheckedBackend) -> Kernel | None:
+    """The kernel of a cached artifact; one that the backend does not load is discarded."""
+    store = ArtifactCache()
+    artifact = store.get(key)
+    if artifact is None:
+        return None
+    try:
+        return backend.load(artifact)
+    except (ArgumentError, PluginError):
+        store.discard(key)
+        return None
 
 
 def _versions(backend: CheckedBackend) -> dict[str, str]:

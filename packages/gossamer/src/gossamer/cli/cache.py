@@ -11,9 +11,10 @@ cache = typer.Typer(help="The compiled kernels on disk.", rich_markup_mode=None)
 
 @cache.command()
 def info() -> None:
-    """Show where the cache is and how much it holds."""
+    """Show where the cache is, how much it holds and how much it may hold."""
     found = ArtifactCache().info()
-    print(f"path     {found.path}\nentries  {found.entries}\nbytes    {found.bytes}")
+    print(f"path     {found.path}\nentries  {found.entries}")
+    print(f"bytes    {found.bytes}\nlimit    {found.limit}")
 
 
 @cache.command()

@@ -1,0 +1,71 @@
+"""Where the cache is and how large it may become: the environment's word on both."""
+
+from __future__ import annotations
+
+import os
+from pathlib import Path
+
+from gossamer_ir.errors import ArgumentError
+
+VARIABLE = "GOSSAMER_CACHE_DIR"
+LIMIT_VARIABLE = "GOSSAMER_CACHE_LIMIT"
+MEGABYTE = 1_000_000
+DEFAULT_LIMIT = 512 * MEGABYTE
+_MOST_DIGITS = 9
+
+
+def default_directory() -> Path:
+    """GOSSAMER_CACHE_DIR, else the user's cache directory of this platform.
+
+    A user without a home directory gets one beside the temporary files.
+    """
+    chosen = os.environ.get(VARIABLE)
+    if not chosen:
+        return _users_directory() or _temporary_directory()
+    try:
+        return Path(chosen).expanduser()
+    except RuntimeError as error:
+        raise ArgumentError(
+            "cache.directory",
+            f"The environment variable {VARIABLE} is '{chosen}', and there is no such user.",
+            hint="Set it to a directory of your own.",
+        ) from error
+
+
+def default_limit() -> int:
+    """The bytes that a cache may hold: GOSSAMER_CACHE_LIMIT megabytes, else 512.
+
+    `ArgumentError` (`cache.limit`) where the variable holds no whole number.
+    """
+    text = os.environ.get(LIMIT_VARIABLE, "").strip()
+    if not text:
+        return DEFAULT_LIMIT
+    if not (text.isascii() and text.isdigit()) or len(text) > _MOST_DIGITS:
+        raise ArgumentError(
+            "cache.limit",
+            f"The environment variable {LIMIT_VARIABLE} is '{text}', which is no number of "
+            "megabytes.",
+            hint="Set it to a whole number such as 512, or to 0 to keep nothing.",
+        )
+    return int(text) * MEGABYTE
+
+
+def _users_directory() -> Path | None:
+    import platformdirs  # only where nothing was chosen
+
+    try:
+        found = platformdirs.user_cache_path("gossamer")
+    except RuntimeError:  # There is no home directory; older versions return a path below "~".
+        return None
+    return found if found.is_absolute() else None
+
+
+def _temporary_directory() -> Path:
+    import tempfile  # only for users without a home directory
+
+    # The name can be taken by anyone; the cache uses no directory and no file of another user.
+    user = os.getuid() if hasattr(os, "getuid") else "user"
+    try:
+        return Path(tempfile.gettempdir(), f"gossamer-{user}")
+    except FileNotFoundError:  # no place for temporary files can be written to
+        return Path("/tmp", f"gossamer-{user}")

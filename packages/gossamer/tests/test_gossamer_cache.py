@@ -1,0 +1,241 @@
+"""Whatever happens to the cache, a program is right; what the cache cannot do is one warning.
+
+Each case is a process of its own, which compiles a product and compares it with SciPy's.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import msgspec
+import pytest
+
+import gossamer.build
+from gossamer_backend import ArtifactCache
+from gossamer_backend.entry import pack
+from gossamer_ir.script import parse_module
+
+PROGRAM = """
+import numpy as np, scipy.sparse, gossamer as gs
+A = scipy.sparse.random(30, 20, density=0.2, format="csr", dtype=np.float32, random_state=0)
+A.data = np.round(A.data * 8)
+B = np.arange(160, dtype=np.float32).reshape(20, 8)
+print("right" if np.array_equal(gs.spmm(A, B), A @ B) else "WRONG")
+"""
+NOBODY = 12345
+
+
+def start(cache, **variables):
+    environment = {**os.environ, "GOSSAMER_CACHE_DIR": str(cache), **variables}
+    command = [sys.executable, "-c", PROGRAM]
+    pipe = subprocess.PIPE
+    return subprocess.Popen(command, env=environment, stdout=pipe, stderr=pipe, text=True)
+
+
+def warnings_of(process):
+    """What the process says about its cache; it is right, and says nothing else."""
+    out, err = process.communicate(timeout=60)
+    assert (process.returncode, out) == (0, "right\n"), err
+    assert "Traceback" not in err
+    return [line for line in err.splitlines() if "CacheWarning" in line]
+
+
+@pytest.fixture(scope="module")
+def filled(tmp_path_factory):
+    """A cache that the program has filled."""
+    directory = tmp_path_factory.mktemp("filled")
+    assert warnings_of(start(directory)) == []
+    return directory
+
+
+@pytest.fixture
+def copy(filled, tmp_path):
+    shutil.copytree(filled, tmp_path / "copy")
+    return tmp_path / "copy"
+
+
+def files(directory):
+    return sorted((Path(directory) / "v1").glob("*.artifact"))
+
+
+def truncate(directory):
+    for path in files(directory):
+        os.truncate(path, path.stat().st_size // 2)
+
+
+def flip_bits(directory):
+    for path in files(directory):
+        data = bytearray(path.read_bytes())
+        for at in range(0, len(data), 97):
+            data[at] ^= 0x10
+        path.write_bytes(data)
+
+
+def exchange(directory):
+    """Every entry gets the contents of another one."""
+    contents = [path.read_bytes() for path in files(directory)]
+    for path, data in zip(files(directory), contents[1:] + contents[:1], strict=True):
+        path.write_bytes(data)
+
+
+def only_links(directory):
+    max(files(directory), key=lambda path: path.stat().st_size).unlink()
+
+
+def remove_all(directory):
+    shutil.rmtree(directory)
+
+
+def file_in_its_place(directory):
+    shutil.rmtree(directory)
+    directory.touch()
+
+
+def writable_by_others(directory):
+    (directory / "v1").chmod(0o777)
+    for path in files(directory):
+        path.chmod(0o666)
+
+
+def of_another_user(directory):
+    if os.geteuid() != 0:
+        pytest.skip("only root can give a directory away")
+    for path in (directory / "v1", *files(directory)):
+        os.chown(path, NOBODY, NOBODY)
+
+
+CASES = [
+    (truncate, ""),
+    (flip_bits, ""),
+    (exchange, ""),
+    (only_links, ""),
+    (remove_all, ""),
+    (file_in_its_place, "Not a directory"),
+    (writable_by_others, "writable by others"),
+    (of_another_user, "belongs to another user"),
+]
+
+
+@pytest.mark.parametrize(("attack", "said"), CASES, ids=[attack.__name__ for attack, _ in CASES])
+def test_a_program_is_right_whatever_happened_to_its_cache(copy, attack, said):
+    attack(copy)
+    found = warnings_of(start(copy))
+    assert len(found) == bool(said)
+    assert all(said in line for line in found)
+
+
+def test_a_cache_that_may_hold_nothing_holds_nothing(tmp_path):
+    assert warnings_of(start(tmp_path, GOSSAMER_CACHE_LIMIT="0")) == []
+    assert files(tmp_path) == []
+
+
+def test_programs_that_race_for_one_entry_are_all_right(tmp_path):
+    racing = [start(tmp_path) for _ in range(4)]
+    assert [warnings_of(process) for process in racing] == [[]] * 4
+    assert list((tmp_path / "v1").glob("*.partial")) == []
+    assert warnings_of(start(tmp_path)) == []
+
+
+def test_programs_killed_at_any_moment_leave_a_cache_that_is_right(tmp_path):
+    moments = random.Random(3)
+    begin = time.monotonic()
+    assert warnings_of(start(tmp_path / "first")) == []
+    lasts = time.monotonic() - begin
+    for _ in range(6):
+        process = start(tmp_path / "killed")
+        time.sleep(moments.uniform(0.4, 1.0) * lasts)
+        process.send_signal(signal.SIGKILL)
+        process.communicate(timeout=60)
+    assert warnings_of(start(tmp_path / "killed")) == []
+
+
+SCRIPT = """
+@T.prim_func
+def scale(x: T.handle, n: T.int64):
+    I = T.sp.dense_fixed(n)
+    X = T.sp.match_buffer(x, (I,), "float32")
+    with T.sp.iteration([I], "S", "scale") as [i]:
+        X[i] = X[i] * T.float32(2)
+"""
+
+
+@pytest.fixture
+def store(tmp_path, monkeypatch):
+    """An empty cache that this process uses, and nothing that it has loaded before."""
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(gossamer.build, "_loaded", {})
+    return ArtifactCache()
+
+
+def build(monkeypatch, target="generic-cpu"):
+    monkeypatch.setattr(gossamer.build, "_loaded", {})
+    return gossamer.build.build(parse_module(SCRIPT), target=target)
+
+
+def the_artifact(store):
+    """The file of the one artifact beside links."""
+    return max(store.path.glob("*.artifact"), key=lambda path: path.stat().st_size)
+
+
+def test_no_flipped_byte_of_a_real_entry_is_overlooked(store, monkeypatch):
+    built = build(monkeypatch)
+    path = the_artifact(store)
+    data = path.read_bytes()
+    for at in range(len(data)):
+        path.write_bytes(data[:at] + bytes([data[at] ^ 0xFF]) + data[at + 1 :])
+        assert store.get(path.stem) is None
+        assert not path.exists()
+    assert not build(monkeypatch).cached
+    assert path.read_bytes()[:44] == data[:44]
+    assert build(monkeypatch).kernel.artifact.signature == built.kernel.artifact.signature
+
+
+def test_the_entry_of_another_cpu_under_the_right_name_is_a_miss(store, monkeypatch):
+    build(monkeypatch, "generic-cpu:cpu=x86-64")
+    of_another_cpu = the_artifact(store).read_bytes()
+    store.clear()
+    build(monkeypatch)
+    mine = the_artifact(store)
+    mine.write_bytes(of_another_cpu)
+    assert not build(monkeypatch).cached
+    assert build(monkeypatch).cached
+    assert mine.read_bytes() != of_another_cpu
+
+
+FOREIGN = {
+    "another version": {"backend_version": "0.0.1 with llvmlite 0.1"},
+    "another backend": {"backend": "toy"},
+    "another machine": {"target": "generic-cpu:cpu=vax", "metadata": (("triple", "vax"),)},
+}
+
+
+@pytest.mark.parametrize("change", FOREIGN.values(), ids=FOREIGN.keys())
+def test_an_intact_entry_that_the_backend_refuses_is_made_again(store, monkeypatch, change):
+    """As only a bug or a forger leaves it: checksum and key are right."""
+    artifact = build(monkeypatch).kernel.artifact
+    path = the_artifact(store)
+    foreign = msgspec.structs.replace(artifact, **change)
+    path.write_bytes(pack(path.stem, "artifact", payload=foreign.encode()))
+    found = build(monkeypatch)
+    assert not found.cached
+    assert found.kernel.artifact.backend_version == artifact.backend_version
+    assert build(monkeypatch).cached
+
+
+def test_the_command_shows_size_and_limit(command, tmp_path, monkeypatch):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setenv("GOSSAMER_CACHE_LIMIT", "7")
+    found = command("cache", "info").out.splitlines()
+    assert found[0] == f"path     {tmp_path / 'v1'}"
+    assert found[1:] == ["entries  0", "bytes    0", "limit    7000000"]
+    monkeypatch.setenv("GOSSAMER_CACHE_LIMIT", "much")
+    refused = command("cache", "info")
+    assert refused.status == 2
+    assert "GOSSAMER_CACHE_LIMIT is 'much', which is no number of megabytes" in refused.err
