@@ -9,7 +9,11 @@ import pytest
 
 import gossamer_backend
 
-MODULES = [found.name for found in pkgutil.iter_modules(gossamer_backend.__path__)]
+PREFIX = "gossamer_backend."
+MODULES = [
+    found.name.removeprefix(PREFIX)
+    for found in pkgutil.walk_packages(gossamer_backend.__path__, PREFIX)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)
@@ -22,7 +26,7 @@ def test_there_are_examples():
         name: doctest.testmod(importlib.import_module(f"gossamer_backend.{name}")).attempted
         for name in MODULES
     }
-    assert {"kernel", "cache", "artifact", "keys", "registry", "threads"} <= {
+    assert {"kernel", "cache", "artifact", "keys", "registry", "threads", "export.names"} <= {
         name for name, count in counts.items() if count
     }
 

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gossamer.compiling import compile
+    from gossamer.exporting import export
     from gossamer.operators.binding import bind
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
@@ -20,14 +21,15 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "SparseTensor", "__version__", "bind", "compile", "get_num_threads", "read", "set_num_threads", "spmm",
-    "spmv",
+    "SparseTensor", "__version__", "bind", "compile", "export", "get_num_threads", "read",
+    "set_num_threads", "spmm", "spmv",
 ]  # fmt: skip
 
 _HOMES = {
     "SparseTensor": "gossamer_formats.tensor",
     "bind": "gossamer.operators.binding",
     "compile": "gossamer.compiling",
+    "export": "gossamer.exporting",
     "get_num_threads": "gossamer_backend.threads",
     "read": "gossamer_formats.reading",
     "set_num_threads": "gossamer_backend.threads",

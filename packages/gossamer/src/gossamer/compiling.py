@@ -50,12 +50,23 @@ def compile(
     >>> y
     array([2., 2., 2.], dtype=float32)
     """
+    module = specialized(program, specialize=specialize, dtypes=dtypes)
+    return build(module, target=target, schedule=checked_schedule(schedule)).kernel
+
+
+def specialized(
+    program: Program,
+    *,
+    specialize: Mapping[str, int] | None,
+    dtypes: Mapping[str, str] | None,
+) -> Module:
+    """The module of a program with these parameters fixed and these buffers and axes retyped."""
     module = to_module(program)
     _require_mapping("specialize", specialize, values=(bool, int, float))
     _require_mapping("dtypes", dtypes, values=(str,))
     if specialize or dtypes:
         module = specialize_module(module, specialize or {}, dtypes=dtypes or {})
-    return build(module, target=target, schedule=_checked_schedule(schedule)).kernel
+    return module
 
 
 def to_module(program: Program) -> Module:
@@ -76,7 +87,8 @@ def to_module(program: Program) -> Module:
     return parse_function(program)
 
 
-def _checked_schedule(schedule: Schedule | None) -> Schedule | None:
+def checked_schedule(schedule: Schedule | None) -> Schedule | None:
+    """The schedule, if it is one; `ArgumentError` (`compile.schedule`) where it is not."""
     if schedule is None:
         return None
     if not isinstance(schedule, Schedule):

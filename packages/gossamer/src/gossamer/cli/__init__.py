@@ -1,4 +1,4 @@
-"""The command line: `gossamer demo | run | show | backends | cache`."""
+"""The command line: `gossamer demo | run | show | export | backends | cache`."""
 
 from __future__ import annotations
 

@@ -7,6 +7,7 @@ import typer
 from gossamer.cli.backends import backends
 from gossamer.cli.cache import cache
 from gossamer.cli.demo import demo
+from gossamer.cli.export import export
 from gossamer.cli.run import run
 from gossamer.cli.show import show
 
@@ -19,5 +20,6 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("run")(run)
 app.command("show")(show)
+app.command("export")(export)
 app.command("backends")(backends)
 app.add_typer(cache, name="cache")

@@ -1,0 +1,117 @@
+"""Object files in ELF, as far as an export needs: one symbol renamed, the undefined ones listed.
+
+Layout: Tool Interface Standard, Executable and Linking Format, version 1.2, with the 64-bit fields
+of the System V ABI for x86-64. Objects for 64-bit little-endian machines only.
+"""
+
+from __future__ import annotations
+
+import struct
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gossamer_ir.errors import UnsupportedError
+
+_IDENTITY = b"\x7fELF\x02\x01"
+"""The magic, 64 bits, little-endian."""
+
+_RELOCATABLE, _SYMBOL_TABLE = 1, 2
+_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+_SECTION = struct.Struct("<IIQQQQIIQQ")
+_SYMBOL = struct.Struct("<IBBHQQ")
+
+
+class _Section(NamedTuple):
+    """A row of the table of sections, and where in the file it stands."""
+
+    at: int
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+
+class _Symbol(NamedTuple):
+    """A row of the table of symbols; `section` is 0 where another object defines it."""
+
+    at: int
+    name: bytes
+    section: int
+
+
+def rename_symbol(code: bytes, old: str, *, new: str) -> bytes:
+    """The object file with another name for the symbol `old`.
+
+    `UnsupportedError` (`backend.export`) where the bytes are no such object file or do not define it.
+    """
+    sections = _sections(code)
+    table, names = _symbol_table(code, sections)
+    at = next(
+        (found.at for found in _symbols(code, table, names) if _defines(found, old)),
+        None,
+    )
+    if at is None:
+        raise _refused(f"they define no symbol '{old}'")
+    texts = code[names.offset : names.offset + names.size]
+    moved = bytearray(code)
+    moved += texts + new.encode("ascii") + b"\0"
+    struct.pack_into("<I", moved, at, len(texts))
+    size = len(moved) - len(code)
+    _SECTION.pack_into(moved, names.at, *names._replace(offset=len(code), size=size)[1:])
+    return bytes(moved)
+
+
+def undefined_symbols(code: bytes) -> tuple[str, ...]:
+    """The symbols that an object file takes from others, sorted.
+
+    `UnsupportedError` (`backend.export`) where the bytes are no such object file.
+    """
+    table, names = _symbol_table(code, _sections(code))
+    found = {symbol.name for symbol in _symbols(code, table, names) if not symbol.section}
+    return tuple(sorted(name.decode("ascii", "replace") for name in found if name))
+
+
+def _defines(symbol: _Symbol, name: str) -> bool:
+    return symbol.section != 0 and symbol.name == name.encode("ascii")
+
+
+def _sections(code: bytes) -> list[_Section]:
+    if len(code) < _HEADER.size or not code.startswith(_IDENTITY):
+        raise _refused("they are no ELF file of a 64-bit little-endian machine")
+    _, kind, _, _, _, _, start, _, _, _, _, size, count, _ = _HEADER.unpack_from(code)
+    end = start + size * count
+    if kind != _RELOCATABLE or size != _SECTION.size or not 0 < start < end <= len(code):
+        raise _refused("they are no relocatable object file")
+    return [_Section(at, *_SECTION.unpack_from(code, at)) for at in range(start, end, size)]
+
+
+def _symbol_table(code: bytes, sections: list[_Section]) -> tuple[_Section, _Section]:
+    """The table of symbols and the section of its names."""
+    table = next((found for found in sections if found.kind == _SYMBOL_TABLE), None)
+    if table is None or not table.link < len(sections):
+        raise _refused("they have no table of symbols")
+    names = sections[table.link]
+    if max(table.offset + table.size, names.offset + names.size) > len(code):
+        raise _refused("they are cut off")
+    return table, names
+
+
+def _symbols(code: bytes, table: _Section, names: _Section) -> Iterator[_Symbol]:
+    texts = code[names.offset : names.offset + names.size]
+    for at in range(table.offset, table.offset + table.size - _SYMBOL.size + 1, _SYMBOL.size):
+        name, _, _, section, _, _ = _SYMBOL.unpack_from(code, at)
+        yield _Symbol(at, texts[name : texts.find(b"\0", name)], section)
+
+
+def _refused(why: str) -> UnsupportedError:
+    return UnsupportedError(
+        "backend.export",
+        f"The code of this kernel cannot be exported: {why}.",
+        hint="Export kernels of generic-cpu, on Linux.",
+    )

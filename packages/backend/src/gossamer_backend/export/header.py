@@ -1,0 +1,166 @@
+"""The C header of an exported kernel; C99 and C++11."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gossamer_backend.artifact import Artifact
+from gossamer_backend.export.spelling import (
+    Names,
+    Parameter,
+    element_type,
+    fact_in_words,
+    names_of,
+    parameters_of,
+    scalar_type_of,
+    shape,
+)
+from gossamer_backend.native import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
+from gossamer_ir.contracts import BufferParam, ScalarParam
+
+SHARED = f"""\
+#if defined(GOSSAMER_ABI_VERSION) && GOSSAMER_ABI_VERSION != {ABI_VERSION}
+#error "kernels of different versions of the gossamer ABI are included"
+#endif
+#ifndef GOSSAMER_ABI_VERSION
+#define GOSSAMER_ABI_VERSION {ABI_VERSION}
+
+#define GOSSAMER_OK {OK} /* the result is written */
+#define GOSSAMER_OUT_OF_BOUNDS {OUT_OF_BOUNDS} /* an access would have been out of bounds */
+#define GOSSAMER_OUT_OF_MEMORY {OUT_OF_MEMORY} /* a buffer could not be allocated */
+
+/* Of one call at a time. `parallel` must call function(data) on up to `threads` threads, at least on
+ * one, and return when all have returned: GOMP_parallel of libgomp does. NULL runs all work in the
+ * calling thread. `failed_buffer` is set where the status is GOSSAMER_OUT_OF_BOUNDS. */
+struct gossamer_workspace {{
+    int64_t threads;
+    void (*parallel)(void (*function)(void *), void *data, unsigned threads, unsigned flags);
+    int64_t failed_buffer;
+}};
+
+/* The workspace of a call on so many threads, at least 1. */
+static inline struct gossamer_workspace gossamer_workspace_of(
+    int64_t threads,
+    void (*parallel)(void (*function)(void *), void *data, unsigned threads, unsigned flags))
+{{
+    struct gossamer_workspace made;
+    made.threads = threads;
+    made.parallel = parallel;
+    made.failed_buffer = -1;
+    return made;
+}}
+
+/* The workspace of a call that stays in the calling thread. */
+static inline struct gossamer_workspace gossamer_one_thread(void)
+{{
+    return gossamer_workspace_of(1, 0);
+}}
+
+/* What a status means, in words that live as long as the program. */
+static inline const char *gossamer_status_text(int64_t status)
+{{
+    return status == GOSSAMER_OK ? "the result is written"
+         : status == GOSSAMER_OUT_OF_BOUNDS ? "an access would have been out of bounds"
+         : status == GOSSAMER_OUT_OF_MEMORY ? "a buffer could not be allocated"
+         : "an unknown status";
+}}
+#endif
+"""
+"""What the headers of all kernels declare, once in a program."""
+
+
+def header_text(artifact: Artifact, *, symbol: str, requires: Sequence[str]) -> str:
+    """The header that declares the kernel as `symbol`; `requires` are the symbols it takes from
+    elsewhere.
+
+    Parameters have no names in the declaration, so that no macro of the including file can meet one;
+    the comment beside each has.
+    """
+    guard = f"GOSSAMER_KERNEL_{symbol}_H"
+    parts = [
+        _comment(_description(artifact, symbol, requires)),
+        f"#ifndef {guard}\n#define {guard}\n\n#include <stdint.h>\n",
+        '#ifdef __cplusplus\nextern "C" {\n#endif\n',
+        SHARED,
+        _declaration(artifact, symbol),
+        _failed_buffer(artifact, symbol),
+        "#ifdef __cplusplus\n}\n#endif\n",
+        f"#endif /* {guard} */\n",
+    ]
+    return "\n".join(parts)
+
+
+def _description(artifact: Artifact, symbol: str, requires: Sequence[str]) -> Iterator[str]:
+    names = names_of(artifact.signature)
+    yield f"{symbol}: the kernel '{artifact.signature.entry}' of gossamer, ABI {ABI_VERSION}."
+    yield f"Compiled for {artifact.target}"
+    yield f"by {artifact.backend} {artifact.backend_version}."
+    yield ""
+    yield "All arrays belong to the caller. The kernel keeps no pointer when it returns and frees"
+    yield "nothing that it was passed. Arrays are contiguous, row by row, and aligned for their"
+    yield "elements; one that is written overlaps no other. Sizes are 64-bit integers and not negative."
+    yield "It keeps no state: several threads may call it at once, each with a workspace and output"
+    yield "arrays of its own."
+    facts = list(_facts(artifact.signature.buffers, names))
+    if facts:
+        yield ""
+        yield "The caller promises (nothing checks it here):"
+        yield from facts
+    yield ""
+    yield f"Takes from other libraries: {', '.join(requires) or 'nothing'}."
+
+
+def _facts(params: Sequence[BufferParam], names: Names) -> Iterator[str]:
+    for param in params:
+        for fact in param.facts:
+            yield f"  {param.name}: {fact_in_words(fact, names)}"
+
+
+def _declaration(artifact: Artifact, symbol: str) -> str:
+    signature, names = artifact.signature, names_of(artifact.signature)
+    rows = [_parameter(param, names) for param in parameters_of(signature)]
+    rows.append(("struct gossamer_workspace *", "workspace"))
+    kinds = [f"{kind}," for kind, _ in rows[:-1]] + [f"{rows[-1][0]});"]
+    width = max(map(len, kinds))
+    lines = [
+        f"    {kind:<{width}} /* {_plain(note)} */"
+        for kind, (_, note) in zip(kinds, rows, strict=True)
+    ]
+    opening = "/* Returns GOSSAMER_OK or why not; then what it writes is unspecified. */"
+    return "\n".join([opening, f"int64_t {symbol}(", *lines, ""])
+
+
+def _parameter(param: Parameter, names: Names) -> tuple[str, str]:
+    """The C type, and a note for people."""
+    if isinstance(param, ScalarParam):
+        widened = f", a {param.dtype}" if param.dtype not in ("int64", "float32", "float64") else ""
+        return scalar_type_of(param.dtype), f"{param.name}{widened}"
+    constant = "" if param.is_written else "const "
+    extents = ", ".join(shape(param, names))
+    use = {(True, True): "read and written", (True, False): "read", (False, True): "written"}
+    said = use.get((param.is_read, param.is_written), "not used")
+    return f"{constant}{element_type(param.dtype)} *", f"{param.name}: shape ({extents}), {said}"
+
+
+def _failed_buffer(artifact: Artifact, symbol: str) -> str:
+    """A function that names the buffer whose guard failed."""
+    cases = "".join(
+        f'    if (workspace->failed_buffer == {number}) return "{name}";\n'
+        for number, name in enumerate(artifact.guarded)
+    )
+    return (
+        "/* The buffer that would have been accessed out of bounds, 0 where there is none. */\n"
+        f"static inline const char *{symbol}_failed_buffer(\n"
+        "    const struct gossamer_workspace *workspace)\n{\n"
+        f"{cases or '    (void)workspace;' + chr(10)}"
+        "    return 0;\n}\n"
+    )
+
+
+def _comment(lines: Iterator[str]) -> str:
+    return "\n".join(["/*", *(f" * {_plain(line)}".rstrip() for line in lines), " */"])
+
+
+def _plain(text: str) -> str:
+    """The text without what would end a comment."""
+    return text.replace("*/", "* /").replace("/*", "/ *")

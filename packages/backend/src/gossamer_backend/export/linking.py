@@ -1,0 +1,65 @@
+"""A shared library from an object file, by whatever linker this machine has."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+from pathlib import Path
+from typing import NamedTuple
+
+COMMANDS = (
+    ("cc", ("-shared", "-Wl,-soname,{name}")),
+    ("gcc", ("-shared", "-Wl,-soname,{name}")),
+    ("clang", ("-shared", "-Wl,-soname,{name}")),
+    ("ld", ("-shared", "-soname", "{name}")),
+    ("ld.lld", ("-shared", "-soname", "{name}")),
+)
+"""Tried in this order; a compiler comes first, for it knows where its C library is."""
+
+SECONDS = 60
+
+
+class Linked(NamedTuple):
+    """Whether the library was written, and why not."""
+
+    is_done: bool
+    reason: str = ""
+
+
+def link_shared(object_file: Path, library: Path) -> Linked:
+    """Links one object file to a shared library of the same directory."""
+    reason = f"no linker was found ({', '.join(program for program, _ in COMMANDS)})"
+    for program, options in COMMANDS:
+        path = shutil.which(program)
+        if path is None:
+            continue
+        named = [option.format(name=library.name) for option in options]
+        failure = _failure([path, *named, "-o", str(library), str(object_file)])
+        if failure is None and library.is_file():
+            return Linked(is_done=True)
+        library.unlink(missing_ok=True)
+        reason = f"{program} failed: {failure or 'it wrote nothing'}"
+    return Linked(is_done=False, reason=reason)
+
+
+def _failure(command: list[str]) -> str | None:
+    """Runs a command: None, or the last line of what it says is wrong."""
+    environment = {**os.environ, "LC_ALL": "C"}
+    try:
+        done = subprocess.run(
+            command,
+            stdin=subprocess.DEVNULL,
+            capture_output=True,
+            text=True,
+            errors="replace",
+            env=environment,
+            timeout=SECONDS,
+            check=False,
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    if done.returncode == 0:
+        return None
+    lines = done.stderr.strip().splitlines()
+    return lines[-1] if lines else f"exit code {done.returncode}"

@@ -1,0 +1,95 @@
+"""The JSON manifest of an exported kernel: what a caller in any language has to know."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from gossamer_backend.artifact import Artifact
+from gossamer_backend.export.spelling import (
+    Names,
+    Parameter,
+    element_type,
+    fact_as_data,
+    names_of,
+    parameters_of,
+    scalar_type_of,
+    shape,
+)
+from gossamer_backend.native import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
+from gossamer_ir.contracts import ScalarParam
+
+FORMAT = 1
+"""Of the manifest; another number means that a reader has to be changed."""
+
+
+def manifest_text(
+    artifact: Artifact,
+    *,
+    symbol: str,
+    files: Mapping[str, tuple[str, bytes]],
+    requires: Sequence[str],
+    versions: Mapping[str, str],
+) -> str:
+    """The manifest; `files` are name and contents by role (`object`, `header`, ...), in which a reader
+    sees whether they belong together."""
+    signature = artifact.signature
+    names = names_of(signature)
+    manifest = {
+        "gossamer_export": FORMAT,
+        "abi_version": ABI_VERSION,
+        "symbol": symbol,
+        "entry": signature.entry,
+        "files": {role: _file(*found) for role, found in files.items()},
+        "parameters": [_parameter(param, names) for param in parameters_of(signature)],
+        "workspace": _WORKSPACE,
+        "returns": {"c_type": "int64_t", "statuses": _STATUSES},
+        "guarded": list(artifact.guarded),
+        "requires": list(requires),
+        "target": artifact.target,
+        "backend": {"name": artifact.backend, "version": artifact.backend_version},
+        "machine": {key: artifact.metadatum(key) for key in ("triple", "cpu", "features")},
+        "versions": dict(sorted(versions.items())),
+    }
+    return json.dumps(manifest, indent=2) + "\n"
+
+
+_STATUSES = {"OK": OK, "OUT_OF_BOUNDS": OUT_OF_BOUNDS, "OUT_OF_MEMORY": OUT_OF_MEMORY}
+_WORKSPACE = {
+    "c_type": "struct gossamer_workspace *",
+    "fields": [
+        {"name": "threads", "c_type": "int64_t"},
+        {
+            "name": "parallel",
+            "c_type": "void (*)(void (*function)(void *), void *data, unsigned threads, "
+            "unsigned flags)",
+        },
+        {"name": "failed_buffer", "c_type": "int64_t"},
+    ],
+}
+
+
+def _file(name: str, contents: bytes) -> dict[str, str]:
+    return {"name": name, "sha256": hashlib.sha256(contents).hexdigest()}
+
+
+def _parameter(param: Parameter, names: Names) -> dict[str, Any]:
+    if isinstance(param, ScalarParam):
+        return {
+            "name": param.name,
+            "kind": "scalar",
+            "dtype": param.dtype,
+            "c_type": scalar_type_of(param.dtype),
+        }
+    return {
+        "name": param.name,
+        "kind": "array",
+        "dtype": param.dtype,
+        "c_type": f"{element_type(param.dtype)} *",
+        "shape": shape(param, names),
+        "read": param.is_read,
+        "written": param.is_written,
+        "facts": [fact_as_data(fact, names) for fact in param.facts],
+    }

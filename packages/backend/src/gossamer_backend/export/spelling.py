@@ -1,0 +1,133 @@
+"""Parameters of a kernel in the words of other languages: C types, sizes and facts as text."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import (
+    EXPRESSIONS,
+    Expr,
+    Fact,
+    InRange,
+    Load,
+    Monotone,
+    PaddedSlots,
+    Relation,
+    SortedSegments,
+)
+from gossamer_ir.script import print_expr
+from gossamer_ir.walk import map_children
+
+Names: TypeAlias = Mapping[str, str]
+"""What callers call a buffer: the parameter that it is bound to."""
+
+Parameter: TypeAlias = BufferParam | ScalarParam
+
+_C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
+
+
+def element_type(dtype: str) -> str:
+    """The C type of an array's elements; a bool is a byte, a half a word of 16 bits.
+
+    >>> element_type("int32"), element_type("float64"), element_type("bool")
+    ('int32_t', 'double', 'uint8_t')
+    """
+    kind = DType.parse(dtype)
+    return _C_TYPES.get(dtype) or (f"{dtype}_t" if kind.is_integer else f"uint{kind.bits}_t")
+
+
+def scalar_type_of(dtype: str) -> str:
+    """The C type of a scalar parameter: integers and bools of any width are 64 bits.
+
+    >>> scalar_type_of("int32"), scalar_type_of("float32")
+    ('int64_t', 'float')
+    """
+    return _C_TYPES[dtype] if dtype in ("float32", "float64") else "int64_t"
+
+
+def parameters_of(signature: Signature) -> tuple[Parameter, ...]:
+    """The parameters in the order of the call, without the workspace."""
+    buffers = {param.name: param for param in signature.buffers}
+    scalars = {param.name: param for param in signature.scalars}
+    return tuple(buffers.get(name) or scalars[name] for name in signature.order)
+
+
+def names_of(signature: Signature) -> dict[str, str]:
+    """The parameter of every buffer that a shape or a fact may name."""
+    return {
+        buffer: param.name
+        for param in signature.buffers
+        for buffer in (param.buffer, *(_subject(fact) for fact in param.facts))
+    }
+
+
+def expression(expr: Expr, names: Names) -> str:
+    """An expression over parameters as text."""
+
+    def visit(node: Any) -> Any:
+        inner = map_children(node, visit)
+        if isinstance(inner, Load):
+            return msgspec.structs.replace(inner, buffer=names.get(inner.buffer, inner.buffer))
+        return inner
+
+    return print_expr(visit(expr))
+
+
+def shape(param: BufferParam, names: Names) -> list[str]:
+    """The extents of an array parameter as text."""
+    return [expression(size, names) for size in param.shape]
+
+
+def fact_in_words(fact: Fact, names: Names) -> str:
+    """What the kernel relies on, as the end of a sentence about its array.
+
+    >>> from gossamer_ir.build import index, index_var
+    >>> fact_in_words(InRange("J_indices", index(0), index_var("n")), {})
+    'every value is at least 0 and less than n'
+    """
+    match fact:
+        case InRange():
+            low, high = expression(fact.low, names), expression(fact.high, names)
+            return f"every value is at least {low} and less than {high}"
+        case Monotone():
+            return "no value is less than the one before it"
+        case SortedSegments():
+            order = "greater than" if fact.unique else "at least"
+            where = (
+                "row"
+                if fact.indptr is None
+                else f"segment of {names.get(fact.indptr, fact.indptr)}"
+            )
+            return f"in each {where}, every value is {order} the one before it"
+        case PaddedSlots():
+            return f"a value of {expression(fact.length, names)} is padding"
+        case Relation():
+            left, right = (names.get(name, name) for name in (fact.left, fact.right))
+            return f"{fact.kind}({left}, {right})"
+
+
+def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
+    """A fact as closed data: its kind, its fields as text, the sentence.
+
+    >>> fact_as_data(Monotone("J_indptr"), {})
+    {'fact': 'Monotone', 'says': 'no value is less than the one before it'}
+    """
+    data: dict[str, str | bool | None] = {"fact": type(fact).__name__}
+    for field in msgspec.structs.fields(fact):
+        value: Any = getattr(fact, field.name)
+        if isinstance(value, EXPRESSIONS):
+            data[field.name] = expression(value, names)
+        elif field.name in ("indptr", "left", "right"):
+            data[field.name] = names.get(value, value)
+        elif field.name != "buffer":
+            data[field.name] = value
+    return {**data, "says": fact_in_words(fact, names)}
+
+
+def _subject(fact: Fact) -> str:
+    return fact.left if isinstance(fact, Relation) else fact.buffer

@@ -1,0 +1,146 @@
+"""`gossamer export`: a kernel as files for programs without Python."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gossamer.cli.options import DTYPES, integer_option, require_dtype, require_range
+from gossamer.operators import NAMES, operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer_ir.dtypes import INDEX_STORAGE
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Buffer, Module, SparseBuffer
+from gossamer_ir.walk import walk
+
+Features = Annotated[
+    int | None,
+    integer_option("--features", help="columns of the dense matrix; any number if not given"),
+]
+
+
+def export(
+    program: Annotated[str, typer.Argument(help=f"{', '.join(NAMES)}, or a script's file")],
+    *,
+    output: Annotated[str, typer.Option("--output", "-o", help="the directory for the files")],
+    features: Features = None,
+    dtype: Annotated[str | None, typer.Option(help=" or ".join(DTYPES))] = None,
+    index_dtype: Annotated[str | None, typer.Option(help=" or ".join(INDEX_STORAGE))] = None,
+    specialize: Annotated[
+        list[str] | None, typer.Option(metavar="<name=value>", help="fixes a parameter")
+    ] = None,
+    target: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
+    name: Annotated[str, typer.Option(help="of the files and of the symbol")] = "",
+) -> None:
+    """Write a kernel as an object file, a C header, a manifest and a shared library.
+
+    The files have no need of Python. A program in C includes the header and links the object.
+    """
+    from gossamer.exporting import export as export_program
+
+    if dtype is not None:
+        require_dtype(dtype)
+    _require_index_dtype(index_dtype)
+    if program in NAMES:
+        module = _operator(program, features, dtype=dtype, index_dtype=index_dtype)
+        dtypes = None
+    else:
+        _require_no_features(program, features)
+        module = _script(program)
+        dtypes = _dtypes(module, dtype=dtype, index_dtype=index_dtype)
+    files = export_program(
+        module,
+        output,
+        name=name,
+        target=target,
+        specialize=_values(specialize or []),
+        dtypes=dtypes,
+    )
+    library = files.library or f"none: {files.no_library}"
+    print(f"object    {files.object}\nheader    {files.header}\nmanifest  {files.manifest}")
+    print(f"library   {library}")
+
+
+def _operator(
+    name: str, features: int | None, *, dtype: str | None, index_dtype: str | None
+) -> Module:
+    operator = operator_named(name)
+    if features is not None:
+        if not operator.features:
+            raise ArgumentError("option.features", f"{name} has no --features.")
+        require_range("--features", features, low=1, high=2**40)
+    indices = index_dtype or "int32"
+    return module_of(operator, Variant(dtype or "float32", indices, indices, features))
+
+
+def _require_no_features(program: str, features: int | None) -> None:
+    if features is not None:
+        raise ArgumentError(
+            "option.features",
+            f"--features is of operators ({', '.join(NAMES)}), and '{program}' is none.",
+            hint="Give --specialize NAME=VALUE with the name of the script's parameter.",
+        )
+
+
+def _script(path: str) -> Module:
+    """The module of a script's file."""
+    from gossamer_ir.script import parse_module
+
+    try:
+        text = Path(path).read_text(encoding="utf-8")
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else "it is no text"
+        raise ArgumentError(
+            "option.script",
+            f"The script '{path}' cannot be read: {why or error}.",
+            hint=f"Give a script's file, or one of {', '.join(NAMES)}.",
+        ) from error
+    return parse_module(text)
+
+
+def _dtypes(module: Module, *, dtype: str | None, index_dtype: str | None) -> dict[str, str]:
+    """`dtype` for every buffer of floats, `index_dtype` for every axis that stores indices."""
+    entry = next(found for found in module.functions if found.name == module.entry)
+    floats = {
+        found.name
+        for found in walk(entry)
+        if isinstance(found, (Buffer, SparseBuffer)) and found.dtype in DTYPES
+    }
+    stored = [
+        axis.name for axis in entry.axes if hasattr(axis, "indptr") or hasattr(axis, "indices")
+    ]
+    return {
+        **_retyped("--dtype", dtype, sorted(floats), "buffer of floats"),
+        **_retyped("--index-dtype", index_dtype, stored, "axis that stores indices"),
+    }
+
+
+def _retyped(option: str, dtype: str | None, names: list[str], what: str) -> dict[str, str]:
+    if dtype is not None and not names:
+        raise ArgumentError("option.retype", f"{option} changes nothing: the script has no {what}.")
+    return dict.fromkeys(names, dtype) if dtype else {}
+
+
+def _values(texts: list[str]) -> dict[str, int]:
+    """The integers of NAME=VALUE."""
+    values = {}
+    for text in texts:
+        name, _, value = text.partition("=")
+        try:
+            values[name.strip()] = int(value)
+        except ValueError:
+            raise ArgumentError(
+                "option.specialize",
+                f"--specialize is '{text}'; expected NAME=VALUE with an integer.",
+            ) from None
+    return values
+
+
+def _require_index_dtype(index_dtype: str | None) -> None:
+    if index_dtype is not None and index_dtype not in INDEX_STORAGE:
+        raise ArgumentError(
+            "option.storage",
+            f"--index-dtype is '{index_dtype}'; expected one of {', '.join(INDEX_STORAGE)}.",
+        )

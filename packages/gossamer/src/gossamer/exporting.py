@@ -1,0 +1,85 @@
+"""From any form of a program to files that a program without Python links."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gossamer.build import DISTRIBUTIONS, default_schedule, lowered, registry
+from gossamer.compiling import Program, checked_schedule, specialized
+from gossamer.targets import parse_target
+from gossamer_backend import Artifact, Kernel, package_versions
+from gossamer_ir.contracts import Schedule, Target
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Module
+
+if TYPE_CHECKING:
+    from gossamer_backend.export import Exported
+
+
+def export(
+    program: Program | Kernel,
+    directory: str | os.PathLike[str],
+    *,
+    name: str = "",
+    target: str | Target = "generic-cpu",
+    schedule: Schedule | None = None,
+    specialize: Mapping[str, int] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+) -> Exported:
+    """Writes a kernel as an object file, a C header, a JSON manifest and, where this machine has a
+    linker, a shared library; returns their paths.
+
+    The program and what it is made into are given as for `compile`; a target may be of a CPU that
+    this machine has not. A kernel that `compile` returned is exported as it is. `name` is the symbol
+    and the files' name, by default `gossamer_` and that of the program's function.
+    Raises what `compile` does, `ArgumentError` (`export.name`, `export.directory`, `export.kernel`)
+    and `UnsupportedError` (`backend.export`) where the backend makes no object files; nothing was
+    written then.
+
+    >>> import tempfile, gossamer as gs
+    >>> script = '''
+    ... @T.prim_func
+    ... def scale(x: T.handle, n: T.int64, factor: T.float32) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         with T.block("scale"):
+    ...             vi = T.axis.spatial(n, i)
+    ...             X[vi] = factor * X[vi]
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     files = gs.export(script, directory)
+    ...     print(files.symbol, files.object.name, files.header.name)
+    gossamer_scale gossamer_scale.o gossamer_scale.h
+    """
+    from gossamer_backend.export import export_artifact
+
+    if isinstance(program, Kernel):
+        _require_nothing_else(schedule, specialize, dtypes)
+        artifact = program.artifact
+    else:
+        module = specialized(program, specialize=specialize, dtypes=dtypes)
+        artifact = _compiled(module, target, checked_schedule(schedule))
+    return export_artifact(artifact, directory, name=name, versions=package_versions(DISTRIBUTIONS))
+
+
+def _compiled(module: Module, target: str | Target, schedule: Schedule | None) -> Artifact:
+    """The artifact, also for a target that does not work on this machine."""
+    wanted = parse_target(target)
+    plugin = registry.plugin(wanted.backend)
+    probe = plugin.backend.probe(wanted)
+    resolved = Target.parse(probe.resolved) if probe.resolved else wanted
+    if schedule is None:
+        schedule = default_schedule(module, resolved, None)
+    *_, flat = lowered(module, schedule, plugin=plugin)
+    return plugin.backend.compile(flat, resolved)
+
+
+def _require_nothing_else(*given: object) -> None:
+    if any(item is not None for item in given):
+        raise ArgumentError(
+            "export.kernel",
+            "A kernel that is compiled takes no schedule, specialize or dtypes.",
+            hint="Give them to compile, or export the program.",
+        )
