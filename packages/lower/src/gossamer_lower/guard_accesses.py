@@ -15,6 +15,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -39,7 +40,7 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, TRUE
 from gossamer_ir.walk import children, free_vars, walk
 from gossamer_lower.magnitudes import Magnitudes
-from gossamer_lower.stages import map_functions, written_by
+from gossamer_lower.stages import map_functions
 
 
 def guard_accesses(module: Module) -> Module:
@@ -61,16 +62,16 @@ def guard_accesses(module: Module) -> Module:
 
 
 def _guard_function(function: Function) -> Function:
-    written = written_by(function)
-    facts = [fact for fact in function.facts if getattr(fact, "buffer", None) not in written]
-    guarding = _Guarding(function, facts, written=written)
+    guarding = _Guarding(function, lasting_facts(function), written=written_by(function))
     return msgspec.structs.replace(function, body=guarding.body(function.body))
 
 
 class _Guarding:
     """Walks the statements in order, with what holds at each of them."""
 
-    def __init__(self, function: Function, facts: list[Fact], *, written: frozenset[str]) -> None:
+    def __init__(
+        self, function: Function, facts: tuple[Fact, ...], *, written: frozenset[str]
+    ) -> None:
         self._prover = Prover(facts)
         self._written = written
         buffers = [buffer for buffer in function.buffers if isinstance(buffer, Buffer)]

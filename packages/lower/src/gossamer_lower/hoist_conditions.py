@@ -11,6 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.lasting import written_by
 from gossamer_ir.nodes import (
     Binary,
     Const,
@@ -27,7 +28,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.walk import free_vars, walk
-from gossamer_lower.stages import map_functions, written_by
+from gossamer_lower.stages import map_functions
 
 
 def hoist_conditions(module: Module) -> Module:

@@ -15,10 +15,13 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.injective import is_injective
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
     Allocate,
     Buffer,
     Expr,
+    Fact,
     For,
     Function,
     Let,
@@ -33,6 +36,7 @@ from gossamer_ir.walk import free_vars, map_children, walk
 from gossamer_lower.stages import map_functions
 
 _Access = Load | Store | Prefetch
+Facts = tuple[Fact, ...]
 
 
 def plan_allocations(module: Module) -> Module:
@@ -55,22 +59,22 @@ def plan_allocations(module: Module) -> Module:
 
 
 def _plan_function(function: Function) -> Function:
-    body = function.body
+    body, facts = function.body, lasting_facts(function)
     for buffer in function.buffers:
         if buffer.handle is None and isinstance(buffer, Buffer):
-            body = _place(body, buffer)
+            body = _place(body, buffer, facts)
     kept = tuple(found for found in function.buffers if found.handle is not None)
     return msgspec.structs.replace(function, body=body, buffers=kept)
 
 
-def _place(body: tuple[Stmt, ...], buffer: Buffer) -> tuple[Stmt, ...]:
+def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, ...]:
     users = [at for at, stmt in enumerate(body) if any(_accesses(stmt, buffer.name))]
     if not users:
         return body
     first, last = users[0], users[-1] + 1
     only = body[first]
-    if len(users) == 1 and isinstance(only, For) and _is_private(only, buffer):
-        placed = msgspec.structs.replace(only, body=_place(only.body, buffer))
+    if len(users) == 1 and isinstance(only, For) and _is_private(only, buffer, facts):
+        placed = msgspec.structs.replace(only, body=_place(only.body, buffer, facts))
         return (*body[:first], placed, *body[last:])
     compacted, live = _compact(buffer, body[first:last])
     return (*body[:first], Allocate(compacted), *live, *body[last:])
@@ -90,17 +94,21 @@ class _Interval(msgspec.Struct, frozen=True):
     high: int
 
 
-def _is_private(loop: For, buffer: Buffer) -> bool:
+def _is_private(loop: For, buffer: Buffer, facts: Facts) -> bool:
     """Whether different iterations touch different elements, along some dimension."""
     if loop.kind not in ("serial", "parallel"):
         return False
     intervals = _intervals(buffer, loop.body)
-    return any(_separates(loop.var, found) for found in intervals if found is not None)
+    return any(_separates(loop, found, facts) for found in intervals if found is not None)
 
 
-def _separates(var: str, interval: _Interval) -> bool:
-    step = abs(interval.fixed.terms.get(build.index_var(var), 0))
-    return interval.high - interval.low < step
+def _separates(loop: For, interval: _Interval, facts: Facts) -> bool:
+    step = abs(interval.fixed.terms.get(build.index_var(loop.var), 0))
+    if interval.high - interval.low < step:
+        return True
+    (only, *others) = interval.fixed.terms or (build.ZERO,)
+    is_one = interval.high == interval.low and not others
+    return is_one and is_injective(only, loop, facts)
 
 
 def _compact(buffer: Buffer, live: tuple[Stmt, ...]) -> tuple[Buffer, tuple[Stmt, ...]]:

@@ -18,7 +18,6 @@ from gossamer_ir.nodes import (
     Node,
     ParallelFor,
     StageName,
-    Store,
 )  # fmt: skip
 from gossamer_ir.walk import walk
 
@@ -61,11 +60,3 @@ def _names_bound(node: Node) -> tuple[str, ...]:
         case Iteration():
             return (node.name, *node.vars)
     return ()
-
-
-def written_by(function: Function) -> frozenset[str]:
-    """The buffers that the function writes, under whatever name."""
-    handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
-    nodes = (node for stmt in function.body for node in walk(stmt))
-    stored = {handles.get(node.buffer, node.buffer) for node in nodes if isinstance(node, Store)}
-    return frozenset(stored) | {name for name, handle in handles.items() if handle in stored}

@@ -2,16 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Set
+from collections.abc import Iterable, Mapping, Sequence, Set
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
-from gossamer_ir.nodes import For, Stmt
+from gossamer_ir.injective import is_injective
+from gossamer_ir.nodes import Expr, Fact, For, Stmt
+from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import Access, accesses, mentioned, written
 from gossamer_schedule.digits import digit_key
-from gossamer_schedule.linear import Values
+from gossamer_schedule.linear import Form, Values
 from gossamer_schedule.sites import statements
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
@@ -43,15 +45,26 @@ def loops_within(body: tuple[Stmt, ...]) -> set[str]:
 
 
 def verdict(
-    loop: str, found: Iterable[Access], *, loops: Mapping[str, For], varying: Set[str]
+    loop: str,
+    found: Iterable[Access],
+    *,
+    loops: Mapping[str, For],
+    varying: Set[str],
+    facts: Sequence[Fact] = (),
 ) -> Verdict:
-    """The verdict on the accesses of one buffer; `varying` are the loop and those inside it."""
+    """The verdict on the accesses of one buffer; `varying` are the loop and those inside it.
+
+    From `facts` (see `lasting_facts`) it concludes that coordinates of one fibre differ.
+    """
     extent = integer_value(loops[loop].extent)
     if extent is not None and extent <= 1:
         return "disjoint"
     every = list(found)
     rank = min(len(access.indices) for access in every)
     if any(_determines(loop, every, dim, loops=loops, varying=varying) for dim in range(rank)):
+        return "disjoint"
+    others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
+    if any(_selects(loops[loop], every, dim, others=others, facts=facts) for dim in range(rank)):
         return "disjoint"
     if any(access.is_store and _ignores(access, loop, varying) for access in every):
         return "race"
@@ -69,6 +82,26 @@ def _determines(
             return False
         keys.add(key)
     return len(keys) == 1
+
+
+def _selects(
+    loop: For, found: list[Access], dim: int, *, others: Set[str], facts: Sequence[Fact]
+) -> bool:
+    """Whether all accesses use one coordinate, which is another in each iteration of the loop
+    whatever the `others` that vary are."""
+    forms = [access.indices[dim] for access in found]
+    coordinate = coordinate_of(forms[0])
+    if coordinate is None or any(form != forms[0] for form in forms):
+        return False
+    return free_vars(coordinate).isdisjoint(others) and is_injective(coordinate, loop, facts)
+
+
+def coordinate_of(form: Form | None) -> Expr | None:
+    """The one atom that a form is; None where it is a sum."""
+    if form is None or form.terms or form.base.constant or len(form.base.terms) != 1:
+        return None
+    ((atom, count),) = form.base.terms.items()
+    return atom if count == 1 else None
 
 
 def _ignores(access: Access, loop: str, varying: Set[str]) -> bool:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, conjuncts, dtype_of, index_var, integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -283,8 +284,10 @@ def _is_loaded_once(site: Site, store: Store) -> bool:
         outside.append(found.var)
     varying = {found.var for found in site.nest} | loops_within(site.node.body)
     touched = written_accesses((site.node,), values=values, loops=loops)[store.buffer]
+    facts = lasting_facts(site.function)
     return not has_let(site, len(site.nest)) and all(
-        verdict(name, touched, loops=loops, varying=varying) == "disjoint" for name in outside
+        verdict(name, touched, loops=loops, varying=varying, facts=facts) == "disjoint"
+        for name in outside
     )
 
 

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, index_var
 from gossamer_ir.contracts import Step
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Block, Expr, For, Module, Stmt, Store
 from gossamer_ir.walk import free_vars, substitute, substitute_body
@@ -172,9 +173,9 @@ def _require_one_init(site: Site, top: Site, *, fed: set[str]) -> None:
     buffers = written(site.node.init)
     values = values_at(site) | {item.var: item.value for item in site.node.iters}
     stores = list(accesses(site.node.init, buffers, values=values, loops=loops))
-    varying = loops_within((top.node,))
+    varying, facts = loops_within((top.node,)), lasting_facts(site.function)
     is_once = all(
-        verdict(name, _of(stores, buffer), loops=loops, varying=varying) == "disjoint"
+        verdict(name, _of(stores, buffer), loops=loops, varying=varying, facts=facts) == "disjoint"
         for name in between
         for buffer in buffers
     )

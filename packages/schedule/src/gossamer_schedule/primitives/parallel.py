@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import dtype_of, index, integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
     Binary,
     Buffer,
@@ -106,10 +107,10 @@ def _require_not_nested(site: Site, module: Module) -> None:
 
 def _require_disjoint(site: Site, module: Module) -> None:
     loop, loops = site.node.var, loops_of(site.function)
-    varying = loops_within((site.node,))
+    varying, facts = loops_within((site.node,)), lasting_facts(site.function)
     touched = written_accesses(site.node.body, values=values_at(site), loops=loops)
     for buffer, found in touched.items():
-        match verdict(loop, found, loops=loops, varying=varying):
+        match verdict(loop, found, loops=loops, varying=varying, facts=facts):
             case "race":
                 raise refusal(
                     "parallel.race",

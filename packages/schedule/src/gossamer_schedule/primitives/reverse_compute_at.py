@@ -23,6 +23,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
+from gossamer_schedule.selected import selected_parts
 from gossamer_schedule.sites import Site, loops_of, replaced, with_function
 from gossamer_schedule.steps import step
 
@@ -88,7 +89,7 @@ def reverse_compute_at(
     path = _path(target, top)
     _require_free_way(site, top, own=own)
     produced = _require_producers(site, top, target=target)
-    parts = _require_parts(site, path, produced=produced)
+    parts = _require_parts(site, own, path, produced=produced)
 
     moved, names = _moved(site, own, parts)
 
@@ -226,12 +227,16 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
 
 
 def _require_parts(
-    site: Site, path: Sequence[For], *, produced: Mapping[str, list[Access]]
+    site: Site, own: Sequence[For], path: Sequence[For], *, produced: Mapping[str, list[Access]]
 ) -> dict[str, Part]:
     """What each iterator of the block runs over under the loop."""
     parts: dict[str, Part] = {}
     for buffer, stores in produced.items():
-        captured: set[str] = set()
+        selected = selected_parts(site, own, stores=stores, path=path)
+        if any(parts.setdefault(name, part) != part for name, part in selected.items()):
+            raise _not_proved(site, path)
+        captured = {loop.var for loop in path if integer_value(loop.extent) == 1}
+        captured |= {name for part in selected.values() for name in part.path}
         for dim, found in dimensions_of(site, buffer):
             forms = [store.indices[dim] for store in stores]
             part = part_of(site, found, forms=forms, path=path, known=parts)

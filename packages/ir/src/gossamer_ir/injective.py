@@ -1,0 +1,76 @@
+"""Index arrays that hold each value once: what different positions load is different.
+
+The coordinates of a sorted fibre without duplicates increase strictly, so a loop over the positions
+of one fibre selects a different coordinate in each iteration.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine
+from gossamer_ir.nodes import (
+    Cast,
+    Expr,
+    Fact,
+    For,
+    IfThenElse,
+    Load,
+    PaddedSlots,
+    SortedSegments,
+)
+from gossamer_ir.walk import free_vars
+
+
+def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
+    """Whether an index has a different value in each iteration of a loop, because it loads the
+    positions of one segment from an array that increases strictly within segments.
+
+    Facts are those that hold wherever the loop runs (`lasting_facts`). Slots of a padded axis repeat
+    one value, so nothing is concluded about them.
+    """
+    load = _loaded(expr)
+    if load is None:
+        return False
+    *outer, last = load.indices
+    if any(loop.var in free_vars(at) for at in outer):
+        return False
+    known = [fact for fact in facts if getattr(fact, "buffer", None) == load.buffer]
+    if any(isinstance(fact, PaddedSlots) for fact in known):
+        return False
+    segments = [fact for fact in known if isinstance(fact, SortedSegments) and fact.unique]
+    return any(_is_in_one_segment(last, loop, fact.indptr) for fact in segments)
+
+
+def _loaded(expr: Expr) -> Load | None:
+    """The load that an index widens."""
+    inner = expr.value if isinstance(expr, Cast) and expr.dtype == "int64" else expr
+    return inner if isinstance(inner, Load) and inner.predicate is None else None
+
+
+def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
+    """Whether a position is the loop's variable counted from the begin of one segment, and the loop
+    ends where the segment does; without `indptr`, whether it runs along one row."""
+    begin = combine(affine_of(position), affine_of(build.index_var(loop.var)), -1)
+    if any(loop.var in free_vars(atom) for atom in begin.terms):
+        return False
+    if indptr is None:
+        return True
+    extent = loop.extent
+    if isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
+        extent = extent.if_true
+    end = combine(begin, affine_of(extent), 1)
+    first, following = _bound(begin, indptr), _bound(end, indptr)
+    if build.integer_value(loop.start) != 0 or first is None or following is None:
+        return False
+    return combine(affine_of(following), affine_of(first), -1) == Affine({}, 1)
+
+
+def _bound(form: Affine, indptr: str) -> Expr | None:
+    """The place in `indptr` of the bound that a form is."""
+    if form.constant or list(form.terms.values()) != [1]:
+        return None
+    (atom,) = form.terms
+    load = _loaded(atom)
+    return load.indices[0] if load is not None and load.buffer == indptr else None
