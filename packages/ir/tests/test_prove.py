@@ -18,6 +18,9 @@ FACTS = (
 )
 FIBRE = ("j", "0", "T.int64(P[i + 1]) - T.int64(P[i])")
 
+ROW = 'T.search("upper", P, begin=1, end=m, value=k)'
+SLOT = 'T.search("exact", P, begin=0, end=m, value=k)'
+
 PROVED = [
     ([], "0 <= 0"),
     ([("i", "0", "m")], "0 <= i"),
@@ -51,8 +54,20 @@ PROVED = [
     ([("i", "0", "T.if_then_else(k < m, n, 0)")], "k < m"),
     ([("t", "0", "m")], "t * (T.vscale() * 4) >= 0"),
     ([], "T.vscale() * 4 >= 4"),
+    ([("i", "0", "m")], "T.min(i, 7) >= 0"),
+    ([("i", "0", "m")], "T.max(i, m - 1) < m"),
+    ([("i", "0", "m")], f"{ROW} - 1 >= 0"),
+    ([("i", "0", "m")], f"{ROW} - 1 < m"),
+    ([], f"{SLOT} >= -1"),
+    ([("i", "0", "m")], f"{SLOT} < m"),
 ]
 NOT_PROVED = [
+    ([], f"{ROW} - 1 < m"),
+    ([("i", "0", "m")], f"{ROW} < m"),
+    ([], f"{SLOT} < m"),
+    ([("i", "0", "m")], f"{SLOT} >= 0"),
+    ([("i", "0", "m")], "T.max(i, k) < m"),
+    ([("i", "0", "m")], "T.min(i, k) >= 0"),
     ([], "0 < 0"),
     ([], "i >= 0"),
     ([("i", "0", "m")], "i > 0"),

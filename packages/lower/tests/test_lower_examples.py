@@ -63,11 +63,6 @@ def program(a: T.handle, b: T.handle, p: T.handle, q: T.handle,
     D = T.sp.dense_fixed(n)
 """
 REFUSED = {
-    "lower.fuse": """
-    A = T.sp.match_buffer(a, (I, J), "float32")
-    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "x") as [i, j]:
-        A[i, j] = 1.0
-""",
     "lower.search": """
     A = T.sp.match_buffer(a, (I, J), "float32")
     B = T.sp.match_buffer(b, (I, D), "float32")

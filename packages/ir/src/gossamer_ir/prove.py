@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     InRange,
     Load,
     Monotone,
+    Search,
     Var,
     VScale,
 )
@@ -124,6 +125,11 @@ class Prover:
         budget[0] -= 1
         atom = self._innermost(goal)
         coefficient = goal.terms[atom]
+        cases = _cases(atom, is_least=coefficient > 0)
+        if cases and all(
+            self._search(_with_value(goal, atom, case), depth - 1, budget) for case in cases
+        ):
+            return True
         for known in self._knowledge(atom, goal):
             other = known.terms.get(atom, 0)
             if other * coefficient <= 0:
@@ -190,6 +196,26 @@ class Prover:
                 yield affine_of(Binary("sub", atom, other))
             elif self.proves_nonnegative(Binary("sub", inner.indices[-1], load.indices[-1])):
                 yield affine_of(Binary("sub", other, atom))
+
+
+def _cases(atom: Expr, *, is_least: bool) -> tuple[Expr, ...]:
+    """Expressions of which one is the least (or the greatest) value of an atom; none if not known."""
+    match atom:
+        case Search(kind="exact"):
+            absent = build.index(-1)
+            return (absent,) if is_least else (absent, build.sub(atom.end, build.ONE))
+        case Search():
+            return (atom.begin,) if is_least else (atom.begin, atom.end)
+        case Binary(op="min") if is_least:
+            return (atom.lhs, atom.rhs)
+        case Binary(op="max") if not is_least:
+            return (atom.lhs, atom.rhs)
+    return ()
+
+
+def _with_value(goal: Affine, atom: Expr, value: Expr) -> Affine:
+    rest = Affine({term: c for term, c in goal.terms.items() if term != atom}, goal.constant)
+    return combine(rest, affine_of(value), goal.terms[atom])
 
 
 def _scaled_goal(goal: Affine, factor: int) -> Affine:

@@ -31,6 +31,7 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Module,
+    Search,
     Stmt,
     Store,
     Unary,
@@ -108,7 +109,7 @@ class _Guarding:
 
     def _is_lasting(self, expr: Expr) -> bool:
         """Whether an expression keeps its value, which is that of unbounded integers."""
-        reads = (node.buffer for node in walk(expr) if isinstance(node, Load))
+        reads = (node.buffer for node in walk(expr) if isinstance(node, (Load, Search)))
         return self._written.isdisjoint(reads) and self._magnitudes.is_exact(expr)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -216,6 +217,10 @@ class _Guarding:
             return
         for child in children(node):
             yield from self._guards(child, unless)
+        if isinstance(node, Search):
+            condition = self._unproved_window(node)
+            if condition is not None:
+                yield Guard(_either(unless, condition), node.buffer)
         if isinstance(node, (Load, Store)):
             condition = self._unproved(node)
             if node.predicate is not None:
@@ -255,14 +260,27 @@ class _Guarding:
         return unproved
 
     def _out_of_bounds(self, access: Load | Store) -> Expr | None:
-        condition: Expr | None = None
-        for index, extent in zip(access.indices, self._shapes[access.buffer], strict=True):
-            wide = build.widen(index)
-            is_known = self._magnitudes.is_sound(wide) and self._is_lasting(extent)
-            for part in (Compare("ge", wide, build.ZERO), Compare("lt", wide, extent)):
-                if not (is_known and self._prover.proves(part)):
-                    condition = build.conjunction(condition, part)
-        return condition
+        shape = self._shapes[access.buffer]
+        pairs = zip(access.indices, shape, strict=True)
+        return build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
+
+    def _unproved_window(self, search: Search) -> Expr | None:
+        """What a search reads is in bounds, if it reads anything."""
+        *outer, last = self._shapes[search.buffer]
+        end = build.add(last, build.ONE)
+        pairs = (*zip(search.prefix, outer, strict=True), (search.begin, end), (search.end, end))
+        unproved = build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
+        if unproved is None:
+            return None
+        return IfThenElse(Compare("ge", search.begin, search.end), TRUE, unproved)
+
+    def _unproved_parts(self, index: Expr, extent: Expr) -> Iterator[Expr]:
+        """The parts of 0 <= index < extent that are not proved."""
+        wide = build.widen(index)
+        is_known = self._magnitudes.is_sound(wide) and self._is_lasting(extent)
+        for part in (Compare("ge", wide, build.ZERO), Compare("lt", wide, extent)):
+            if not (is_known and self._prover.proves(part)):
+                yield part
 
 
 def _either(first: Expr | None, second: Expr) -> Expr:

@@ -15,8 +15,11 @@ from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
+    AnyBuffer,
     Axis,
+    Binary,
     Buffer,
+    Compare,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
@@ -33,11 +36,13 @@ from gossamer_ir.nodes import (
     Range,
     Region,
     Search,
+    Select,
     SortedSegments,
     SparseBuffer,
     Store,
 )  # fmt: skip
 from gossamer_ir.walk import map_children
+from gossamer_lower.index_buffers import require_nnz, width_of
 from gossamer_lower.stages import map_functions, names_of
 
 
@@ -82,7 +87,9 @@ def _lower_function(function: Function) -> Function:
         function,
         axes=(),
         relations=(),
-        buffers=tuple(lowering.ordinary(buffer) for buffer in function.buffers),
+        buffers=tuple(
+            lowering.ordinary(buffer) for buffer in function.buffers if not lowering.is_flat(buffer)
+        ),
         body=tuple(lowering.node(stmt) for stmt in function.body),
         facts=(*function.facts, *lowering.facts()),
     )
@@ -98,6 +105,22 @@ class _Lowering:
         self._sparse = {buffer.name: buffer for buffer in sparse}
         self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
         self._names = self._ordinary_names(function)
+        self._flat = {
+            buffer.name: self._names[found.name]
+            for buffer in function.buffers
+            if (found := self._indptr_of(buffer)) is not None
+        }
+
+    def _indptr_of(self, buffer: AnyBuffer) -> SparseBuffer | None:
+        """The indptr of an axis that an ordinary buffer is another name for."""
+        if not isinstance(buffer, Buffer) or len(buffer.shape) != 1:
+            return None
+        found = self._by_handle.get(buffer.handle or "")
+        return found if found is not None and found.extra_storage else None
+
+    def is_flat(self, buffer: AnyBuffer) -> bool:
+        """Whether a buffer is another name for an index buffer, which replaces it."""
+        return buffer.name in self._flat
 
     def _ordinary_names(self, function: Function) -> dict[str, str]:
         """Index buffers keep their name, buffers of values get `_data`."""
@@ -113,7 +136,7 @@ class _Lowering:
 
     # --- storage
 
-    def ordinary(self, buffer: SparseBuffer | Buffer) -> Buffer:
+    def ordinary(self, buffer: AnyBuffer) -> Buffer:
         """The ordinary buffer with the same elements."""
         if isinstance(buffer, Buffer):
             return buffer
@@ -133,7 +156,7 @@ class _Lowering:
                 inner = self._inner_dimensions(axis, dimensions, buffer)
                 flat = tuple(found for dimension in inner for found in dimension.axes)
                 del dimensions[len(dimensions) - len(inner) :]
-                dimensions.append(_Dimension((*flat, name), _require_nnz(axis)))
+                dimensions.append(_Dimension((*flat, name), require_nnz(axis)))
             else:
                 extent = axis.width if isinstance(axis, CompressedFixed) else axis.length
                 dimensions.append(_Dimension((name,), extent))
@@ -173,9 +196,11 @@ class _Lowering:
         """A statement or expression with its accesses rewritten."""
         if isinstance(node, Region) and node.buffer in self._sparse:
             return self._region(node)
-        if isinstance(node, Search) and node.buffer in self._sparse:
-            raise UnsupportedError("lower.search", f"A search in {node.buffer} is not lowered yet.")
         lowered = map_children(node, self.node)
+        if isinstance(lowered, (Load, Search)) and lowered.buffer in self._flat:
+            return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
+        if isinstance(lowered, Search) and lowered.buffer in self._sparse:
+            return self._search(lowered)
         if isinstance(lowered, (Load, Store, Prefetch)) and lowered.buffer in self._sparse:
             buffer = self._sparse[lowered.buffer]
             indices = self._indices(buffer, lowered.indices)
@@ -190,6 +215,24 @@ class _Lowering:
         ranges = tuple(Range(build.ZERO, extent) for extent in ordinary.shape)
         return Region(ordinary.name, ranges)
 
+    def _search(self, node: Search) -> Expr:
+        """A search in one fibre as one in the whole array, its result relative to the fibre."""
+        buffer = self._sparse[node.buffer]
+        *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
+        found = msgspec.structs.replace(
+            node,
+            buffer=self._names[node.buffer],
+            prefix=tuple(prefix),
+            begin=build.add(start, node.begin),
+            end=build.add(start, node.end),
+        )
+        if start == build.ZERO:
+            return found
+        position = build.sub(found, start)
+        if node.kind != "exact":
+            return position
+        return Select(Compare("lt", found, build.ZERO), found, position)
+
     def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:
         by_axis = dict(zip(buffer.axes, positions, strict=True))
         dimensions = self._dimensions(buffer)
@@ -198,7 +241,7 @@ class _Lowering:
         offset: Expr = build.ZERO
         for dimension in dimensions:
             part = self._offset(dimension.axes, by_axis)
-            offset = build.add(build.mul(offset, dimension.extent), part)
+            offset = _element(build.mul(offset, dimension.extent), part)
         return (offset,)
 
     def _offset(self, axes: tuple[str, ...], positions: dict[str, Expr]) -> Expr:
@@ -208,13 +251,11 @@ class _Lowering:
         if not ancestors:
             return position
         parent = self._offset(tuple(ancestors), positions)
-        if isinstance(axis, DenseFixed):
-            return build.add(build.mul(parent, axis.length), position)
-        if isinstance(axis, CompressedFixed):
-            return build.add(build.mul(parent, axis.width), position)
+        if isinstance(axis, (DenseFixed, CompressedFixed)):
+            return _element(build.mul(parent, width_of(axis)), position)
         index_buffer = self._by_handle[axis.indptr]
         start = Load(self._names[index_buffer.name], (parent,), index_buffer.dtype)
-        return build.add(build.widen(start), position)
+        return _element(build.widen(start), position)
 
     # --- facts
 
@@ -230,7 +271,7 @@ class _Lowering:
         indptr = self._index_name(getattr(axis, "indptr", None))
         if indptr is not None and isinstance(axis, (DenseVaried, CompressedVaried)):
             facts += [
-                InRange(indptr, build.ZERO, build.add(_require_nnz(axis), build.ONE)),
+                InRange(indptr, build.ZERO, build.add(require_nnz(axis), build.ONE)),
                 Monotone(indptr),
             ]
         indices = self._index_name(getattr(axis, "indices", None))
@@ -259,10 +300,14 @@ class _Lowering:
         return facts
 
 
-def _require_nnz(axis: DenseVaried | CompressedVaried) -> Expr:
-    if axis.nnz is None:
-        raise UnsupportedError(
-            "lower.nnz", f"The axis {axis.name} does not say how many elements it stores.",
-            hint=f"Declare it with (length, nnz), as in T.sp.dense_varied({axis.parent}, (n, nnz), indptr).",
-        )  # fmt: skip
-    return axis.nnz
+def _element(start: Expr, position: Expr) -> Expr:
+    """start + position, which is the element again where the position was computed from it."""
+    match start, position:
+        case _, Binary(op="sub", lhs=element, rhs=first) if first == start:
+            return element
+        case (
+            Binary(op="mul", lhs=Binary(op="floordiv") as fibre, rhs=width),
+            Binary(op="floormod", lhs=element, rhs=divisor),
+        ) if divisor == width and fibre == Binary("floordiv", element, width):
+            return element
+    return build.add(start, position)

@@ -7,8 +7,8 @@ coordinate, which is a position in a dense axis.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
-from typing import Any, TypeVar
+from collections.abc import Mapping
+from typing import Any, Literal, TypeVar
 
 import msgspec
 
@@ -17,6 +17,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     STATEMENTS,
+    AttachAxis,
     Axis,
     Block,
     BlockIter,
@@ -28,6 +29,7 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
+    FuseAxes,
     Iteration,
     Load,
     Module,
@@ -38,14 +40,22 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import map_children
+from gossamer_ir.walk import free_vars, map_children
+from gossamer_lower.fused import (
+    Fused,
+    items_of,
+    reduces_fused,
+    where_searchable,
+    with_init_apart,
+)
+from gossamer_lower.index_buffers import Compressed, IndexBuffers
 from gossamer_lower.stages import map_functions, names_of
 
 
 def lower_iterations(module: Module) -> Module:
     """Lowers every iteration of a coordinate-stage module; the result is at the position stage.
 
-    Raises `UnsupportedError` (`lower.fuse`, `lower.attach`, `lower.search`) for what is in the
+    Raises `UnsupportedError` (`lower.attach`, `lower.search`) for what is in the
     language and not lowered yet.
 
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
@@ -67,7 +77,7 @@ def lower_iterations(module: Module) -> Module:
 
 
 class _Iterator(msgspec.Struct, frozen=True):
-    """An iterated axis: the variable that stands for the position along it."""
+    """An iterated axis: the position along it, from the variable of its loop."""
 
     axis: Axis
     position: Expr
@@ -78,10 +88,22 @@ _Scope = Mapping[str, _Iterator]
 """Iterators in force, by the name of the iteration's variable."""
 
 
+class _Nest(msgspec.Struct):
+    """What an iteration becomes: loops, block iterators, and what the iteration's variables are in
+    the headers of loops and in the block."""
+
+    in_loops: dict[str, _Iterator]
+    in_block: dict[str, _Iterator]
+    loops: list[tuple[str, Expr]] = []
+    iters: list[BlockIter] = []
+    fused: set[str] = set()
+    predicate: Expr | None = None
+
+
 def _lower_function(function: Function) -> Function:
     lowering = _Lowering(function)
     body = lowering.statements(function.body, {})
-    buffers = (*function.buffers, *lowering.index_buffers())
+    buffers = (*function.buffers, *lowering.index_buffers.declared())
     return msgspec.structs.replace(function, body=body, buffers=buffers)
 
 
@@ -89,119 +111,152 @@ class _Lowering:
     """The tables of one function."""
 
     def __init__(self, function: Function) -> None:
-        self._axes = {axis.name: axis for axis in function.axes}
         self._buffers = {
             buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
         }
         self._namer = Namer(names_of(function))
-        self._index_buffers: dict[str, SparseBuffer] = {}
-        for axis in function.axes:
-            self._declare_index_buffers(axis)
-
-    def index_buffers(self) -> Iterable[SparseBuffer]:
-        return self._index_buffers.values()
-
-    # --- axes
-
-    def _declare_index_buffers(self, axis: Axis) -> None:
-        parents = tuple(found.name for found in self._chain(axis)[:-1])
-        if isinstance(axis, (DenseVaried, CompressedVaried)):
-            self._index_buffers[f"{axis.name}.indptr"] = SparseBuffer(
-                self._namer.fresh(f"{axis.name}_indptr"),
-                parents,
-                axis.indptr_dtype,
-                handle=axis.indptr,
-                extra_storage=1,
-            )
-        if isinstance(axis, (CompressedFixed, CompressedVaried)):
-            self._index_buffers[f"{axis.name}.indices"] = SparseBuffer(
-                self._namer.fresh(f"{axis.name}_indices"),
-                (*parents, axis.name),
-                axis.indices_dtype,
-                handle=axis.indices,
-            )
-
-    def _chain(self, axis: Axis) -> tuple[Axis, ...]:
-        """The axis with its ancestors, root first."""
-        chain = [axis]
-        while chain[0].parent is not None:
-            chain.insert(0, self._axes[chain[0].parent])
-        return tuple(chain)
-
-    def _load_index(self, which: str, indices: tuple[Expr, ...]) -> Expr:
-        buffer = self._index_buffers[which]
-        return build.widen(Load(buffer.name, indices, buffer.dtype))
-
-    def _extent(self, axis: Axis, parents: tuple[Expr, ...]) -> Expr:
-        match axis:
-            case DenseFixed():
-                return axis.length
-            case CompressedFixed():
-                return axis.width
-            case _:
-                key, last = f"{axis.name}.indptr", parents[-1]
-                following = (*parents[:-1], build.add(last, build.ONE))
-                return build.sub(self._load_index(key, following), self._load_index(key, parents))
+        self.index_buffers = IndexBuffers(function.axes, self._namer)
 
     # --- statements
 
     def statements(self, body: tuple[Stmt, ...], scope: _Scope) -> tuple[Stmt, ...]:
         """Lowers statements under the iterators of outer iterations."""
-        return tuple(self._statement(stmt, scope) for stmt in body)
+        return tuple(found for stmt in body for found in self._statement(stmt, scope))
 
-    def _statement(self, stmt: Stmt, scope: _Scope) -> Stmt:
+    def _statement(self, stmt: Stmt, scope: _Scope) -> tuple[Stmt, ...]:
         if isinstance(stmt, Iteration):
             return self._iteration(stmt, scope)
         lowered: Stmt = map_children(stmt, lambda child: self._below(child, scope))
         if isinstance(lowered, Store) and isinstance(stmt, Store):
-            return self._translated(lowered, stmt, scope)
-        return lowered
+            return (self._translated(lowered, stmt, scope),)
+        return (lowered,)
 
     def _below(self, child: Any, scope: _Scope) -> Any:
         """What stands in a statement: further statements or expressions."""
-        return (
-            self._statement(child, scope)
-            if isinstance(child, STATEMENTS)
-            else self._value(child, scope)
-        )
+        if isinstance(child, STATEMENTS):
+            return self._statement(child, scope)
+        return self._value(child, scope)
 
-    def _iteration(self, node: Iteration, scope: _Scope) -> Stmt:
-        inner_loops, inner_blocks = dict(scope), dict(scope)
-        iters, nest, predicate = [], [], None
-        for item, kind, name in zip(node.axes, node.kinds, node.vars, strict=True):
-            axis = self._iterated(item)
-            var = self._namer.fresh(f"v{name}")
-            loop_parents = self._parents(axis, inner_loops)
-            block_parents = self._parents(axis, inner_blocks)
-            nest.append((name, self._extent(axis, loop_parents)))
-            domain = Range(build.ZERO, self._extent(axis, block_parents))
-            iters.append(BlockIter(var, "R" if kind == "R" else "S", domain, build.index_var(name)))
-            inner_loops[name] = _Iterator(axis, build.index_var(name))
-            inner_blocks[name] = _Iterator(axis, build.index_var(var))
-            predicate = build.conjunction(predicate, self._is_element(axis, block_parents, var))
-        init = self.statements(node.init, inner_blocks)
+    def _iteration(self, node: Iteration, scope: _Scope) -> tuple[Stmt, ...]:
+        if node.init and reduces_fused(node):
+            parts = with_init_apart(node, self.index_buffers, self._namer)
+            return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
+        nest = _Nest(dict(scope), dict(scope))
+        for item, kinds, names in items_of(node):
+            if isinstance(item, FuseAxes):
+                self._add_fused(nest, item, kinds=kinds, names=names)
+            else:
+                self._add(nest, self._iterated(item), kind=kinds, name=names[0])
+        init = self.statements(node.init, nest.in_block)
         block = Block(
             node.name,
-            tuple(_with_kind(found, init) for found in iters),
-            self.statements(node.body, inner_blocks),
+            tuple(self._with_kind(found, init, nest=nest) for found in nest.iters),
+            self.statements(node.body, nest.in_block),
             init=init,
-            predicate=predicate,
+            predicate=nest.predicate,
             annotations=node.annotations,
         )
-        return _nest(nest, block)
+        return (where_searchable(_nested(nest.loops, block)),)
 
-    def _iterated(self, item: object) -> Axis:
+    def _add(self, nest: _Nest, axis: Axis, *, kind: str, name: str) -> None:
+        var = self._namer.fresh(f"v{name}")
+        loop_parents = self._parents(axis, nest.in_loops)
+        block_parents = self._parents(axis, nest.in_block)
+        nest.loops.append((name, self.index_buffers.extent(axis, loop_parents)))
+        domain = Range(build.ZERO, self.index_buffers.extent(axis, block_parents))
+        nest.iters.append(BlockIter(var, _kind_of(kind), domain, build.index_var(name)))
+        nest.in_loops[name] = _Iterator(axis, build.index_var(name))
+        nest.in_block[name] = _Iterator(axis, build.index_var(var))
+        self._skip_padding(nest, axis)
+
+    def _add_fused(
+        self, nest: _Nest, item: FuseAxes, *, kinds: str, names: tuple[str, ...]
+    ) -> None:
+        axes = tuple(self.index_buffers.axis(name) for name in item.axes)
+        loop = self._namer.fresh("_".join(names))
+        var = self._namer.fresh(f"v{loop}")
+        around = Fused(axes, self.index_buffers, self._element_above(axes[0], nest.in_loops))
+        inside = Fused(axes, self.index_buffers, self._element_above(axes[0], nest.in_block))
+        nest.loops.append((loop, around.extent()))
+        kind = _kind_of("S" if set(kinds) == {"S"} else "R")
+        domain = Range(build.ZERO, inside.extent())
+        nest.iters.append(BlockIter(var, kind, domain, build.index_var(loop)))
+        nest.fused.add(var)
+        for scope, fused, count in ((nest.in_loops, around, loop), (nest.in_block, inside, var)):
+            found = fused.positions(build.index_var(count))
+            scope.update(
+                (name, _Iterator(axis, position))
+                for name, axis, position in zip(names, axes, found, strict=True)
+            )
+        for axis in axes:
+            self._skip_padding(nest, axis)
+
+    def _element_above(self, axis: Axis, scope: _Scope) -> Expr | None:
+        """The number of the element of the parent; None for a root."""
+        element: Expr | None = None
+        for above in self.index_buffers.chain(axis)[:-1]:
+            position = self._position(above, scope)
+            element = (
+                position
+                if element is None
+                else build.add(self.index_buffers.first(above, element), position)
+            )
+        return element
+
+    def _skip_padding(self, nest: _Nest, axis: Axis) -> None:
+        """An iterated slot of a padded axis must be an element."""
+        if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.padded:
+            slot = self._coordinate_of(axis, nest.in_block)
+            nest.predicate = build.conjunction(nest.predicate, Compare("ne", slot, axis.length))
+
+    def _iterated(self, item: OverAxis | AttachAxis) -> Axis:
         if isinstance(item, OverAxis):
-            return self._axes[item.axis]
-        kind = "fuse" if "Fuse" in type(item).__name__ else "attach"
+            return self.index_buffers.axis(item.axis)
         raise UnsupportedError(
-            f"lower.{kind}", f"An iteration over {kind}(...) is not lowered yet.",
+            "lower.attach", "An iteration over attach(...) is not lowered yet.",
             hint="Iterate the axes one by one.",
         )  # fmt: skip
 
+    def _with_kind(self, found: BlockIter, init: tuple[Stmt, ...], *, nest: _Nest) -> BlockIter:
+        """An iterator under which several points meet in one initialised element is a reduction.
+
+        It is none where the element's position along some dimension is the iterator itself, or
+        where the element's positions along fused axes are all those of the fused iterator.
+        """
+        is_element = all(
+            self._is_selected(stmt, found.var, nest=nest)
+            for stmt in init
+            if isinstance(stmt, Store)
+        )
+        return found if is_element else msgspec.structs.replace(found, kind="R")
+
+    def _is_selected(self, store: Store, var: str, *, nest: _Nest) -> bool:
+        if var not in nest.fused:
+            return self._is_named(store, build.index_var(var), nest=nest)
+        buffer = self._buffers.get(store.buffer)
+        by_axis = {} if buffer is None else dict(zip(buffer.axes, store.indices, strict=True))
+        return all(
+            by_axis.get(iterator.axis.name) == iterator.position
+            for iterator in nest.in_block.values()
+            if var in free_vars(iterator.position)
+        )
+
+    def _is_named(self, store: Store, position: Expr, *, nest: _Nest) -> bool:
+        """Whether the element's place along some dimension is a position of an iterator, or its
+        coordinate in the only fibre of an axis that holds each once."""
+        (axis,) = (found.axis for found in nest.in_block.values() if found.position == position)
+        if position in store.indices or _is_unit(axis):
+            return True
+        if not isinstance(axis, CompressedVaried) or not (axis.sorted and axis.unique):
+            return False
+        is_only = all(_is_unit(found) for found in self.index_buffers.chain(axis)[:-1])
+        is_coordinate = self._coordinate_of(axis, nest.in_block) in store.indices
+        return is_only and is_coordinate and not axis.padded
+
     def _parents(self, axis: Axis, scope: _Scope) -> tuple[Expr, ...]:
         """Positions along the ancestors; fixed roots need none of them iterated."""
-        return tuple(self._position(found, scope) for found in self._chain(axis)[:-1])
+        above = self.index_buffers.chain(axis)[:-1]
+        return tuple(self._position(found, scope) for found in above)
 
     def _position(self, axis: Axis, scope: _Scope) -> Expr:
         for iterator in scope.values():
@@ -211,13 +266,6 @@ class _Lowering:
             "lower.parent", f"The axis {axis.name} has a child that is iterated without it.",
             hint=f"Add {axis.name} to the iteration, before its child.",
         )  # fmt: skip
-
-    def _is_element(self, axis: Axis, parents: tuple[Expr, ...], var: str) -> Expr | None:
-        """What an iterated slot of a padded axis must fulfil."""
-        if not isinstance(axis, (CompressedFixed, CompressedVaried)) or not axis.padded:
-            return None
-        slot = self._load_index(f"{axis.name}.indices", (*parents, build.index_var(var)))
-        return Compare("ne", slot, axis.length)
 
     # --- expressions
 
@@ -237,7 +285,7 @@ class _Lowering:
         matched: set[str] = set()
         parts = zip(buffer.axes, lowered.indices, original.indices, strict=True)
         for name, coordinate, index in parts:
-            axis = self._axes[name]
+            axis = self.index_buffers.axis(name)
             iterator = scope.get(index.name) if isinstance(index, Var) else None
             if iterator is not None and _is_own(axis, iterator, matched):
                 matched.add(name)
@@ -250,26 +298,26 @@ class _Lowering:
         axis = iterator.axis
         if isinstance(axis, (DenseFixed, DenseVaried)):
             return iterator.position
-        parents = self._parents(axis, scope)
-        return self._load_index(f"{axis.name}.indices", (*parents, iterator.position))
+        return self._coordinate_of(axis, scope)
+
+    def _coordinate_of(self, axis: Compressed, scope: _Scope) -> Expr:
+        positions = (*self._parents(axis, scope), self._position(axis, scope))
+        return self.index_buffers.coordinate(axis, positions)
 
 
-def _nest(loops: list[tuple[str, Expr]], block: Block) -> Stmt:
+def _kind_of(letter: str) -> Literal["S", "R"]:
+    return "R" if letter == "R" else "S"
+
+
+def _nested(loops: list[tuple[str, Expr]], block: Block) -> Stmt:
     result: Stmt = block
     for var, extent in reversed(loops):
         result = For(var, build.ZERO, extent, (result,))
     return result
 
 
-def _with_kind(found: BlockIter, init: tuple[Stmt, ...]) -> BlockIter:
-    """An iterator under which several points meet in one initialised element is a reduction.
-
-    It is none where the element's position along some dimension is the iterator itself.
-    """
-    is_element = all(
-        build.index_var(found.var) in stmt.indices for stmt in init if isinstance(stmt, Store)
-    )
-    return found if is_element else msgspec.structs.replace(found, kind="R")
+def _is_unit(axis: Axis) -> bool:
+    return isinstance(axis, DenseFixed) and axis.length == build.ONE
 
 
 def _is_own(axis: Axis, iterator: _Iterator, matched: set[str]) -> bool:

@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     IfThenElse,
     InRange,
     Load,
+    Search,
     Select,
     Unary,
     Var,
@@ -86,6 +87,8 @@ class Magnitudes:
                 return self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
             case Cast():
                 return self.is_exact(expr.value)
+            case Search():
+                return all(map(self.is_exact, (expr.begin, expr.end, expr.value)))
         return all(
             self.is_sound(child) for child in children(expr) if isinstance(child, EXPRESSIONS)
         )
@@ -111,6 +114,8 @@ class Magnitudes:
                 return self._of_load(expr)
             case VScale():
                 return LARGEST_VSCALE
+            case Search():
+                return max(self.of(expr.begin), self.of(expr.end), 1)
         return _limit(dtype_of(expr))
 
     def _of_binary(self, expr: Binary) -> int:

@@ -50,7 +50,7 @@ def search(node: Search, scope: Scope) -> Eval:
         first, last = int(begin(frame)), int(end(frame))
         elements = frame.views[name].window(prefix(frame), first, last)
         found = _HITS[kind](elements, int(value(frame))).nonzero()[0]
-        miss = -1 if kind == "exact" else last
+        miss = -1 if kind == "exact" else max(first, last)
         return np.int64(first + found[0] if found.size else miss)
 
     return run

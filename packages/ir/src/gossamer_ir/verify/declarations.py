@@ -89,8 +89,9 @@ def bind_axis(ctx: Context, axis: Axis, at: At) -> None:
 
 
 def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
-    """Each bound buffer has a pointer parameter, and no other shape is bound to it."""
-    shapes: dict[str, tuple[object, ...]] = {}
+    """Each bound buffer has a pointer parameter, and no other shape is bound to it; an index array
+    may also be bound as it lies in memory."""
+    shapes: dict[tuple[str, bool], tuple[object, ...]] = {}
     for count, buffer in enumerate(buffers):
         inner = at.down("buffers", count)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
@@ -100,7 +101,8 @@ def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
         if not _bind(ctx, buffer.handle, buffer.dtype, inner):
             continue
         shape = buffer.shape if isinstance(buffer, Buffer) else _structure(ctx, buffer)
-        if shapes.setdefault(buffer.handle, shape) != shape:
+        is_flat = isinstance(buffer, Buffer) and buffer.handle in ctx.index_handles
+        if shapes.setdefault((buffer.handle, is_flat), shape) != shape:
             ctx.report(
                 "verify.handle.conflict",
                 f"Buffers of different shapes are bound to '{buffer.handle}'.",

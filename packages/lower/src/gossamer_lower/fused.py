@@ -1,0 +1,155 @@
+"""Several axes iterated as one loop over the elements of the last.
+
+The positions along the axes follow from an element of the last one: from a child's element to its
+parent's by a search in indptr (the last fibre that starts at or before the element), or by a
+division where fibres have one length. This is the decompression of fused axes of SparseTIR (section
+3.3 of the paper), with a search that stays inside whatever the array holds.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    AttachAxis,
+    Axis,
+    Binary,
+    Compare,
+    Expr,
+    FuseAxes,
+    If,
+    Iteration,
+    IterationAxis,
+    OverAxis,
+    Search,
+    Stmt,
+)  # fmt: skip
+from gossamer_ir.walk import free_vars, substitute_body, walk
+from gossamer_lower.index_buffers import IndexBuffers, Varied, width_of
+
+
+class Fused(msgspec.Struct, frozen=True):
+    """Axes under one parent's element (or under none), each the child of the one before."""
+
+    axes: tuple[Axis, ...]
+    buffers: IndexBuffers
+    parent: Expr | None
+
+    def extent(self) -> Expr:
+        """How many elements the last axis has here."""
+        low, high = list(self._ranges())[-1]
+        return build.sub(high, low)
+
+    def positions(self, count: Expr) -> tuple[Expr, ...]:
+        """The positions along the axes at the element `count` elements behind the first one."""
+        ranges = list(self._ranges())
+        elements = [build.add(ranges[-1][0], count)]
+        for (above, axis), found in zip(
+            reversed(list(pairwise(self.axes))), reversed(ranges[:-1]), strict=True
+        ):
+            elements.insert(0, self._element_above(above, axis, elements[0], found))
+        return tuple(self._relative(elements))
+
+    def _ranges(self) -> Iterator[tuple[Expr, Expr]]:
+        """The elements of each axis: the first one, and the one behind the last."""
+        root, *below = self.axes
+        low: Expr = build.ZERO
+        high = self.buffers.size(root)
+        if self.parent is not None:
+            low = self.buffers.first(root, self.parent)
+            high = self.buffers.first(root, build.add(self.parent, build.ONE))
+        yield low, high
+        for axis in below:
+            if self.parent is None:
+                high = self.buffers.size(axis)
+            else:
+                low, high = self.buffers.first(axis, low), self.buffers.first(axis, high)
+            yield low, high
+
+    def _element_above(
+        self, above: Axis, axis: Axis, element: Expr, found: tuple[Expr, Expr]
+    ) -> Expr:
+        if not isinstance(axis, Varied):
+            return build.floordiv(element, width_of(axis))
+        low, high = found
+        begin = build.add(low, build.ONE)
+        buffer = self.buffers.flat_indptr(axis).name
+        return build.sub(Search("upper", buffer, (), begin, high, element), build.ONE)
+
+    def _relative(self, elements: Sequence[Expr]) -> Iterator[Expr]:
+        start = None if self.parent is None else self.buffers.first(self.axes[0], self.parent)
+        yield elements[0] if start is None else build.sub(elements[0], start)
+        for axis, above, element in zip(self.axes[1:], elements, elements[1:], strict=False):
+            if isinstance(axis, Varied):
+                yield build.sub(element, self.buffers.first(axis, above))
+            else:
+                yield Binary("floormod", element, width_of(axis))
+
+
+# --- iterations
+
+
+def items_of(node: Iteration) -> Iterator[tuple[IterationAxis, str, tuple[str, ...]]]:
+    """Each entry of an iteration's axis list, with its letters and variables."""
+    start = 0
+    for item in node.axes:
+        end = start + (len(item.axes) if isinstance(item, FuseAxes) else 1)
+        yield item, node.kinds[start:end], node.vars[start:end]
+        start = end
+
+
+def reduces_fused(node: Iteration) -> bool:
+    """Whether some fused axes are reduced: then an init may visit more than their loop does."""
+    return any("R" in kinds for item, kinds, _ in items_of(node) if isinstance(item, FuseAxes))
+
+
+def with_init_apart(
+    node: Iteration, buffers: IndexBuffers, namer: Namer
+) -> tuple[Iteration, Iteration]:
+    """The init as an iteration of its own, over the elements that are visited, and the updates.
+
+    The loop over fused axes visits no row that is empty, but its init must; it runs over the
+    spatial axes, those that it mentions, and their ancestors, which are not fused.
+    """
+    mentioned = {name for stmt in node.init for name in free_vars(stmt)}
+    kept: list[tuple[IterationAxis, str]] = []
+    parents: set[str | None] = set()
+    for item, kind, var in reversed(list(_unfused(node))):
+        if kind == "S" or var in mentioned or (item.axis in parents):
+            kept.insert(0, (item, var))
+            axis = buffers.axis(item.axis)
+            parents.add(item.parent if isinstance(item, AttachAxis) else axis.parent)
+    names = {var: build.index_var(namer.fresh(f"{var}_init")) for _, var in kept}
+    init = Iteration(
+        namer.fresh(f"{node.name}_init"),
+        tuple(item for item, _ in kept),
+        "S" * len(kept),
+        tuple(names[var].name for _, var in kept),
+        substitute_body(node.init, names),
+    )
+    return init, msgspec.structs.replace(node, init=())
+
+
+def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str, str]]:
+    for item, kinds, names in items_of(node):
+        axes = [OverAxis(name) for name in item.axes] if isinstance(item, FuseAxes) else [item]
+        yield from zip(axes, kinds, names, strict=True)
+
+
+def where_searchable(nest: Stmt) -> Stmt:
+    """The nest, where the searches in it have something to find: an axis without elements has no
+    children either, but nothing else says so."""
+    condition: Expr | None = None
+    for found in walk(nest):
+        if isinstance(found, Search) and found.begin == build.ONE:
+            count = build.integer_value(found.end)
+            if count is None or count <= 0:
+                part = Compare("gt", found.end, build.ZERO)
+                if part not in build.conjuncts(condition):
+                    condition = build.conjunction(condition, part)
+    return nest if condition is None else If(condition, (nest,))
