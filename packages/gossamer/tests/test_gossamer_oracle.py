@@ -139,6 +139,21 @@ def test_mkl_agrees_with_the_oracle(dtype):
         assert caught.value.code == "peers.mkl"
 
 
+@pytest.mark.skipif(mkl.library_path() is None, reason="MKL is not installed beside this Python")
+@pytest.mark.parametrize("optimize", [True, False])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_mkl_multiplies_blocks(dtype, optimize):
+    random = np.random.default_rng(1)
+    mask = np.kron(random.random((5, 7)) < 0.5, np.ones((4, 4)))
+    dense = (random.integers(-3, 4, (20, 28)) * mask).astype(dtype)
+    blocks = sparse.bsr_array(dense, blocksize=(4, 4))
+    operand, out = random.integers(-3, 4, (28, 5)).astype(dtype), np.empty((20, 5), dtype)
+    mkl.MklBlocks(blocks, features=5, optimize=optimize).product(operand, out)()
+    np.testing.assert_array_equal(out, dense @ operand)
+    with pytest.raises(UserError, match="4 x 2"):
+        mkl.MklBlocks(sparse.bsr_array(dense, blocksize=(4, 2)), features=5)
+
+
 def test_without_mkl_the_error_says_how_to_get_it(monkeypatch):
     monkeypatch.setattr(mkl, "library_path", lambda: None)
     mkl.load_mkl.cache_clear()

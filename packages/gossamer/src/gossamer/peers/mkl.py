@@ -1,4 +1,5 @@
-"""Intel's MKL through its wheel: the inspector-executor products of a matrix in CSR, by ctypes."""
+"""Intel's MKL through its wheel: the inspector-executor products of a matrix in CSR or BSR, by
+ctypes."""
 
 from __future__ import annotations
 
@@ -72,30 +73,22 @@ def set_num_threads(count: int) -> None:
     load_mkl().MKL_Set_Num_Threads(c_int(count))
 
 
-class MklMatrix:
-    """A tensor with int32 indices in MKL, for products with `features` columns (None: vectors).
+class _MklHandle:
+    """A matrix in MKL, made from arrays of its own, and what is the same for all its formats."""
 
-    With `optimize`, MKL is told what is to come and may rearrange the matrix beforehand.
-    """
-
-    def __init__(
-        self, tensor: SparseTensor, *, features: int | None, optimize: bool = True
-    ) -> None:
+    def __init__(self, arrays: tuple[Array, Array, Array], shape: tuple[int, int]) -> None:
         self._library = load_mkl()
-        if max(*tensor.shape, tensor.nnz) >= 2**31:
+        if max(*shape, arrays[2].size) >= 2**31:
             raise _refused("The matrix is too large for MKL's int32 indices.")
-        self._letter, self._scalar = LETTERS[tensor.dtype]
-        self._dtype, self._shape = tensor.dtype, tensor.shape
-        self._arrays = _copies(tensor)
+        self._dtype, self._shape = str(arrays[2].dtype), shape
+        self._letter, self._scalar = LETTERS[self._dtype]
+        self._arrays = arrays
         self._handle = c_void_p()
-        self._create()
-        if optimize:
-            self._optimize(features)
 
     def product(self, dense: Array, out: Array) -> Callable[[], None]:
         """A call without arguments that writes A times dense to out; it keeps all three alive.
 
-        Both operands are C-contiguous and of the tensor's dtype, or `ArgumentError` (`peers.mkl`).
+        Both operands are C-contiguous and of the matrix's dtype, or `ArgumentError` (`peers.mkl`).
         """
         self._require_fitting(dense, out)
         one, zero, plain = self._scalar(1), self._scalar(0), c_int(NON_TRANSPOSE)
@@ -119,15 +112,15 @@ class MklMatrix:
         if getattr(self, "_handle", None):
             self._library.mkl_sparse_destroy(self._handle)
 
-    def _create(self) -> None:
+    def _create(self, operation: str, *sizes: int) -> None:
+        """Makes the handle; `sizes` stand between the index base and the arrays."""
         indptr, indices, data = self._arrays
-        rows, columns = map(c_int, self._shape)
         ends = c_void_p(indptr.ctypes.data + indptr.itemsize)
-        status = self._function("create_csr")(
-            byref(self._handle), c_int(INDEX_BASE_ZERO), rows, columns,
+        status = self._function(operation)(
+            byref(self._handle), c_int(INDEX_BASE_ZERO), *map(c_int, sizes),
             _pointer(indptr), ends, _pointer(indices), _pointer(data),
         )  # fmt: skip
-        self._require_ok(status, "create_csr")
+        self._require_ok(status, operation)
 
     def _optimize(self, features: int | None) -> None:
         common, calls = (self._handle, c_int(NON_TRANSPOSE), PLAIN), c_int(EXPECTED_CALLS)
@@ -154,14 +147,44 @@ class MklMatrix:
             raise InternalError(f"MKL's {operation} returned the status {status}.")
 
 
-def _copies(tensor: SparseTensor) -> tuple[Array, Array, Array]:
+class MklMatrix(_MklHandle):
+    """A tensor with int32 indices in MKL's CSR, for products with `features` columns (None:
+    vectors).
+
+    With `optimize`, MKL is told what is to come and may rearrange the matrix beforehand.
+    """
+
+    def __init__(
+        self, tensor: SparseTensor, *, features: int | None, optimize: bool = True
+    ) -> None:
+        arrays = tensor.arrays
+        shape = (tensor.shape[0], tensor.shape[1])
+        super().__init__(_copies(arrays["indptr"], arrays["indices"], arrays["data"]), shape)
+        self._create("create_csr", *shape)
+        if optimize:
+            self._optimize(features)
+
+
+class MklBlocks(_MklHandle):
+    """A SciPy `bsr_array` or `bsr_matrix` of square blocks in MKL's BSR; arguments as of `MklMatrix`.
+
+    Blocks that are not square are refused with `ArgumentError` (`peers.mkl`).
+    """
+
+    def __init__(self, matrix: Any, *, features: int | None, optimize: bool = True) -> None:
+        height, width = matrix.blocksize
+        if height != width:
+            raise _refused(f"The blocks are {height} x {width}, and MKL's are square.")
+        rows, columns = matrix.shape
+        super().__init__(_copies(matrix.indptr, matrix.indices, matrix.data), (rows, columns))
+        self._create("create_bsr", ROW_MAJOR, rows // height, columns // width, height)
+        if optimize:
+            self._optimize(features)
+
+
+def _copies(indptr: Array, indices: Array, data: Array) -> tuple[Array, Array, Array]:
     """Private copies, since MKL may write to what it is given."""
-    arrays = tensor.arrays
-    return (
-        arrays["indptr"].astype(np.int32),
-        arrays["indices"].astype(np.int32),
-        arrays["data"].copy(),
-    )
+    return indptr.astype(np.int32), indices.astype(np.int32), data.copy(order="C")
 
 
 def _pointer(array: Array) -> c_void_p:
