@@ -1,5 +1,6 @@
 """The passes from the coordinate stage to the flat stage, one file each."""
 
+from gossamer_lower.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.guard_flat import guard_flat
 from gossamer_lower.hoist_conditions import hoist_conditions
@@ -7,6 +8,7 @@ from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.lower_buffers import lower_buffers
 from gossamer_lower.lower_iterations import lower_iterations
 from gossamer_lower.outline_parallel import outline_parallel
+from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.pipeline import FLAT_PASSES, lower_to_flat
 from gossamer_lower.plan_allocations import plan_allocations
 from gossamer_lower.unroll_loops import unroll_loops
@@ -14,6 +16,7 @@ from gossamer_lower.vectorize_loops import vectorize_loops
 
 __all__ = [
     "FLAT_PASSES",
+    "combine_lane_reductions",
     "guard_accesses",
     "guard_flat",
     "hoist_conditions",
@@ -22,6 +25,7 @@ __all__ = [
     "lower_iterations",
     "lower_to_flat",
     "outline_parallel",
+    "peel_rest",
     "plan_allocations",
     "unroll_loops",
     "vectorize_loops",

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
+from gossamer_lower.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.outline_parallel import outline_parallel
+from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.plan_allocations import plan_allocations
 from gossamer_lower.unroll_loops import unroll_loops
 from gossamer_lower.vectorize_loops import vectorize_loops
@@ -16,8 +18,10 @@ FLAT_PASSES = (
     plan_allocations,
     hoist_conditions,
     guard_accesses,
+    peel_rest,
     vectorize_loops,
     unroll_loops,
+    combine_lane_reductions,
     outline_parallel,
 )
 """What runs on a module of the loop stage, in this order."""

@@ -2,30 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import (
-    Allocate,
-    For,
-    Function,
-    If,
-    Let,
-    Load,
-    Module,
-    Prefetch,
-    Stmt,
-    Store,
-    Var,
-    While,
-)  # fmt: skip
+from gossamer_ir.nodes import For, Function, If, Module, Stmt, While
 from gossamer_ir.simplify import simplify_body
-from gossamer_ir.walk import map_children, substitute_body, walk
+from gossamer_ir.walk import substitute_body, walk
 from gossamer_lower.hoist_shared import hoist_shared
+from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions, names_of
 
 MAX_NODES = 100_000
@@ -87,7 +73,7 @@ def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:
     result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):
         value = build.add(loop.start, build.index(at))
-        copy = _renamed(body, namer) if at else body
+        copy = renamed(body, namer) if at else body
         result += substitute_body(copy, {loop.var: value})
     return tuple(result)
 
@@ -99,41 +85,3 @@ def _require_few(loop: For, nodes: int) -> None:
             f"The unrolled loop {loop.var} would become {nodes} nodes, expected at most {MAX_NODES}.",
             hint="Split it and unroll the inner loop.",
         )
-
-
-def _renamed(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
-    """The body with a fresh name for everything that it binds."""
-    names: dict[str, str] = {}
-    _collect(body, names, namer)
-    return tuple(_with_names(stmt, names) for stmt in body) if names else body
-
-
-def _collect(body: tuple[Any, ...], names: dict[str, str], namer: Namer) -> None:
-    for stmt in body:
-        match stmt:
-            case For():
-                names[stmt.var] = namer.fresh(stmt.var)
-                _collect(stmt.body, names, namer)
-            case While():
-                _collect(stmt.body, names, namer)
-            case If():
-                _collect((*stmt.then_body, *stmt.else_body), names, namer)
-            case Let():
-                names[stmt.var.name] = namer.fresh(stmt.var.name)
-            case Allocate():
-                names[stmt.buffer.name] = namer.fresh(stmt.buffer.name)
-
-
-def _with_names(node: Any, names: dict[str, str]) -> Any:
-    inner = map_children(node, lambda child: _with_names(child, names))
-    match inner:
-        case Var() if inner.name in names:
-            return Var(names[inner.name], inner.dtype)
-        case For() if inner.var in names:
-            return msgspec.structs.replace(inner, var=names[inner.var])
-        case Load() | Store() | Prefetch() if inner.buffer in names:
-            return msgspec.structs.replace(inner, buffer=names[inner.buffer])
-        case Allocate() if inner.buffer.name in names:
-            renamed = msgspec.structs.replace(inner.buffer, name=names[inner.buffer.name])
-            return Allocate(renamed)
-    return inner

@@ -1,0 +1,325 @@
+"""Reductions of lanes into consecutive elements become one transpose-reduce and one vector store.
+
+Sixteen horizontal sums by themselves cost several times what they cost together (`TransposeReduce`).
+They stand in unrolled code, one after the other, with other work between; all are done where the
+last one was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.affine import affine_of, combine
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Function,
+    Guard,
+    If,
+    LaneReduce,
+    Lanes,
+    Load,
+    Module,
+    Node,
+    Prefetch,
+    Ramp,
+    Search,
+    Stmt,
+    Store,
+    TransposeReduce,
+    While,
+)  # fmt: skip
+from gossamer_ir.reducers import identity, match_reduction
+from gossamer_ir.walk import walk
+from gossamer_lower.stages import map_functions
+
+MIN_VALUES = 4
+"""Two or three reductions are left alone."""
+
+MAX_VALUES = 64
+"""What one node takes."""
+
+
+def combine_lane_reductions(module: Module) -> Module:
+    """Combines the lane reductions in the straight code of a loop-stage module.
+
+    Takes it after unrolling. Four or more, a power of two, stored to consecutive elements of a
+    buffer that nothing between them touches; each may start from the reducer's identity, and pass
+    through a local element.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... Y[n] = T.lane_reduce("add", X[T.ramp(0, 1, 2)])
+    ... Y[n + 1] = T.lane_reduce("add", X[T.ramp(2, 1, 2)])
+    ... Y[n + 2] = T.lane_reduce("add", X[T.ramp(4, 1, 2)])
+    ... Y[n + 3] = T.lane_reduce("add", X[T.ramp(6, 1, 2)])
+    ... ''')
+    >>> print(body_text(combine_lane_reductions(before)))  # doctest: +NORMALIZE_WHITESPACE
+    Y[T.ramp(n, 1, 4)] = T.transpose_reduce("add", X[T.ramp(0, 1, 2)], X[T.ramp(2, 1, 2)],
+                                                   X[T.ramp(4, 1, 2)], X[T.ramp(6, 1, 2)])
+    """
+    return map_functions(module, "loop", "loop", _combine_function)
+
+
+def _combine_function(function: Function) -> Function:
+    memory = {
+        buffer.name: buffer.handle
+        for buffer in function.buffers
+        if isinstance(buffer, Buffer) and buffer.handle is not None
+    }
+    return msgspec.structs.replace(function, body=_Combining(memory).body(function.body))
+
+
+class _Sum(msgspec.Struct, frozen=True):
+    """A store of reduced lanes, and where it stands in its body."""
+
+    at: int
+    store: Store
+    value: LaneReduce
+
+
+class _Combining:
+    """Knows which buffers are one memory."""
+
+    def __init__(self, memory: dict[str, str]) -> None:
+        self._memory = memory
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        body = tuple(self._statement(stmt) for stmt in body)
+        if sum(1 for stmt in body if _ends_in_sum(stmt)) < MIN_VALUES:
+            return body
+        direct = self._forwarded(self._without_starts(list(body)))
+        combined = self._combined(direct)
+        return body if combined is direct else _without_unused(combined)
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For() | While():
+                return msgspec.structs.replace(stmt, body=self.body(stmt.body))
+            case If():
+                return If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body))
+        return stmt
+
+    # --- groups
+
+    def _combined(self, body: list[Stmt]) -> list[Stmt]:
+        """The body with each group as one store; the same object where there is none."""
+        placed: dict[int, tuple[Stmt, ...]] = {}
+        for run in _runs(_sums(body)):
+            for group in _groups(run):
+                if self._may_move(body, group):
+                    placed |= {found.at: () for found in group}
+                    placed[group[-1].at] = (_together(group),)
+        if not placed:
+            return body
+        return [new for at, stmt in enumerate(body) for new in placed.get(at, (stmt,))]
+
+    def _may_move(self, body: list[Stmt], group: Sequence[_Sum]) -> bool:
+        """Whether each of them may happen where the last one does."""
+        own = {found.at for found in group}
+        stored = self._where(group[0].store.buffer)
+        later: set[str] = set()
+        for at in range(group[-1].at, group[0].at - 1, -1):
+            read = set(self._read((body[at],)))
+            if stored in read or (at in own and not read.isdisjoint(later)):
+                return False
+            written = set(self._written((body[at],)))
+            if at not in own and stored in written:
+                return False
+            later |= written - ({stored} if at in own else set())
+        return True
+
+    # --- what one of them may be
+
+    def _without_starts(self, body: list[Stmt]) -> list[Stmt]:
+        """`Z[i] = identity` and, later, `Z[i] = Z[i] op lanes` as one store of the lanes."""
+        dropped: set[int] = set()
+        for at, stmt in enumerate(body):
+            if not isinstance(stmt, Store) or not _is_start(stmt):
+                continue
+            after = self._next_touching(body, at, stmt)
+            lanes = None if after is None else _reduced_from(stmt, body[after])
+            if after is not None and lanes is not None:
+                dropped.add(at)
+                body[after] = Store(stmt.buffer, stmt.indices, lanes)
+        return [stmt for at, stmt in enumerate(body) if at not in dropped]
+
+    def _forwarded(self, body: list[Stmt]) -> list[Stmt]:
+        """Elements of local buffers that only hand on reduced lanes are left out."""
+        dropped: set[int] = set()
+        local = {stmt.buffer.name for stmt in body if isinstance(stmt, Allocate)}
+        for at, stmt in enumerate(body):
+            if not isinstance(stmt, Store) or stmt.buffer not in local or not _is_sum(stmt):
+                continue
+            after = self._next_touching(body, at, stmt)
+            user = None if after is None else body[after]
+            if after is None or not isinstance(user, Store) or not _hands_on(user, stmt):
+                continue
+            between = body[at + 1 : after]
+            is_last = self._next_touching(body, after, stmt) is None
+            if is_last and set(self._read((stmt,))).isdisjoint(self._written(between)):
+                dropped.add(at)
+                body[after] = msgspec.structs.replace(user, value=stmt.value)
+        return [stmt for at, stmt in enumerate(body) if at not in dropped]
+
+    # --- memory
+
+    def _next_touching(self, body: list[Stmt], at: int, store: Store) -> int | None:
+        """The next statement that may read or write the element that is stored."""
+        for after in range(at + 1, len(body)):
+            if any(self._may_be(node, store) for node in walk(body[after])):
+                return after
+        return None
+
+    def _may_be(self, node: Node, store: Store) -> bool:
+        if not isinstance(node, (Load, Store, Search, Prefetch)):
+            return False
+        if self._where(node.buffer) != self._where(store.buffer):
+            return False
+        if isinstance(node, Search) or node.buffer != store.buffer:
+            return True
+        return not any(
+            _differ(one, other) for one, other in zip(node.indices, store.indices, strict=True)
+        )
+
+    def _where(self, buffer: str) -> str:
+        """The memory of a buffer: that of its handle."""
+        return self._memory.get(buffer, buffer)
+
+    def _read(self, body: Iterable[Stmt]) -> Iterator[str]:
+        for node in _nodes(body):
+            if isinstance(node, (Load, Search)):
+                yield self._where(node.buffer)
+
+    def _written(self, body: Iterable[Stmt]) -> Iterator[str]:
+        for node in _nodes(body):
+            if isinstance(node, Store):
+                yield self._where(node.buffer)
+
+
+def _nodes(body: Iterable[Stmt]) -> Iterator[Node]:
+    for stmt in body:
+        yield from walk(stmt)
+
+
+def _differ(one: Expr, other: Expr) -> bool:
+    """Whether two indices are never the same."""
+    if DType.parse(build.dtype_of(one)).is_vector or DType.parse(build.dtype_of(other)).is_vector:
+        return False
+    difference = combine(affine_of(one), affine_of(other), -1)
+    return difference.is_constant and difference.constant != 0
+
+
+# --- the shapes of statements
+
+
+def _is_scalar_store(store: Store) -> bool:
+    is_scalar = not DType.parse(build.dtype_of(store.value)).is_vector
+    reads = any(isinstance(node, (Load, Search)) for index in store.indices for node in walk(index))
+    return store.predicate is None and is_scalar and not reads
+
+
+def _is_start(store: Store) -> bool:
+    return isinstance(store.value, Const) and _is_scalar_store(store)
+
+
+def _ends_in_sum(stmt: Stmt) -> bool:
+    """Whether a statement stores reduced lanes, by themselves or on top of something."""
+    if not isinstance(stmt, Store):
+        return False
+    parts = (stmt.value.lhs, stmt.value.rhs) if isinstance(stmt.value, Binary) else (stmt.value,)
+    return any(isinstance(part, LaneReduce) for part in parts)
+
+
+def _is_sum(store: Store) -> bool:
+    if not isinstance(store.value, LaneReduce) or not _is_scalar_store(store):
+        return False
+    kind = DType.parse(build.dtype_of(store.value.value))
+    return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
+
+
+def _hands_on(user: Store, stored: Store) -> bool:
+    """Whether a store's value is the element as it was stored."""
+    value = user.value
+    return (
+        isinstance(value, Load)
+        and _is_scalar_store(user)
+        and (value.buffer, value.indices, value.predicate) == (stored.buffer, stored.indices, None)
+    )
+
+
+def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
+    """The lanes that are combined with an element, where it was the reducer's identity before."""
+    if not isinstance(stmt, Store) or stmt.predicate is not None or stmt.indices != start.indices:
+        return None
+    found, value = match_reduction(stmt), start.value
+    if found is None or not isinstance(found.value, LaneReduce) or not isinstance(value, Const):
+        return None
+    is_one = found.op == found.value.op and value == identity(found.op, value.dtype)
+    return found.value if is_one else None
+
+
+def _sums(body: list[Stmt]) -> Iterator[_Sum]:
+    for at, stmt in enumerate(body):
+        if isinstance(stmt, Store) and _is_sum(stmt) and isinstance(stmt.value, LaneReduce):
+            yield _Sum(at, stmt, stmt.value)
+
+
+def _runs(sums: Iterable[_Sum]) -> Iterator[list[_Sum]]:
+    """Stores to one element after the other."""
+    run: list[_Sum] = []
+    for found in sums:
+        if run and not _follows(found, run[-1]):
+            yield run
+            run = []
+        run.append(found)
+    if run:
+        yield run
+
+
+def _follows(found: _Sum, before: _Sum) -> bool:
+    (*outer, index), (*old_outer, old_index) = found.store.indices, before.store.indices
+    step = combine(affine_of(index), affine_of(old_index), -1)
+    return (
+        (found.store.buffer, found.value.op, outer)
+        == (before.store.buffer, before.value.op, old_outer)
+        and build.dtype_of(found.value.value) == build.dtype_of(before.value.value)
+        and step.is_constant
+        and step.constant == 1
+    )
+
+
+def _groups(run: list[_Sum]) -> Iterator[list[_Sum]]:
+    """Parts of a run, each a power of two long."""
+    while len(run) >= MIN_VALUES:
+        count = min(MAX_VALUES, 1 << (len(run).bit_length() - 1))
+        yield run[:count]
+        run = run[count:]
+
+
+def _together(group: Sequence[_Sum]) -> Store:
+    first = group[0]
+    *outer, index = first.store.indices
+    values = tuple(found.value.value for found in group)
+    lanes = Ramp(index, build.ONE, Lanes(len(group)))
+    return Store(first.store.buffer, (*outer, lanes), TransposeReduce(first.value.op, values))
+
+
+def _without_unused(body: list[Stmt]) -> tuple[Stmt, ...]:
+    """The body without buffers that nothing touches any more."""
+    used = {
+        node.buffer
+        for node in _nodes(body)
+        if isinstance(node, (Load, Store, Search, Prefetch, Guard))
+    }
+    return tuple(
+        stmt for stmt in body if not isinstance(stmt, Allocate) or stmt.buffer.name in used
+    )

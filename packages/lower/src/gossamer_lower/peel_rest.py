@@ -1,0 +1,216 @@
+"""The last, partial group of an unrolled loop runs by itself, so that whole groups need no conditions.
+
+A loop that was split leaves `group * c + u < bound` in each iteration. Lanes of a vector make a mask
+of it; copies of a body with a loop would each be a branch apart, and their results could not be
+combined. One condition for the whole group decides instead, and what is left runs as it was, as a
+serial loop.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Allocate,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Guard,
+    If,
+    Let,
+    Load,
+    Module,
+    Node,
+    Prefetch,
+    Search,
+    Stmt,
+    Store,
+    While,
+)  # fmt: skip
+from gossamer_ir.simplify import TRUE, simplify_body
+from gossamer_ir.walk import free_vars, map_children, substitute, walk
+from gossamer_lower.renamed import renamed
+from gossamer_lower.stages import map_functions, names_of
+
+
+def peel_rest(module: Module) -> Module:
+    """Gives unrolled loops around loops of which each iteration is under a bound a form without it.
+
+    Takes a loop-stage module without blocks, before vectorisation. Everything in the same body that
+    is under the same bound goes with the loop, and so do buffers that only this touches.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial((n + 3) // 4):
+    ...     for u in T.unroll(4):
+    ...         if i * 4 + u < n:
+    ...             for j in T.serial(P[i * 4 + u]):
+    ...                 Y[i * 4 + u] = Y[i * 4 + u] + X[j]
+    ... ''')
+    >>> print(body_text(peel_rest(before)))
+    for i in T.serial((n + 3) // 4):
+        if i * 4 + 3 < n:
+            for u in T.unroll(4):
+                for j in T.serial(P[i * 4 + u]):
+                    Y[i * 4 + u] = Y[i * 4 + u] + X[j]
+        else:
+            for u_1 in T.serial(4):
+                if i * 4 + u_1 < n:
+                    for j_1 in T.serial(P[i * 4 + u_1]):
+                        Y[i * 4 + u_1] = Y[i * 4 + u_1] + X[j_1]
+    """
+    return map_functions(module, "loop", "loop", _peel_function)
+
+
+def _peel_function(function: Function) -> Function:
+    body = _body(function.body, Namer(names_of(function)))
+    return msgspec.structs.replace(function, body=body)
+
+
+class _Group(msgspec.Struct, frozen=True):
+    """Iterations 0, ..., count - 1 of which each runs only where `excess` plus its number is negative."""
+
+    excess: Affine
+    count: int
+    whole: Expr
+
+    def bounds(self, condition: Node, counts: dict[str, int]) -> bool:
+        """Whether a condition says just that about the variable of a loop, given each one's extent."""
+        if not isinstance(condition, Compare) or condition.op != "lt":
+            return False
+        rest = combine(_excess(condition), self.excess, -1)
+        if rest.constant or len(rest.terms) != 1:
+            return False
+        ((atom, factor),) = rest.terms.items()
+        name = next(iter(free_vars(atom)), "")
+        is_var = atom == build.index_var(name)
+        return is_var and factor == 1 and counts.get(name, self.count + 1) <= self.count
+
+
+def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
+    for stmt in body:
+        group = _group_of(stmt)
+        peeled = None if group is None else _peeled(body, group, namer=namer)
+        if peeled is not None:
+            before, both, after = peeled
+            others = tuple(_statement(stmt, namer) for stmt in before)
+            return (*others, both, *_body(after, namer))
+    return tuple(_statement(stmt, namer) for stmt in body)
+
+
+def _statement(stmt: Stmt, namer: Namer) -> Stmt:
+    match stmt:
+        case For() | While():
+            return msgspec.structs.replace(stmt, body=_body(stmt.body, namer))
+        case If():
+            return If(stmt.condition, _body(stmt.then_body, namer), _body(stmt.else_body, namer))
+    return stmt
+
+
+def _group_of(stmt: Stmt) -> _Group | None:
+    """The group that an unrolled loop runs over, if each iteration evaluates its bound in any case."""
+    if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
+        return None
+    if not any(isinstance(node, For) and node is not stmt for node in walk(stmt)):
+        return None
+    count = build.integer_value(stmt.extent)
+    for inner in stmt.body:
+        if isinstance(inner, Guard) or count is None or count < 2:
+            return None
+        if isinstance(inner, If):
+            condition = next(build.conjuncts(inner.condition))
+            if _is_bound(condition, stmt.var):
+                first, last = {stmt.var: build.ZERO}, {stmt.var: build.index(count - 1)}
+                return _Group(
+                    _excess(substitute(condition, first)), count, substitute(condition, last)
+                )
+    return None
+
+
+def _is_bound(condition: Expr, var: str) -> bool:
+    """Whether a condition is `base + var < bound`."""
+    if not isinstance(condition, Compare) or condition.op != "lt":
+        return False
+    if build.dtype_of(condition.lhs) != "int64":
+        return False
+    terms = _excess(condition).terms
+    steps = [(atom, factor) for atom, factor in terms.items() if var in free_vars(atom)]
+    return steps == [(build.index_var(var), 1)]
+
+
+def _excess(condition: Compare) -> Affine:
+    return combine(affine_of(condition.lhs), affine_of(condition.rhs), -1)
+
+
+# --- a body with such a loop
+
+
+_Peeled = tuple[tuple[Stmt, ...], If, tuple[Stmt, ...]]
+
+
+def _peeled(body: tuple[Stmt, ...], group: _Group, *, namer: Namer) -> _Peeled | None:
+    """What stands before, all that is under the bound in two forms, and what stands behind; None
+    where the condition cannot be asked before, or others use what is bound between."""
+    bounded = [at for at, stmt in enumerate(body) if _without_bound(stmt, group, {}) is not stmt]
+    first, last = bounded[0], bounded[-1] + 1
+    before, run, after = body[:first], body[first:last], body[last:]
+    bound = _bound_names(run)
+    if bound & _used_names(after) or not _is_known_before(group.whole, run):
+        return None
+    outside = _used_names((*before, *after))
+    private = [
+        stmt for stmt in before if isinstance(stmt, Allocate) and stmt.buffer.name not in outside
+    ]
+    every = (*private, *run)
+    main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
+    rest = tuple(_rolled(stmt) for stmt in renamed(every, namer))
+    kept = tuple(stmt for stmt in before if stmt not in private)
+    return kept, If(group.whole, main, rest), after
+
+
+def _is_known_before(condition: Expr, run: tuple[Stmt, ...]) -> bool:
+    """Whether the statements neither bind nor write what the condition uses."""
+    inside = [node for stmt in run for node in walk(stmt)]
+    bound = {node.var.name for node in inside if isinstance(node, Let)}
+    written = {node.buffer for node in inside if isinstance(node, Store)}
+    read = {node.buffer for node in walk(condition) if isinstance(node, (Load, Search))}
+    return not bound & free_vars(condition) and not written & read
+
+
+def _without_bound(node: Any, group: _Group, counts: dict[str, int]) -> Any:
+    """A statement or expression where the bound holds; `counts` are the extents of the loops around
+    that start at 0."""
+    if group.bounds(node, counts):
+        return TRUE
+    count = build.integer_value(node.extent) if isinstance(node, For) else None
+    if count is not None and node.start == build.ZERO:
+        counts = {**counts, node.var: count}
+    return map_children(node, lambda child: _without_bound(child, group, counts))
+
+
+def _rolled(node: Any) -> Any:
+    """A statement without unrolled loops: it runs once."""
+    inner = map_children(node, _rolled)
+    if isinstance(inner, For) and inner.kind == "unrolled":
+        return msgspec.structs.replace(inner, kind="serial")
+    return inner
+
+
+def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
+    lets = {stmt.var.name for stmt in run if isinstance(stmt, Let)}
+    return lets | {stmt.buffer.name for stmt in run if isinstance(stmt, Allocate)}
+
+
+def _used_names(body: tuple[Stmt, ...]) -> set[str]:
+    """The variables and buffers that statements use."""
+    nodes = [node for stmt in body for node in walk(stmt)]
+    buffers = {
+        node.buffer for node in nodes if isinstance(node, (Load, Store, Prefetch, Search, Guard))
+    }
+    return buffers | {name for stmt in body for name in free_vars(stmt)}
