@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -12,6 +13,8 @@ from scipy import sparse
 
 import gossamer.cli
 from gossamer_backend.threads import reset_num_threads
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 
 class Outcome(NamedTuple):
