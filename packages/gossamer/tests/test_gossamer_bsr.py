@@ -155,6 +155,60 @@ def test_every_stage_means_the_same(shape, features, names, dtype):
             np.testing.assert_array_equal(result, matrix.product(dense))
 
 
+def in_order(axes, kinds):
+    text = SCRIPT.replace('[IO, JO, II, JI, K], "SRSRS"', f'[{", ".join(axes)}], "{kinds}"')
+    return text.replace("as [io, jo, ii, ji, k]", f"as [{', '.join(axes).lower()}]")
+
+
+ORDERS = [
+    (("IO", "II", "JO", "JI", "K"), "SSRRS"),
+    (("K", "JI", "II", "IO", "JO"), "SRSSR"),
+    (("IO", "K", "JO", "JI", "II"), "SSRRS"),
+]
+
+
+@pytest.mark.parametrize("features", [1, 20, None])
+@pytest.mark.parametrize(("axes", "kinds"), ORDERS)
+def test_the_axes_of_the_iteration_may_stand_in_any_order(axes, kinds, features):
+    sizes = {"bh": 5, "bw": 3} | ({} if features is None else {"feat": features})
+    script = in_order(axes, kinds)
+    assert default_schedule(
+        specialize(parse_module(script), sizes), Target("generic-cpu"), None
+    ).loop
+    matrix = blocks(EVERYWHERE, (5, 3))
+    dense = matrix.dense(features or 21)
+    result, arrays = matrix.arguments(dense)
+    gs.compile(script, specialize=sizes)(**arrays)
+    np.testing.assert_array_equal(result, matrix.product(dense))
+
+
+def test_blocks_times_a_vector():
+    script = SCRIPT.replace("JI, K)", "JI)").replace("II, K)", "II)").replace("ii, k]", "ii]")
+    script = script.replace("ji, k]", "ji]").replace('JI, K], "SRSRS"', 'JI], "SRSR"')
+    matrix = blocks(EVERYWHERE, (5, 3))
+    dense = matrix.dense(1)
+    result, arrays = matrix.arguments(dense)
+    arrays |= {"b": dense[:, :, 0].copy(), "c": result[:, :, 0].copy()}
+    gs.compile(script, specialize={"bh": 5, "bw": 3, "feat": 1})(**arrays)
+    np.testing.assert_array_equal(arrays["c"], matrix.product(dense)[:, :, 0])
+
+
+def test_a_maximum_over_blocks():
+    script = SCRIPT.replace("= 0.0", '= T.float32("-inf")').replace("= C[io, ii, k] +", "= (C)")
+    term = "A[io, jo, ii, ji] * B[jo, ji, k]"
+    script = script.replace(f"(C) {term}", f"T.max(C[io, ii, k], {term})")
+    matrix = blocks(EVERYWHERE, (4, 2))
+    dense = matrix.dense(18)
+    result, arrays = matrix.arguments(dense)
+    gs.compile(script, specialize={"bh": 4, "bw": 2, "feat": 18})(**arrays)
+    wanted = np.full(result.shape, -np.inf)
+    rows = np.repeat(np.arange(len(wanted)), np.diff(matrix.indptr))
+    for row, column, block in zip(rows, matrix.indices, matrix.data, strict=True):
+        terms = (block[:, :, None] * dense[column]).max(axis=1)
+        wanted[row] = np.maximum(wanted[row], terms)
+    np.testing.assert_array_equal(result, wanted)
+
+
 def test_scipy_agrees():
     """Real values of a matrix that SciPy made, within the error of its sums."""
     random = np.random.default_rng(3)

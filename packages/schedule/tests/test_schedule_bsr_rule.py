@@ -93,7 +93,9 @@ ANY_ORDER = ANY_ORDER.replace("as [io, jo, ii, ji, k]", "as [k, io, ii, ji, jo]"
 
 
 def test_the_order_of_the_axes_does_not_matter():
-    assert block_reduction(parse_module(ANY_ORDER)) == pattern_of()
+    found = block_reduction(parse_module(ANY_ORDER))
+    assert found.order == ("k", "io", "ii", "ji", "jo")
+    assert replace(found, order=pattern_of().order) == pattern_of()
 
 
 def without_features():
@@ -112,6 +114,11 @@ OTHER = {
     "a plain store": ("C[io, ii, k] = C[io, ii, k] +", "C[io, ii, k] ="),
     "padding": ('"int32")', '"int32", padded=True)'),
     "a name that lowering would make": ("c: T.handle", "k_c: T.handle"),
+    "an output in blocks": (
+        "C = T.sp.match_buffer(c, (IO, II, K)",
+        "C = T.sp.match_buffer(c, (IO, JO, II)",
+    ),
+    "features that are not side by side": ("B[jo, ji, k]", "B[jo, k, ji]"),
     "a feature that is reduced": ('"SRSRS"', '"SRSRR"'),
 }
 

@@ -11,11 +11,14 @@ from gossamer_ir.nodes import (
     Expr,
     Function,
     Iteration,
+    Load,
     Module,
     SparseBuffer,
     Store,
+    Var,
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
+from gossamer_ir.walk import free_vars, walk
 from gossamer_schedule.rules.patterns import axes_of, has_taken, is_dense_root, single_iteration
 
 _MADE = ("0", "1", "2", "init", "c", "0_init", "1_init", "2_init", "c_0", "c_1")
@@ -28,7 +31,8 @@ class BlockReduction(msgspec.Struct, frozen=True):
 
     Names are those of the loop stage: loops, the block, the output. `height` and `width` are the
     extents of `inner_row` and `inner_position`, `features` that of `feature` ("": there is none);
-    None where an extent is symbolic. `before` counts the blocks before a block row.
+    None where an extent is symbolic. `before` counts the blocks before a block row. `order` are the
+    loops from the outermost to the innermost.
     """
 
     block: str
@@ -43,6 +47,7 @@ class BlockReduction(msgspec.Struct, frozen=True):
     output: str
     dtype: str
     before: str
+    order: tuple[str, ...]
 
 
 class _Over(msgspec.Struct, frozen=True):
@@ -123,11 +128,13 @@ def _selected(index: Expr, axes: tuple[_Over, ...]) -> _Over | None:
 def _pattern(
     function: Function, iteration: Iteration, *, roles: _Roles, store: Store
 ) -> BlockReduction | None:
-    output = next((found for found in function.buffers if found.name == store.buffer), None)
+    output = _output(function, store)
     feature = roles.feature.var if roles.feature else ""
     made = {f"{loop}_{end}" for loop in (roles.inner_row.var, feature) if loop for end in _MADE}
     made |= {f"{store.buffer}_data", f"{roles.fibre.name}_indptr"}
-    if not isinstance(output, SparseBuffer) or has_taken(function, iteration, names=made):
+    if output is None or has_taken(function, iteration, names=made):
+        return None
+    if not _is_contiguous(store, feature):
         return None
     return BlockReduction(
         block=iteration.name,
@@ -142,6 +149,26 @@ def _pattern(
         output=f"{output.name}_data",
         dtype=output.dtype,
         before=_before(roles),
+        order=iteration.vars,
+    )
+
+
+def _output(function: Function, store: Store) -> SparseBuffer | None:
+    """The buffer that is stored to, where each of its coordinates is a position."""
+    roots = {axis.name for axis in function.axes if is_dense_root(axis)}
+    for found in function.buffers:
+        if isinstance(found, SparseBuffer) and found.name == store.buffer:
+            return found if roots.issuperset(found.axes) else None
+    return None
+
+
+def _is_contiguous(store: Store, feature: str) -> bool:
+    """Whether what lies side by side for neighbouring features is all that they select."""
+    loads = [found for found in walk(store.value) if isinstance(found, Load)]
+    return all(
+        feature not in free_vars(index) or (index is load.indices[-1] and isinstance(index, Var))
+        for load in loads
+        for index in load.indices
     )
 
 

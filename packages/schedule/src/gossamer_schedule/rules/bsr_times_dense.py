@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
+from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.block_patterns import BlockReduction, block_reduction
 from gossamer_schedule.rules.machine import grain
@@ -47,7 +47,7 @@ def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> Sch
     nest = _nest(pattern, tile)
     steps = (
         *_ordered(pattern, tile, nest),
-        *_in_registers(pattern, nest),
+        *_in_registers(pattern, tile, nest),
         *_vectorized(pattern, tile, nest),
         *_unrolled(pattern, tile, nest),
     )
@@ -110,14 +110,16 @@ def _in_tile(tile: Tile, nest: _Nest) -> tuple[int, ...]:
     return (tile.vectors, tile.lanes) if nest.vector else (tile.lanes,)
 
 
-def _in_registers(pattern: BlockReduction, nest: _Nest) -> Trace:
+def _in_registers(pattern: BlockReduction, tile: Tile, nest: _Nest) -> Iterator[Step]:
+    """A buffer for the tile, which is copied by rows."""
     block, copy = pattern.block, f"{pattern.block}_{pattern.output}_local"
     holder = nest.panel or nest.tile or pattern.row
-    return (
-        _step("cache_write", block=block, buffer=pattern.output, scope="local"),
-        _step("reverse_compute_at", block=copy, loop=holder),
-        _step("decompose_reduction", block=block, loop=pattern.position),
-    )
+    yield _step("cache_write", block=block, buffer=pattern.output, scope="local")
+    yield _step("reverse_compute_at", block=copy, loop=holder)
+    yield _step("decompose_reduction", block=block, loop=pattern.position)
+    loops = (pattern.inner_row, pattern.feature)
+    if nest.lane and tile.rows > 1 and loops != tuple(sorted(loops, key=pattern.order.index)):
+        yield _step("reorder", loops=tuple(f"{loop}_c" for loop in loops))
 
 
 def _vectorized(pattern: BlockReduction, tile: Tile, nest: _Nest) -> Iterator[Step]:
