@@ -27,6 +27,7 @@ from gossamer_ir.nodes import (
     Prefetch,
     Ramp,
     Store,
+    TransposeReduce,
     Var,
     VScale,
     While,
@@ -150,6 +151,30 @@ def test_vectors_contract_and_only_lane_reductions_reassociate(module, text, che
     assert "contract" not in plain
     assert "call reassoc float @llvm.vector.reduce.fadd.v16f32(float 0x8000000000000000," in source
     assert not re.search(r"\b(nnan|ninf|nsz|fast)\b", source)
+
+
+@pytest.mark.parametrize(
+    ("values", "lanes", "shuffles", "additions"),
+    [
+        (16, 16, 30, 15),
+        (2, 2, 2, 1),
+        (8, 16, 16, 8),
+        (2, 16, 8, 4),
+        (16, 8, 29, 14),
+        (64, 2, 95, 32),
+    ],
+)
+def test_a_transpose_reduce_takes_two_shuffles_for_each_addition(
+    module, text, checked, values, lanes, shuffles, additions
+):
+    rows = (Ramp(index(lanes * at), index(1), Lanes(lanes)) for at in range(values))
+    vectors = tuple(Load("X", (row,), f"float32x{lanes}") for row in rows)
+    where = Ramp(ZERO, index(1), Lanes(values))
+    source = text(module(Store("Y", (where,), TransposeReduce("add", vectors))))
+    assert checked(source)
+    assert source.count("shufflevector") == shuffles
+    assert source.count("fadd") == additions
+    assert "reassoc" not in source
 
 
 def test_equal_computations_in_a_block_are_written_once(module, text):

@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Select,
     Store,
+    TransposeReduce,
     Var,
 )  # fmt: skip
 
@@ -100,6 +101,10 @@ class Programs:
         if self.draw.random() < 0.3:
             reduced = LaneReduce(self.draw.choice(["add", "min", "max"]), value)
             return Store(self.buffer(), (self.position(1),), reduced)
+        if self.draw.random() < 0.2:
+            several = self.draw.choice([(value, loaded), (loaded, value)]) * 4
+            combined = TransposeReduce(self.draw.choice(["add", "min", "max"]), several)
+            return Store(self.buffer(), (run_,), combined, self.draw.choice([None, limit]))
         return Store(self.buffer(), (run_,), value, self.draw.choice([None, limit]))
 
     def scalar_store(self):
