@@ -73,9 +73,9 @@ def program(body, *, axes="T.sp.fuse(I, J)", kinds="SS", header=HEADER, **names)
 
 
 def stages(module):
-    """The module after each pass up to the loop stage."""
+    """The module after each pass."""
     found = [module, lower_iterations(module)]
-    for lower in (lower_buffers, *FLAT_PASSES[:-1]):
+    for lower in (lower_buffers, *FLAT_PASSES):
         found.append(lower(found[-1]))
     return found
 

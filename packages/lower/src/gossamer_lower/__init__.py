@@ -1,9 +1,11 @@
 """The passes from the coordinate stage to the flat stage, one file each."""
 
 from gossamer_lower.combine_lane_reductions import combine_lane_reductions
+from gossamer_lower.expand_search import expand_search
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.guard_flat import guard_flat
 from gossamer_lower.hoist_conditions import hoist_conditions
+from gossamer_lower.hoist_searches import hoist_searches
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.lower_buffers import lower_buffers
 from gossamer_lower.lower_iterations import lower_iterations
@@ -17,9 +19,11 @@ from gossamer_lower.vectorize_loops import vectorize_loops
 __all__ = [
     "FLAT_PASSES",
     "combine_lane_reductions",
+    "expand_search",
     "guard_accesses",
     "guard_flat",
     "hoist_conditions",
+    "hoist_searches",
     "lower_blocks",
     "lower_buffers",
     "lower_iterations",

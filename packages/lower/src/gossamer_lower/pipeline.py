@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Module
 from gossamer_lower.combine_lane_reductions import combine_lane_reductions
+from gossamer_lower.expand_search import expand_search
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.hoist_conditions import hoist_conditions
+from gossamer_lower.hoist_searches import hoist_searches
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.peel_rest import peel_rest
@@ -22,6 +24,8 @@ FLAT_PASSES = (
     vectorize_loops,
     unroll_loops,
     combine_lane_reductions,
+    hoist_searches,
+    expand_search,
     outline_parallel,
 )
 """What runs on a module of the loop stage, in this order."""

@@ -36,6 +36,7 @@ from gossamer_ir.nodes import (
     VScale,
 )  # fmt: skip
 from gossamer_ir.simplify import is_true, simplify
+from gossamer_ir.walk import map_children
 
 IsWhole = Callable[[str, tuple[Expr, ...]], bool]
 
@@ -155,7 +156,7 @@ class Vectors:
             case Call():
                 return self._call(expr, mask)
             case Search():
-                raise _unsupported("Search", "has no vector form yet")
+                return self._search(expr, mask)
         raise _unsupported(type(expr).__name__, "stands inside another vectorized loop")
 
     def _binary(self, expr: Binary, lhs: Expr, rhs: Expr) -> Expr:
@@ -189,6 +190,13 @@ class Vectors:
         if not any(_is_vector(arg) for arg in args):
             return Call(expr.function, args, expr.dtype)
         return Call(expr.function, tuple(self.vector(arg) for arg in args), self.dtype(expr.dtype))
+
+    def _search(self, expr: Search, mask: Expr | None) -> Search:
+        """A search is made once for all lanes."""
+        found = map_children(expr, lambda operand: self.value(operand, mask))
+        if any(map(_is_vector, (*found.prefix, found.begin, found.end, found.value))):
+            raise _unsupported("a search", "looks for another value in each lane")
+        return found
 
     def _load(self, expr: Load, mask: Expr | None) -> Load:
         """A load that differs between lanes reads only where the mask holds."""

@@ -1,0 +1,216 @@
+"""Each search becomes the value of a let, as far outside as its operands are bound; equal ones merge.
+
+A search whose operands only compute with variables is made even where its result turns out not to
+be used, in a window cut to the buffer. One that reads memory to know where to search stays before
+the statement that needs it, under the conditions it stands under.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.affine import affine_of
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    STATEMENTS,
+    Binary,
+    Buffer,
+    Call,
+    Const,
+    Expr,
+    For,
+    Function,
+    IfThenElse,
+    Let,
+    Load,
+    Module,
+    Search,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+    While,
+)  # fmt: skip
+from gossamer_ir.walk import free_vars, map_children, walk
+from gossamer_lower.stages import map_functions, names_of
+
+
+def hoist_searches(module: Module) -> Module:
+    """Takes a loop-stage module without blocks, vectorized and unrolled loops.
+
+    Raises `UnsupportedError` (`lower.search`) where a weight, or the condition of a while loop,
+    searches in a way that depends on the loop.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     for k in T.serial(n):
+    ...         Y[k] = Y[k] + X[T.search("lower", P, begin=0, end=n, value=i)]
+    ... ''')
+    >>> print(body_text(hoist_searches(before)))
+    for i in T.serial(n):
+        found: T.int64 = T.search("lower", P, begin=0, end=n, value=i)
+        for k in T.serial(n):
+            Y[k] = Y[k] + X[found]
+    """
+    return map_functions(module, "loop", "loop", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    if not any(isinstance(node, Search) for stmt in function.body for node in walk(stmt)):
+        return function
+    naming = _Naming(function)
+    body = tuple(found for stmt in function.body for found in naming.statement(stmt))
+    placed = _placed(
+        body, naming.lets, unbound=frozenset(bound_variables(body)) | naming.lets.keys()
+    )
+    return msgspec.structs.replace(function, body=placed)
+
+
+class _Naming:
+    """Puts a variable in place of each search; `lets` are those that may stand anywhere."""
+
+    def __init__(self, function: Function) -> None:
+        self.lets: dict[str, Let] = {}
+        self._vars: dict[Search, Var] = {}
+        self._here: list[Let] = []
+        self._namer = Namer(names_of(function))
+        nodes = [node for stmt in function.body for node in walk(stmt)]
+        self._written = {node.buffer for node in nodes if isinstance(node, Store)}
+        self._sizes = {
+            found.name: found.shape[0]
+            for found in function.buffers
+            if isinstance(found, Buffer) and len(found.shape) == 1
+        }
+
+    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """The statement, behind the lets that it needs just there."""
+        outer, self._here = self._here, []
+        new = map_children(stmt, lambda child: self._node(child, None))
+        lets, self._here = self._here, outer
+        if isinstance(stmt, While) and lets:
+            raise _refusal("The condition of a while loop")
+        if isinstance(stmt, For) and stmt.weight is not None and _searches(stmt.weight):
+            raise _refusal(f"The weight of the loop {stmt.var}")
+        return (*lets, new)
+
+    def _node(self, node: Any, path: Expr | None) -> Any:
+        if isinstance(node, STATEMENTS):
+            return self.statement(node)
+        if isinstance(node, IfThenElse):
+            otherwise = build.conjunction(path, Unary("not", node.condition))
+            return IfThenElse(
+                self._node(node.condition, path),
+                self._node(node.if_true, build.conjunction(path, node.condition)),
+                self._node(node.if_false, otherwise),
+            )
+        inner = map_children(node, lambda child: self._node(child, path))
+        return self._named(inner, path) if isinstance(inner, Search) else inner
+
+    def _named(self, search: Search, path: Expr | None) -> Var:
+        if self._is_free(search):
+            search = self._cut(search)
+            if search not in self._vars:
+                self._vars[search] = self._fresh()
+                name = self._vars[search].name
+                self.lets[name] = Let(self._vars[search], search)
+            return self._vars[search]
+        value: Expr = search
+        if path is not None:
+            value = IfThenElse(self._node(path, None), search, build.ZERO)
+        for let in self._here:
+            if let.value == value:
+                return let.var
+        self._here.append(Let(self._fresh(), value))
+        return self._here[-1].var
+
+    def _fresh(self) -> Var:
+        return build.index_var(self._namer.fresh("found"))
+
+    def _is_free(self, search: Search) -> bool:
+        """Whether a search may be made anywhere where the variables in it are bound."""
+        return (
+            search.buffer in self._sizes
+            and search.buffer not in self._written
+            and all(_is_harmless(node) for node in walk(search))
+        )
+
+    def _cut(self, search: Search) -> Search:
+        """The search in the part of its window that is in the buffer."""
+        begin, end, size = search.begin, search.end, self._sizes[search.buffer]
+        first = build.integer_value(begin)
+        if first is None or first < 0:
+            begin = Binary("max", begin, build.ZERO)
+        room = affine_of(Binary("sub", size, end))
+        if not (room.is_constant and room.constant >= 0):
+            end = Binary("min", end, size)
+        return msgspec.structs.replace(search, begin=begin, end=end)
+
+
+def _is_harmless(node: object) -> bool:
+    if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
+        return isinstance(node.rhs, Const)
+    return not isinstance(node, (Load, Call, IfThenElse))
+
+
+def _searches(expr: Expr) -> bool:
+    return any(isinstance(node, Search) for node in walk(expr))
+
+
+def _refusal(where: str) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.search",
+        f"{where} holds a search that depends on the loop, which is not lowered yet.",
+        hint="Search in the body of the loop.",
+    )
+
+
+# --- placing
+
+
+def bound_variables(body: tuple[Stmt, ...]) -> set[str]:
+    """The names of all variables that statements bind."""
+    nodes = [node for stmt in body for node in walk(stmt)]
+    loops = {node.var for node in nodes if isinstance(node, For)}
+    return loops | {node.var.name for node in nodes if isinstance(node, Let)}
+
+
+def _placed(
+    body: tuple[Stmt, ...], lets: dict[str, Let], *, unbound: frozenset[str]
+) -> tuple[Stmt, ...]:
+    """The statements with each let before the first one that needs it; `unbound` are the variables
+    that are bound further inside, or not yet."""
+    result: list[Stmt] = []
+    for stmt in body:
+        for name in _needed(stmt, lets, unbound=unbound):
+            result.append(lets[name])
+            unbound -= {name}
+        inside = unbound - {stmt.var} if isinstance(stmt, For) else unbound
+        inner = {
+            field: _placed(getattr(stmt, field), lets, unbound=inside)
+            for field in ("body", "then_body", "else_body")
+            if hasattr(stmt, field)
+        }
+        result.append(msgspec.structs.replace(stmt, **inner) if inner else stmt)
+        if isinstance(stmt, Let):
+            unbound -= {stmt.var.name}
+    return tuple(result)
+
+
+def _needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -> list[str]:
+    """The lets that a statement uses and whose operands are bound before it, those inside first."""
+    found: list[str] = []
+
+    def visit(names: frozenset[str]) -> None:
+        for name in sorted(names & lets.keys() & unbound - set(found)):
+            operands = free_vars(lets[name].value)
+            visit(operands)
+            if not (operands & unbound) - set(found):
+                found.append(name)
+
+    visit(free_vars(stmt))
+    return found
