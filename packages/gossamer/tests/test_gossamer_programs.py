@@ -2,13 +2,17 @@
 
 from __future__ import annotations
 
+import re
+
 import numpy as np
 import pytest
 from sparse_programs import PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR, matrices
 
 import gossamer
 from gossamer.build import build, default_schedule, lowered
+from gossamer_backend.threads import reset_num_threads
 from gossamer_ir.contracts import Stats, Target
+from gossamer_ir.errors import UserError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import CompressedFixed, CompressedVaried, DenseVaried
 from gossamer_ir.script import parse_module, print_module
@@ -17,6 +21,12 @@ from gossamer_ir.specialize import specialize
 TARGET = Target("generic-cpu")
 KINDS = [(dtype, index) for dtype in ("float32", "float64") for index in ("int32", "int64")]
 MEANS = {"short rows": 2.0, "middle rows": 20.0, "long rows": 100.0}
+
+
+@pytest.fixture(autouse=True)
+def as_many_threads_as_before():
+    yield
+    reset_num_threads()
 
 
 def module_of(script, dtype="float32", index="int32", **sizes):
@@ -96,3 +106,149 @@ def test_kernels_for_one_number_per_row_are_exact(name, dtype, index, mean):
         call = program.call(matrix, 1)
         call_kernel(module, call, stats_of(MEANS[mean]))
         np.testing.assert_array_equal(call.result, call.expected, matrix.name)
+
+
+FIXED = tuple({"feat": features} for features in (1, 24, 128, 600))
+FEATURES = (0, 1, 2, 7, 15, 16, 17, 31, 33, 64, 100, 257, 600)
+
+
+@pytest.mark.parametrize("features", FEATURES)
+@pytest.mark.parametrize("name", TIMES_DENSE)
+def test_any_number_of_features_is_exact(name, features):
+    program = TIMES_DENSE[name]
+    for sizes in ({}, {"feat": features}):
+        module = module_of(program.script, **sizes)
+        for matrix in matrices("float32", "int32"):
+            if matrix.name in (*SMALL, "row lengths 0 to 40"):
+                call = program.call(matrix, features)
+                call_kernel(module, call)
+                np.testing.assert_array_equal(call.result, call.expected, matrix.name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_size_may_be_given(name):
+    program = PROGRAMS[name]
+    for matrix in matrices("float32", "int32"):
+        call = program.call(matrix, 20)
+        sizes = {key: value for key, value in call.arguments.items() if isinstance(value, int)}
+        module = module_of(program.script, **sizes)
+        assert all(param.dtype == "handle" for param in module.functions[0].params)
+        if matrix.name != "many rows":
+            call_kernel(module, call)
+            np.testing.assert_array_equal(call.result, call.expected, matrix.name)
+
+
+VARIANTS = [(name, None, sizes) for name in TIMES_DENSE for sizes in ({}, *FIXED)]
+VARIANTS += [(name, mean, {}) for name in TIMES_VECTOR for mean in (None, *MEANS.values())]
+
+
+@pytest.mark.parametrize(("name", "mean", "sizes"), VARIANTS)
+def test_rows_run_in_parallel_and_no_access_is_guarded(name, mean, sizes):
+    text = text_of(name, None if mean is None else stats_of(mean), **sizes)
+    assert text.count("T.parallel_for(") == 1
+    assert "weight=" in text
+    assert "T.guard(" not in text
+
+
+@pytest.mark.parametrize("sizes", [{}, {"feat": 16}, *FIXED])
+@pytest.mark.parametrize("name", ["ell times dense", "bucket of rows times dense"])
+def test_a_slot_is_tested_by_one_branch_for_all_its_vectors(name, sizes):
+    lines = text_of(name, **sizes).splitlines()
+    tests = [line.strip() for line in lines if "!=" in line]
+    assert tests
+    assert all(line.startswith("if T.int64(J_indices[") for line in tests)
+    assert len(tests) == sum("in T.serial(width):" in line for line in lines)
+
+
+@pytest.mark.parametrize("name", ["segment sums of features", "segment sums", "row sums"])
+def test_contiguous_terms_are_loaded_as_vectors(name):
+    assert re.search(r"\bA_data[,\[][^=]*T\.ramp\(", text_of(name))
+
+
+@pytest.mark.parametrize("bad", [np.nan, np.inf])
+@pytest.mark.parametrize("name", [name for name in TIMES_DENSE if "times" in name])
+def test_rows_of_the_dense_operand_that_nothing_refers_to_do_not_matter(name, bad):
+    program = TIMES_DENSE[name]
+    module = module_of(program.script, feat=20)
+    for matrix in matrices("float32", "int32"):
+        call = program.call(matrix, 20)
+        unused = np.setdiff1d(np.arange(matrix.shape[1]), matrix.indices)
+        call.arguments["b"][unused] = bad
+        call_kernel(module, call)
+        np.testing.assert_array_equal(call.result, call.expected, matrix.name)
+
+
+@pytest.mark.parametrize("name", [name for name in PROGRAMS if "max" in name or "min" in name])
+def test_extrema_of_nan_are_nan(name):
+    program = PROGRAMS[name]
+    for matrix in matrices("float32", "int32"):
+        if not len(matrix.indices):
+            continue
+        call = program.call(matrix, 3)
+        at = len(matrix.indices) // 2
+        row = matrix.rows[at]
+        place = (row, at - matrix.indptr[row]) if name.startswith("ell") else at
+        call.arguments["a"][place] = np.nan
+        call.expected[row] = np.nan
+        call_kernel(module_of(program.script), call)
+        np.testing.assert_array_equal(call.result, call.expected, matrix.name)
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_inputs_may_be_read_only(name):
+    program = PROGRAMS[name]
+    (matrix,) = (found for found in matrices("float32", "int32") if found.name == "unsorted")
+    call = program.call(matrix, 3)
+    for array in call.arguments.values():
+        if isinstance(array, np.ndarray) and array is not call.result:
+            array.flags.writeable = False
+    call_kernel(module_of(program.script), call)
+    np.testing.assert_array_equal(call.result, call.expected)
+
+
+@pytest.mark.parametrize("rows", [[3, 1], [2, 2], [0, 9]])
+def test_stored_rows_that_are_not_what_the_axis_says_are_refused(rows):
+    program = PROGRAMS["dcsr times dense"]
+    arguments = {
+        "a": np.ones(2, np.float32), "b": np.ones((4, 3), np.float32),
+        "c": np.full((9, 3), 7, np.float32), "indptr_i": np.array([0, 2], np.int32),
+        "indices_i": np.array(rows, np.int32), "indptr_j": np.array([0, 1, 2], np.int32),
+        "indices_j": np.array([0, 3], np.int32),
+    }  # fmt: skip
+    kernel = build(module_of(program.script, feat=3)).kernel
+    with pytest.raises(UserError, match="indices_i"):
+        kernel(**arguments)
+    assert (arguments["c"] == 7).all()
+
+
+LOOSE = {
+    "duplicates": ("unique=False", [1, 1, 5]),
+    "unsorted": ("sorted=False", [5, 1, 7]),
+}
+
+
+@pytest.mark.parametrize("loose", LOOSE)
+def test_stored_rows_in_no_order_are_summed_one_after_the_other(loose):
+    option, rows = LOOSE[loose]
+    script = PROGRAMS["dcsr times dense"].script
+    module = module_of(
+        script.replace("(indptr_i, indices_i)", f"(indptr_i, indices_i), {option}"), feat=3
+    )
+    assert "T.parallel_for(" not in print_module(stages_of(module)["flat"])
+    b = np.arange(12, dtype=np.float32).reshape(4, 3)
+    arguments = {
+        "a": np.array([2, 3, 5], np.float32), "b": b, "indptr_i": np.array([0, 3], np.int32),
+        "indices_i": np.array(rows, np.int32), "indptr_j": np.arange(4, dtype=np.int32),
+        "indices_j": np.array([0, 3, 1], np.int32), "m": 9, "n": 4, "stored": 3, "nnz": 3,
+    }  # fmt: skip
+    expected = np.full((9, 3), 7.0)
+    expected[rows] = 0
+    np.add.at(expected, rows, arguments["a"][:, None] * b[[0, 3, 1]])
+    for found in stages_of(module).values():
+        c = np.full((9, 3), 7, np.float32)
+        run(found, {**arguments, "c": c})
+        np.testing.assert_array_equal(c, expected)
+    c = np.full((9, 3), 7, np.float32)
+    kernel = build(module).kernel
+    kernel(**{param.name: {**arguments, "c": c}[param.name] for param in kernel.signature.buffers})
+    np.testing.assert_array_equal(c, expected)
