@@ -12,6 +12,7 @@ from gossamer_schedule import (
     get_blocks,
     get_loops,
     replay,
+    sparse_fuse,
     sparse_reorder,
 )
 
@@ -66,6 +67,23 @@ def test_sparse_reorder_keeps_the_result(require_spmm, order):
     assert result.names == order
     assert replay(examples.SPMM_COORDINATE, (result.step,)) == result.module
     require_spmm(result.module, 7)
+
+
+@pytest.mark.parametrize("features", [0, 1, 7])
+def test_sparse_fuse_keeps_the_result(require_spmm, features):
+    result = sparse_fuse(examples.SPMM_COORDINATE, "csrmm", axes=("I", "J"))
+    assert result.names == ("i", "j")
+    assert replay(examples.SPMM_COORDINATE, (result.step,)) == result.module
+    assert ScheduleBuilder(examples.SPMM_COORDINATE).sparse_fuse(
+        "csrmm", axes=("I", "J")
+    ).trace == (result.step,)
+    require_spmm(result.module, features)
+
+
+def test_fused_axes_are_reordered_together(require_spmm):
+    builder = ScheduleBuilder(examples.SPMM_COORDINATE).sparse_fuse("csrmm", axes=("I", "J"))
+    builder.sparse_reorder("csrmm", order=("k", "i", "j"))
+    require_spmm(builder.module, 7)
 
 
 @pytest.mark.parametrize("rows", [0, 1, 7])

@@ -252,6 +252,11 @@ COORDINATE_CASES = [
      {"iteration": "csrmm", "order": ("j", "i", "k")}),
     ("sparse_reorder.not_proved", NESTED_ITERATION, {"iteration": "shift", "order": ("j", "i")}),
     ("sparse_reorder.fused", FUSED_ITERATION, {"iteration": "scale", "order": ("j", "i")}),
+    ("sparse_fuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("I",)}),
+    ("sparse_fuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("I", "K")}),
+    ("sparse_fuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("J", "I")}),
+    ("sparse_fuse.axes", FUSED_ITERATION, {"iteration": "scale", "axes": ("I", "J")}),
+    ("sparse_fuse.chain", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("J", "K")}),
 ]  # fmt: skip
 REPLAY_CASES = [
     ("replay.no_primitive", Step("tile", {})),
@@ -260,6 +265,7 @@ REPLAY_CASES = [
     ("replay.arguments", Step("unroll", {"loop": 3})),
     ("replay.arguments", Step("split", {"loop": "i", "factors": "16"})),
 ]
+COORDINATE_PRIMITIVES = ("sparse_fuse", "sparse_reorder")
 ARGUMENTS = {
     "split": {"loop": "i", "factors": (None, 2)},
     "reorder": {"loops": ("i", "j")},
@@ -269,6 +275,7 @@ ARGUMENTS = {
     "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "reverse_compute_at": {"block": "copy", "loop": "i"},
     "decompose_reduction": {"block": "copy", "loop": "i"},
+    "sparse_fuse": {"iteration": "csrmm", "axes": ("I", "J")},
     "sparse_reorder": {"iteration": "csrmm", "order": ("i", "j", "k")},
 }
 
@@ -286,7 +293,8 @@ def test_refusals(program, code, body, op, arguments):
 
 @pytest.mark.parametrize(("code", "module", "arguments"), COORDINATE_CASES)
 def test_refusals_at_the_coordinate_stage(code, module, arguments):
-    assert code_of(PRIMITIVES["sparse_reorder"], module, **arguments) == code
+    op = code.partition(".")[0]
+    assert code_of(PRIMITIVES[op], module, **arguments) == code
 
 
 @pytest.mark.parametrize(("code", "step"), REPLAY_CASES)
@@ -295,12 +303,12 @@ def test_refusals_of_traces(code, step):
 
 
 def right_stage(op, program):
-    return examples.SPMM_COORDINATE if op == "sparse_reorder" else program(COPY)
+    return examples.SPMM_COORDINATE if op in COORDINATE_PRIMITIVES else program(COPY)
 
 
 @pytest.mark.parametrize("op", sorted(PRIMITIVES))
 def test_the_wrong_stage_is_refused(program, op):
-    wrong = program(COPY) if op == "sparse_reorder" else examples.SPMM_COORDINATE
+    wrong = program(COPY) if op in COORDINATE_PRIMITIVES else examples.SPMM_COORDINATE
     assert code_of(PRIMITIVES[op], wrong, **ARGUMENTS[op]) == f"{op}.stage"
 
 

@@ -7,6 +7,7 @@ from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.unroll import unroll
@@ -17,5 +18,5 @@ from gossamer_schedule.result import Result
 __all__ = [
     "PRIMITIVES", "Result", "ScheduleBuilder", "apply", "cache_write", "decompose_reduction",
     "get_blocks", "get_iterations", "get_loops", "parallel", "reorder", "replay",
-    "reverse_compute_at", "sparse_reorder", "split", "unroll", "vectorize",
+    "reverse_compute_at", "sparse_fuse", "sparse_reorder", "split", "unroll", "vectorize",
 ]  # fmt: skip

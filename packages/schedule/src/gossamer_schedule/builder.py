@@ -56,6 +56,9 @@ class ScheduleBuilder:
         self._trace.append(result.step)
         return self
 
+    def sparse_fuse(self, iteration: str, *, axes: tuple[str, ...]) -> ScheduleBuilder:
+        return self._apply("sparse_fuse", iteration=iteration, axes=axes)
+
     def sparse_reorder(self, iteration: str, *, order: tuple[str, ...]) -> ScheduleBuilder:
         return self._apply("sparse_reorder", iteration=iteration, order=order)
 

@@ -14,6 +14,7 @@ from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.unroll import unroll
@@ -27,6 +28,7 @@ PRIMITIVES: dict[str, Callable[..., Result]] = {
     "parallel": parallel,
     "reorder": reorder,
     "reverse_compute_at": reverse_compute_at,
+    "sparse_fuse": sparse_fuse,
     "sparse_reorder": sparse_reorder,
     "split": split,
     "unroll": unroll,
