@@ -1,146 +1,177 @@
-"""Measures, prints and stores; see `python -m benchmarks --help`."""
+"""Measures, prints and stores, or reports what was stored; see `python -m benchmarks --help`."""
 
 from __future__ import annotations
 
 import argparse
 import datetime
-from collections.abc import Iterable, Mapping
+import sys
+from collections.abc import Iterable, Mapping, Sequence
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
-from benchmarks import records
-from benchmarks.compile_time import measure_compile_times
-from benchmarks.contenders import CONTENDERS, OURS, Prepare
-from benchmarks.kernels import Selection, measure_matrix
+from benchmarks import compile_time, options, records, startup
+from benchmarks.compiling import CompilerError, compiler_version
+from benchmarks.harness.cells import measure_cell
+from benchmarks.harness.progress import Bar, progress_bar
+from benchmarks.harness.rounds import Plan
+from benchmarks.harness.tasks import Task, plan_tasks
 from benchmarks.machine import describe_machine, versions
-from benchmarks.matrices import NAMES, MissingMatrixError, load_matrix
+from benchmarks.page import show_in_readme
+from benchmarks.peers import NAMES, OURS, contenders
+from benchmarks.peers.peer import Prepare
+from benchmarks.peers.torch import Torch
 from benchmarks.records import Cell, Run
-from benchmarks.report import print_run
+from benchmarks.report import print_run, write_report
 from benchmarks.roofline import Roofline, measure_roofline
-from benchmarks.rounds import Plan
 from benchmarks.variants import load_variants
 
+ROOFLINE_SECONDS = 8.0
+"""About what the roofline of a number of threads takes."""
 
-def parser() -> argparse.ArgumentParser:
-    """The options; everything has the default of a full run."""
-    options = argparse.ArgumentParser(
-        prog="python -m benchmarks",
-        description="gossamer's kernels against SciPy, MKL and Numba, interleaved in one run",
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run needs."""
+
+    chosen: argparse.Namespace
+    plan: Plan
+    tasks: Sequence[Task]
+    missing: Mapping[str, str]
+    contenders: Mapping[str, Prepare]
+    threads: tuple[int, ...]
+    torch: Torch
+
+    def has(self, part: str) -> bool:
+        """Whether a part of the run was chosen."""
+        return part in self.chosen.parts
+
+    def estimated_seconds(self) -> float:
+        """How long all parts take."""
+        seconds = ROOFLINE_SECONDS * len(self.threads) if self.has("roofline") else 0.0
+        if self.has("kernels"):
+            each = (self.seconds_of(task) * len(task.threads) for task in self.tasks)
+            seconds += sum(each)
+        if self.has("startup"):
+            seconds += startup.estimated_seconds()
+        if self.has("compile"):
+            processes = options.compile_processes(self.chosen)
+            seconds += compile_time.estimated_seconds(self.chosen.op, processes)
+        return seconds
+
+    def seconds_of(self, task: Task) -> float:
+        """How long a cell of a task takes."""
+        return task.estimated_seconds(len(self.contenders), self.plan)
+
+
+def job_of(chosen: argparse.Namespace, torch: Torch) -> Job:
+    """The job of the options; matrices are loaded for it."""
+    selection = options.selection_of(chosen)
+    tasks, missing = plan_tasks(selection) if "kernels" in chosen.parts else ([], {})
+    known = contenders(torch)
+    variants = load_variants(chosen.variants) if chosen.variants else {}
+    return Job(
+        chosen=chosen,
+        plan=options.plan_of(chosen),
+        tasks=tasks,
+        missing=missing,
+        contenders={**{name: known[name] for name in chosen.peers}, **variants},
+        threads=selection.threads,
+        torch=torch,
     )
-    add = options.add_argument
-    add("--op", nargs="+", choices=("spmm", "spmv"), default=["spmm", "spmv"])
-    add(
-        "--matrix",
-        nargs="+",
-        choices=NAMES,
-        default=list(NAMES),
-        metavar="NAME",
-        help=", ".join(NAMES),
-    )
-    add("--features", nargs="+", type=int, default=[32, 64, 128, 512], metavar="K")
-    add("--threads", nargs="+", type=int, default=[1, 2])
-    add("--contender", nargs="+", choices=CONTENDERS, default=list(CONTENDERS))
-    add(
-        "--variants",
-        type=Path,
-        metavar="FILE",
-        help="further contenders: VARIANTS of this Python file",
-    )
-    add("--rounds", type=int, default=9)
-    add("--budget", type=float, default=60.0, help="most seconds for a cell")
-    add("--skip", nargs="+", choices=("kernels", "compile", "roofline"), default=[])
-    add("--no-save", action="store_true", help="print only, store nothing")
-    add("--show", type=Path, metavar="FILE", help="print a stored run, measure nothing")
-    return options
 
 
-def measure_rooflines(chosen: argparse.Namespace, console: Console) -> dict[int, Roofline]:
-    """What the machine can do, or nothing with the reason."""
-    if "roofline" in chosen.skip:
-        return {}
-    try:
-        with console.status("measuring what the machine can do"):
-            return {threads: measure_roofline(threads) for threads in chosen.threads}
-    except ImportError as error:
-        console.print(f"no fractions of the machine's bounds: {error}")
-        return {}
-
-
-def measure_kernels(
-    chosen: argparse.Namespace,
-    contenders: Mapping[str, Prepare],
-    rooflines: Mapping[int, Roofline],
-    console: Console,
-) -> tuple[list[Cell], dict[str, str]]:
-    """The cells of all matrices, and why some matrices are missing."""
-    cells: list[Cell] = []
-    missing: dict[str, str] = {}
-    selection = Selection(tuple(chosen.op), tuple(chosen.features), tuple(chosen.threads))
-    plan = Plan(rounds=chosen.rounds, budget_seconds=chosen.budget)
-    columns = (TextColumn("{task.description}"), BarColumn(), MofNCompleteColumn())
-    with Progress(*columns, TimeRemainingColumn(), console=console) as progress:
-        task = progress.add_task("", total=selection.cells() * len(chosen.matrix))
-        for name in chosen.matrix:
-            try:
-                matrix = load_matrix(name)
-            except MissingMatrixError as error:
-                missing[name] = str(error)
-                progress.advance(task, selection.cells())
-                continue
-            tick = lambda text: progress.update(task, description=text)  # noqa: E731
-            for cell in measure_matrix(name, matrix, selection, contenders, rooflines, plan, tick):
-                cells.append(cell)
-                progress.advance(task)
-    return cells, missing
-
-
-def settings(chosen: argparse.Namespace) -> dict[str, str]:
-    """The options as they were chosen."""
-    return {
-        key: " ".join(map(str, value)) if isinstance(value, list) else str(value)
-        for key, value in vars(chosen).items()
-        if value
-    }
-
-
-def measure_run(
-    chosen: argparse.Namespace, contenders: Mapping[str, Prepare], console: Console
-) -> Run:
+def measure_run(job: Job, console: Console) -> Run:
     """Everything that was chosen."""
-    rooflines = measure_rooflines(chosen, console)
-    cells: list[Cell] = []
-    missing: dict[str, str] = {}
-    if "kernels" not in chosen.skip:
-        cells, missing = measure_kernels(chosen, contenders, rooflines, console)
-    compile_times = () if "compile" in chosen.skip else measure_compile_times(chosen.op, console)
+    missing = dict(job.missing)
+    with progress_bar(console, job.estimated_seconds()) as bar:
+        rooflines = measure_rooflines(job, bar, missing)
+        cells = measure_cells(job, rooflines, bar)
+        startups = startup.measure_startups(bar) if job.has("startup") else ()
+        processes = options.compile_processes(job.chosen)
+        ops = job.chosen.op if job.has("compile") else ()
+        compile_times = compile_time.measure_compile_times(ops, bar, processes)
     return Run(
         date=datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
-        machine=describe_machine(),
-        versions=versions(),
-        settings=settings(chosen),
+        machine=describe_machine(job.chosen.machine),
+        versions=versions(torch=job.torch.version(), cc=compiler_version()),
+        settings=options.settings(job.chosen),
         rooflines=tuple(rooflines.values()),
-        cells=tuple(cells),
-        compile_times=tuple(compile_times),
-        skipped_matrices=missing,
+        cells=cells,
+        compile_times=compile_times,
+        startups=startups,
+        missing=missing,
     )
 
 
-def main(arguments: Iterable[str] | None = None) -> None:
-    """The command."""
-    chosen = parser().parse_args(None if arguments is None else list(arguments))
-    console = Console(width=None if Console().is_terminal else 160)
-    if chosen.show:
-        print_run(records.load(chosen.show), console)
-        return
-    variants = load_variants(chosen.variants) if chosen.variants else {}
-    contenders = {**{name: CONTENDERS[name] for name in chosen.contender}, **variants}
-    run = measure_run(chosen, contenders, console)
+def measure_rooflines(job: Job, bar: Bar, missing: dict[str, str]) -> dict[int, Roofline]:
+    """What the machine can do, or nothing with the reason."""
+    rooflines: dict[int, Roofline] = {}
+    for threads in job.threads if job.has("roofline") else ():
+        bar.says(f"what the machine can do with {threads} thread(s)")
+        try:
+            rooflines[threads] = measure_roofline(threads)
+        except CompilerError as error:
+            missing["fractions of the machine's bounds"] = str(error)
+        bar.advance(ROOFLINE_SECONDS)
+    return rooflines
+
+
+def measure_cells(job: Job, rooflines: Mapping[int, Roofline], bar: Bar) -> tuple[Cell, ...]:
+    """The cells of all tasks; each problem is made once."""
+    cells = []
+    for task in job.tasks:
+        bar.says(task.describe(task.threads[0]))
+        problem = task.problem()
+        for threads in task.threads:
+            bar.says(task.describe(threads))
+            roofline = rooflines.get(threads)
+            cells.append(measure_cell(problem, threads, job.contenders, roofline, job.plan))
+            bar.advance(job.seconds_of(task))
+    return tuple(cells)
+
+
+def run_command(chosen: argparse.Namespace, console: Console) -> int:
+    """Measures; the status is 1 when a result was wrong."""
+    with closing(Torch(chosen.torch_python)) as torch:
+        console.print("loading matrices")
+        job = job_of(chosen, torch)
+        console.print(f"about {job.estimated_seconds() / 60:.1f} minutes on a quiet machine")
+        run = measure_run(job, console)
+    variants = [name for name in job.contenders if name not in NAMES]
     print_run(run, console, ours=(OURS, *variants))
     if not chosen.no_save:
-        console.print(f"stored as {records.save(run)}")
+        store(run, chosen.output, console)
+    return 1 if any(cell.wrong for cell in run.cells) else 0
+
+
+def store(run: Run, folder: Path, console: Console) -> None:
+    """The data, the page and the picture."""
+    path = records.save(run, folder)
+    for written in (path, *write_report(path, run)):
+        console.print(f"stored {written}", soft_wrap=True)
+
+
+def report_command(chosen: argparse.Namespace, console: Console) -> int:
+    """Prints a stored run and writes its page and picture again."""
+    run = records.load(chosen.file)
+    print_run(run, console)
+    for written in write_report(chosen.file, run):
+        console.print(f"wrote {written}", soft_wrap=True)
+    if chosen.readme:
+        show_in_readme(chosen.file, run)
+    return 0
+
+
+def main(arguments: Iterable[str] | None = None) -> int:
+    """The command; gives its exit status."""
+    chosen = options.parse(list(sys.argv[1:] if arguments is None else arguments))
+    console = Console(width=None if Console().is_terminal else 200)
+    command = report_command if chosen.command == "report" else run_command
+    return command(chosen, console)
 
 
 if __name__ == "__main__":
-    main()
+    sys.exit(main())

@@ -16,13 +16,17 @@ import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, get_args
 
-from rich.console import Console
-
-from benchmarks.meter import wait_for_quiet
+from benchmarks.harness.meter import wait_for_quiet
+from benchmarks.harness.progress import Bar
 from benchmarks.records import CompileTime, DoneBefore
 
 PROCESSES = 7
+FEW_PROCESSES = 3
 QUIET_SECONDS = 5.0
+SECONDS_PER_PROCESS = 1.0
+"""Only for the estimate of the time."""
+
+OPERATORS = ("spmm", "spmv")
 FEATURES = 64
 Times: TypeAlias = Mapping[str, float]
 
@@ -95,9 +99,9 @@ def median(times: Iterable[Times], key: str) -> float:
     return statistics.median(float(found[key]) for found in times)
 
 
-def measure_compile_time(op: str, done_before: DoneBefore) -> CompileTime:
+def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> CompileTime:
     """The medians over some processes."""
-    first, second = zip(*(probe_pair(op, done_before) for _ in range(PROCESSES)), strict=True)
+    first, second = zip(*(probe_pair(op, done_before) for _ in range(processes)), strict=True)
     return CompileTime(
         op=op,
         features=FEATURES if op == "spmm" else 1,
@@ -109,10 +113,23 @@ def measure_compile_time(op: str, done_before: DoneBefore) -> CompileTime:
     )
 
 
-def measure_compile_times(ops: Sequence[str], console: Console) -> list[CompileTime]:
-    """The compile times of the operators."""
+def estimated_seconds(ops: Sequence[str], processes: int) -> float:
+    """How long the operators take."""
+    pairs = len(known(ops)) * len(get_args(DoneBefore)) * processes
+    return 2 * pairs * SECONDS_PER_PROCESS
+
+
+def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple[CompileTime, ...]:
+    """The compile times of those of the operators that have a script of their own."""
     times = []
-    for op in ops:
-        with console.status(f"{op}: from script to callable in {6 * PROCESSES} fresh processes"):
-            times += [measure_compile_time(op, done_before) for done_before in get_args(DoneBefore)]
-    return times
+    for op in known(ops):
+        for done_before in get_args(DoneBefore):
+            bar.says(f"{op}: from script to callable in {2 * processes} fresh processes")
+            times.append(measure_compile_time(op, done_before, processes))
+            bar.advance(2 * processes * SECONDS_PER_PROCESS)
+    return tuple(times)
+
+
+def known(ops: Sequence[str]) -> list[str]:
+    """Those that the probe can build."""
+    return [op for op in ops if op in OPERATORS]

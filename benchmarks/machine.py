@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import re
 from pathlib import Path
 
 import msgspec
@@ -12,9 +13,13 @@ import msgspec
 PACKAGES = ("gossamer", "gossamer-generic-cpu", "llvmlite", "numpy", "scipy", "mkl", "numba")
 
 
-class Machine(msgspec.Struct, frozen=True):
-    """The processor by its model name, family and model, and what surrounds it."""
+CACHES = Path("/sys/devices/system/cpu/cpu0/cache")
 
+
+class Machine(msgspec.Struct, frozen=True):
+    """A name for the machine, its processor by model name, family and model, and what surrounds it."""
+
+    name: str
     cpu: str
     processors: int
     caches: dict[str, str]
@@ -23,12 +28,21 @@ class Machine(msgspec.Struct, frozen=True):
     python: str
 
 
-def describe_machine() -> Machine:
-    """The machine that runs this."""
+def describe_machine(name: str = "") -> Machine:
+    """The machine that runs this; without a name it has that of its processor."""
     memory = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE") / 1e9
     processors = len(os.sched_getaffinity(0))
     python = platform.python_version()
-    return Machine(cpu_name(), processors, caches(), round(memory, 1), platform.platform(), python)
+    cpu = cpu_name()
+    return Machine(
+        name=re.sub(r"[^a-z0-9]+", "-", (name or cpu).lower()).strip("-"),
+        cpu=cpu,
+        processors=processors,
+        caches=caches(),
+        memory_gb=round(memory, 1),
+        system=platform.platform(),
+        python=python,
+    )
 
 
 def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
@@ -43,23 +57,62 @@ def cpu_name(path: Path = Path("/proc/cpuinfo")) -> str:
     return f"{name} (family {fields['cpu family']}, model {fields.get('model', '?')})"
 
 
-def caches(folder: Path = Path("/sys/devices/system/cpu/cpu0/cache")) -> dict[str, str]:
+def caches(folder: Path = CACHES) -> dict[str, str]:
     """Sizes of the first processor's caches, as in {"L1 Data": "48K"}."""
-    found = {}
-    for index in sorted(folder.glob("index*")):
-        level, kind, size = (
-            (index / part).read_text().strip() for part in ("level", "type", "size")
-        )
-        found[f"L{level} {kind}"] = size
+    return {
+        f"L{read(index, 'level')} {read(index, 'type')}": read(index, "size")
+        for index in sorted(folder.glob("index*"))
+    }
+
+
+def cache_share(threads: int, folder: Path = CACHES) -> int:
+    """Bytes of second and third level cache that so many threads of ours can count on: one second
+    level for each, and the third level as far as its processors are ours."""
+    ours, total = os.sched_getaffinity(0), 0
+    for index in folder.glob("index*"):
+        level, size = int(read(index, "level")), bytes_of(read(index, "size"))
+        sharing = processors_of(read(index, "shared_cpu_list"))
+        if level == 2:
+            total += size * min(threads, max(1, len(ours) // len(sharing)))
+        elif level == 3:
+            total += size * len(ours & sharing) // len(sharing)
+    return total
+
+
+def read(index: Path, part: str) -> str:
+    """One fact of a cache."""
+    return (index / part).read_text().strip()
+
+
+def bytes_of(size: str) -> int:
+    """The bytes of a size as the kernel writes it.
+
+    >>> bytes_of("1024K"), bytes_of("32M")
+    (1048576, 33554432)
+    """
+    units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
+    return int(size.rstrip("KMG")) * units.get(size[-1], 1)
+
+
+def processors_of(text: str) -> set[int]:
+    """The processors of a list as the kernel writes it.
+
+    >>> sorted(processors_of("0-2,8"))
+    [0, 1, 2, 8]
+    """
+    found: set[int] = set()
+    for part in text.split(","):
+        first, _, last = part.partition("-")
+        found |= set(range(int(first), int(last or first) + 1))
     return found
 
 
-def versions() -> dict[str, str]:
-    """Versions of what takes part, as far as it is installed."""
+def versions(**others: str | None) -> dict[str, str]:
+    """Versions of what takes part, as far as it is installed; `others` live elsewhere."""
     found = {}
     for package in PACKAGES:
         try:
             found[package] = importlib.metadata.version(package)
         except importlib.metadata.PackageNotFoundError:
             continue
-    return found
+    return found | {name: version for name, version in others.items() if version}

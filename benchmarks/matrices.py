@@ -3,33 +3,48 @@
 from __future__ import annotations
 
 import os
+from dataclasses import dataclass
+from functools import cache
 from pathlib import Path
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
 
-from gossamer.graphs import power_law
-from gossamer_formats import to_scipy
+Kind: TypeAlias = Literal["graph", "mesh", "weights", "blocks"]
 
-FILES = (
-    "cora",
-    "pubmed",
-    "ogbn_arxiv",
-    "ppi_graphsaint",
-    "web_cnr2000",
-    "bcsstk16",
-    "dlmc_rn50_mag90_b4_conv2",
-    "dlmc_tr_mag80_dec3_ffn1",
-    "dlmc_tr_l095_dec3_ffn2",
-)
 GENERATED = {"power_law_170k": (170_000, 1_200_000)}
 """Nodes and edges of graphs with power-law degrees."""
 
-NAMES = (*GENERATED, *FILES)
+GENERATED_BLOCKS = {"blocks_4096": (4096, 16, 0.1)}
+"""Rows and columns, rows and columns of a block, and the share of blocks that are stored."""
+
+GRAPHS = (*GENERATED, "cora", "pubmed", "ogbn_arxiv", "ppi_graphsaint", "web_cnr2000")
+MESHES = ("bcsstk16",)
+WEIGHTS = ("dlmc_rn50_mag90_b4_conv2", "dlmc_tr_mag80_dec3_ffn1", "dlmc_tr_l095_dec3_ffn2")
+BLOCKS = tuple(GENERATED_BLOCKS)
+KINDS: dict[Kind, tuple[str, ...]] = {
+    "graph": GRAPHS,
+    "mesh": MESHES,
+    "weights": WEIGHTS,
+    "blocks": BLOCKS,
+}
+NAMES = tuple(name for names in KINDS.values() for name in names)
 
 
 class MissingMatrixError(Exception):
     """A matrix that this machine does not have; the text says why."""
+
+
+@dataclass(frozen=True, eq=False)
+class Matrix:
+    """A matrix by its name, sorted and without duplicates, with int32 indices; with its blocks where
+    it was made of such."""
+
+    name: str
+    kind: Kind
+    csr: sparse.csr_matrix
+    bsr: sparse.bsr_matrix | None = None
 
 
 def datasets_folder() -> Path:
@@ -38,28 +53,53 @@ def datasets_folder() -> Path:
     return Path(os.environ.get("GOSSAMER_DATASETS", beside))
 
 
-def load_matrix(name: str) -> sparse.csr_matrix:
-    """The named matrix in float32 with int32 indices, sorted and without duplicates.
-
-    A matrix that is a pattern only gets values in [0.5, 1.5), so that a wrong value shows.
-    Raises `MissingMatrixError` with the reason.
-    """
+@cache
+def load_matrix(name: str, dtype: str = "float32") -> Matrix:
+    """The named matrix. One that is a pattern only gets values in [0.5, 1.5), so that a wrong value
+    shows. Raises `MissingMatrixError` with the reason."""
+    if name in GENERATED_BLOCKS:
+        return random_blocks(name, *GENERATED_BLOCKS[name], dtype=dtype)
     if name in GENERATED:
-        return prepared(sparse.csr_matrix(to_scipy(power_law(*GENERATED[name]))))
+        from gossamer.graphs import power_law
+        from gossamer_formats import to_scipy
+
+        return matrix_of(name, sparse.csr_matrix(to_scipy(power_law(*GENERATED[name]))), dtype)
     path = datasets_folder() / f"{name}.npz"
     if not path.exists():
         raise MissingMatrixError(f"{path} does not exist (GOSSAMER_DATASETS names the folder)")
-    return prepared(sparse.csr_matrix(sparse.load_npz(path)))
+    return matrix_of(name, sparse.csr_matrix(sparse.load_npz(path)), dtype)
 
 
-def prepared(matrix: sparse.csr_matrix) -> sparse.csr_matrix:
-    """Canonical CSR in float32 and int32; constant values are replaced."""
-    matrix = matrix.astype(np.float32)
+def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> Matrix:
+    """Canonical CSR in the dtype and int32; constant values are replaced."""
+    matrix = sparse.csr_matrix(matrix.astype(dtype))
     matrix.sum_duplicates()
     matrix.sort_indices()
     if matrix.nnz and np.all(matrix.data == matrix.data[0]):
         random = np.random.default_rng(1)
-        matrix.data = (0.5 + random.random(matrix.nnz)).astype(np.float32)
+        matrix.data = (0.5 + random.random(matrix.nnz)).astype(dtype)
     matrix.indices = matrix.indices.astype(np.int32)
     matrix.indptr = matrix.indptr.astype(np.int32)
-    return matrix
+    return Matrix(name, kind_of(name), matrix)
+
+
+def kind_of(name: str) -> Kind:
+    """Where a matrix comes from; a graph when nothing is known."""
+    return next((kind for kind, names in KINDS.items() if name in names), "graph")
+
+
+def random_blocks(name: str, size: int, block: int, density: float, *, dtype: str) -> Matrix:
+    """A square matrix with a share of its blocks, which lie anywhere and hold no zeros.
+
+    >>> tiny = random_blocks("tiny", 64, 16, 0.25, dtype="float32")
+    >>> tiny.bsr.blocksize, len(tiny.bsr.indices), tiny.csr.nnz
+    ((16, 16), 4, 1024)
+    """
+    random, across = np.random.default_rng(1), size // block
+    stored = round(density * across**2)
+    places = np.sort(random.choice(across**2, stored, replace=False))
+    indptr = np.searchsorted(places, across * np.arange(across + 1)).astype(np.int32)
+    data = (0.5 + random.random((stored, block, block))).astype(dtype)
+    indices = (places % across).astype(np.int32)
+    bsr = sparse.bsr_matrix((data, indices, indptr), shape=(size, size))
+    return Matrix(name, "blocks", sparse.csr_matrix(bsr.tocsr()), bsr)

@@ -3,55 +3,81 @@
 from __future__ import annotations
 
 import re
-import statistics
 from pathlib import Path
 from typing import Literal, TypeAlias
 
 import msgspec
 
 from benchmarks.machine import Machine
+from benchmarks.matrices import Kind
 from benchmarks.roofline import Roofline
 
 RESULTS = Path(__file__).parent / "results"
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One contender's time: the samples of the rounds in milliseconds and the largest error."""
+    """One contender's times in milliseconds: median, quartiles and the samples of the rounds; its
+    largest error; its share of the bandwidth and of the peak that were measured."""
 
+    median_ms: float
+    quartiles_ms: tuple[float, float]
     samples_ms: tuple[float, ...]
     max_rel_error: float
+    of_bandwidth: float | None = None
+    of_peak: float | None = None
 
     @property
-    def median_ms(self) -> float:
-        return statistics.median(self.samples_ms)
+    def of_bound(self) -> float | None:
+        """How much of what the machine can do is reached: the larger share."""
+        if self.of_bandwidth is None or self.of_peak is None:
+            return None
+        return max(self.of_bandwidth, self.of_peak)
 
 
 class Cell(msgspec.Struct, frozen=True):
-    """One problem with one number of threads, and everybody's figure."""
+    """One problem with one number of threads, and everybody's figure.
+
+    `least_bytes` must at least be moved and `operations` done, for which the machine needs
+    `bound_ms`; `working_bytes` are all arrays of a call, `cache_bytes` what could hold them.
+    """
 
     op: str
     matrix: str
+    kind: Kind
     shape: tuple[int, int]
     nnz: int
     features: int
+    dtype: str
     threads: int
     least_bytes: int
     operations: int
+    working_bytes: int
+    cache_bytes: int
     bound_ms: float | None
     figures: dict[str, Figure]
     skipped: dict[str, str]
+    wrong: dict[str, str]
     thrown_away: int
     is_disturbed: bool
+
+    @property
+    def fits_cache(self) -> bool:
+        return self.working_bytes <= self.cache_bytes
+
+    @property
+    def intensity(self) -> float:
+        """Operations for each byte that must be moved."""
+        return self.operations / self.least_bytes
+
+    def gflop_per_s(self, name: str) -> float:
+        """What a contender reaches."""
+        return self.operations / self.figures[name].median_ms / 1e6
 
     def ratio(self, peer: str, ours: str) -> float | None:
         """The peer's median over ours: above one, ours is faster."""
         if peer not in self.figures or ours not in self.figures:
             return None
         return self.figures[peer].median_ms / self.figures[ours].median_ms
-
-    def fraction(self, name: str) -> float | None:
-        """How much of what the machine can do the contender reaches."""
-        return None if self.bound_ms is None else self.bound_ms / self.figures[name].median_ms
 
 
 DoneBefore: TypeAlias = Literal["another kernel", "imports", "import gossamer"]
@@ -72,6 +98,21 @@ class CompileTime(msgspec.Struct, frozen=True):
     cached_ms: float
 
 
+class Startup(msgspec.Struct, frozen=True):
+    """Milliseconds in fresh processes until something is there, and what is wanted; whether LLVM
+    was loaded for it, None where that is not known."""
+
+    what: str
+    median_ms: float
+    samples_ms: tuple[float, ...]
+    limit_ms: float
+    loads_llvm: bool | None
+
+    @property
+    def is_met(self) -> bool:
+        return self.median_ms < self.limit_ms and not self.loads_llvm
+
+
 class Run(msgspec.Struct, frozen=True):
     """One run of the benchmark."""
 
@@ -82,14 +123,14 @@ class Run(msgspec.Struct, frozen=True):
     rooflines: tuple[Roofline, ...]
     cells: tuple[Cell, ...] = ()
     compile_times: tuple[CompileTime, ...] = ()
-    skipped_matrices: dict[str, str] = {}
+    startups: tuple[Startup, ...] = ()
+    missing: dict[str, str] = {}
 
 
 def file_name(run: Run) -> str:
     """The date and the machine, as in `2026-11-21-2115-amd-epyc.json`."""
     stamp = re.sub(r"[^0-9-]", "", run.date.replace("T", "-"))[:15]
-    machine = re.sub(r"[^a-z0-9]+", "-", run.machine.cpu.lower()).strip("-")
-    return f"{stamp}-{machine}.json"
+    return f"{stamp}-{run.machine.name}.json"
 
 
 def save(run: Run, folder: Path = RESULTS) -> Path:

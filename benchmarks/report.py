@@ -1,179 +1,218 @@
-"""Tables of a run, and how it stands against the goals."""
+"""What there is to say about a run: on a terminal, and as a page with a picture beside the data."""
 
 from __future__ import annotations
 
-import math
-from collections.abc import Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from pathlib import Path
 
 from rich.console import Console
-from rich.table import Table
 
-from benchmarks.contenders import OURS
-from benchmarks.records import Cell, CompileTime, Run
+from benchmarks.goals import GOALS, geometric_mean
+from benchmarks.peers import OURS
+from benchmarks.picture import draw
+from benchmarks.records import Cell, CompileTime, Run, Startup
+from benchmarks.tables import Row, Sheet, to_markdown, to_rich
 
-
-def geometric_mean(values: Sequence[float]) -> float:
-    """The mean for ratios.
-
-    >>> geometric_mean([0.5, 2.0, 8.0])
-    2.0
-    """
-    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
-
-
-@dataclass(frozen=True)
-class Goal:
-    """What is wanted of a ratio over all cells of an op with a number of threads; against several
-    peers, the fastest of each cell counts. Cells that were disturbed say nothing."""
-
-    op: str
-    peers: tuple[str, ...]
-    threads: int
-    mean: float
-    least: float = 0.0
-
-    def ratios(self, cells: Iterable[Cell], ours: str) -> list[float]:
-        """The peers' best time over ours, for the cells where all of them took part."""
-        found = []
-        for cell in cells:
-            ratios = [cell.ratio(peer, ours) for peer in self.peers]
-            known = [ratio for ratio in ratios if ratio is not None]
-            if self.is_about(cell) and not cell.is_disturbed and len(known) == len(ratios):
-                found.append(min(known))
-        return found
-
-    def is_about(self, cell: Cell) -> bool:
-        """Whether the goal is of the cell's op and number of threads."""
-        return (cell.op, cell.threads) == (self.op, self.threads)
-
-
-GOALS = (
-    Goal("spmm", ("mkl",), threads=2, mean=1.0, least=0.8),
-    Goal("spmm", ("scipy",), threads=2, mean=3.0),
-    Goal("spmv", ("scipy", "numba", "mkl_plain"), threads=2, mean=1.0),
-    Goal("spmv", ("scipy", "numba", "mkl_plain"), threads=1, mean=1.0),
-)
+PLACES: dict[str, Callable[[Cell], bool]] = {
+    "in cache": lambda cell: cell.fits_cache,
+    "beyond cache": lambda cell: not cell.fits_cache,
+}
 
 
 def print_run(run: Run, console: Console, ours: Sequence[str] = (OURS,)) -> None:
-    """Everything there is to say about a run."""
-    print_machine(run, console)
+    """Everything on a terminal."""
+    for line in machine_lines(run):
+        console.print(line, highlight=False)
+    for sheet in (*detail_sheets(run, ours), *summary_sheets(run, ours)):
+        console.print(to_rich(sheet))
+    for line in absence_lines(run):
+        console.print(line, highlight=False)
+
+
+def write_report(path: Path, run: Run) -> tuple[Path, ...]:
+    """Writes the page and, where rooflines were measured, the picture beside the data file."""
+    page, picture = path.with_suffix(".md"), path.with_suffix(".svg")
+    has_picture = bool(run.rooflines and run.cells)
+    if has_picture:
+        picture.write_text(draw(run))
+    parts = [f"# {run.date}, {run.machine.cpu}", *machine_lines(run)]
+    parts += [f"![roofline]({picture.name})"] if has_picture else []
+    sheets = (*summary_sheets(run, (OURS,)), *detail_sheets(run, (OURS,)))
+    parts += [to_markdown(sheet).rstrip() for sheet in sheets]
+    parts += [f"* {line}" for line in absence_lines(run)]
+    page.write_text("\n\n".join(parts) + "\n")
+    return (page, picture) if has_picture else (page,)
+
+
+def summary(run: Run) -> str:
+    """Means and goals as a part of a page."""
+    return "\n".join(to_markdown(sheet) for sheet in summary_sheets(run, (OURS,)))
+
+
+def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
+    """Means, goals, and what is not about kernels."""
+    for name in ours:
+        if any(name in cell.figures for cell in run.cells):
+            yield means_sheet(run.cells, name)
+    if run.cells:
+        yield goals_sheet(run.cells, ours)
+    if run.compile_times:
+        yield compile_sheet(run.compile_times)
+    if run.startups:
+        yield startup_sheet(run.startups)
+
+
+def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
+    """Every cell, operator by operator."""
     for op in dict.fromkeys(cell.op for cell in run.cells):
         cells = [cell for cell in run.cells if cell.op == op]
-        console.print(times_table(op, cells))
+        yield times_sheet(op, cells)
         for name in ours:
             if any(name in cell.figures for cell in cells):
-                console.print(ratios_table(op, cells, name))
-    for name in ours:
-        console.print(goals_table(run.cells, name))
-    if run.compile_times:
-        console.print(compile_table(run.compile_times))
-    for name, reason in {**run.skipped_matrices, **skipped_contenders(run.cells)}.items():
-        console.print(f"skipped: {name}: {reason}")
+                yield ratios_sheet(op, cells, name)
 
 
-def skipped_contenders(cells: Iterable[Cell]) -> dict[str, str]:
-    """Everybody who could not take part somewhere."""
-    return {name: reason for cell in cells for name, reason in cell.skipped.items()}
-
-
-def print_machine(run: Run, console: Console) -> None:
+def machine_lines(run: Run) -> Iterator[str]:
     """The machine, the versions and the measured bounds."""
-    console.print(f"{run.machine.cpu}, {run.machine.processors} processors, {run.date}")
-    console.print(", ".join(f"{name} {version}" for name, version in run.versions.items()))
+    machine = run.machine
+    yield f"{machine.name}: {machine.cpu}, {machine.processors} processors, {run.date}"
+    yield ", ".join(f"{name} {version}" for name, version in run.versions.items())
     for roof in run.rooflines:
         reads = ", ".join(f"{p.bytes / 2**20:g} MiB {p.gb_per_s:.0f}" for p in roof.read)
-        console.print(
-            f"{roof.threads} thread(s): triad {roof.triad_gb_per_s:.1f} GB/s, dense float32 product "
-            f"{roof.gflop_per_s:.0f} GFLOP/s; reading, GB/s by working set: {reads}"
+        peaks = ", ".join(f"{dtype} {peak:.0f}" for dtype, peak in roof.gflop_per_s.items())
+        mark = " (DISTURBED)" if roof.is_disturbed else ""
+        yield (
+            f"{roof.threads} thread(s){mark}: triad {roof.triad_gb_per_s:.1f} GB/s; multiply-adds, "
+            f"GFLOP/s: {peaks}; reading, GB/s by working set: {reads}"
         )
 
 
-def times_table(op: str, cells: Sequence[Cell]) -> Table:
+def absence_lines(run: Run) -> Iterator[str]:
+    """What was left out and why; what was wrong; how often others disturbed."""
+    for name, reason in run.missing.items():
+        yield f"skipped: {name}: {reason}"
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for cell in run.cells:
+        for name, reason in cell.skipped.items():
+            reasons.setdefault((name, reason), []).append(cell.op)
+    for (name, reason), ops in reasons.items():
+        yield f"skipped: {name} on {', '.join(dict.fromkeys(ops))}: {reason}"
+    for cell in run.cells:
+        yield from (f"WRONG: {text}" for text in cell.wrong.values())
+    thrown = sum(cell.thrown_away for cell in run.cells)
+    if thrown:
+        yield f"{thrown} round(s) were thrown away, since other processes used the processors"
+
+
+def problem_columns(cell: Cell) -> Row:
+    """The cell in words."""
+    mark = " *" if cell.is_disturbed else ""
+    dtype = "" if cell.dtype == "float32" else f" {cell.dtype}"
+    return (cell.matrix + dtype + mark, str(cell.features), str(cell.threads))
+
+
+def times_sheet(op: str, cells: Sequence[Cell]) -> Sheet:
     """Medians in milliseconds, and the fraction of this machine's bound that each reaches."""
     names = list(dict.fromkeys(name for cell in cells for name in cell.figures))
-    table = Table(title=f"{op}: median ms (fraction of the bound)", title_justify="left")
-    for title in ("matrix", "K", "thr", "least MB", "MFLOP", "bound ms"):
-        table.add_column(title, justify="left" if title == "matrix" else "right")
-    for name in names:
-        table.add_column(name, justify="right")
+    columns = ("matrix", "K", "thr", "least MB", "MFLOP", "cache", "bound ms", *names)
+    disturbed = any(cell.is_disturbed for cell in cells)
+    note = "* too few rounds without other processes; disturbed ones are counted"
+    sheet = Sheet(
+        f"{op}: median ms (fraction of the bound)", columns, note=note if disturbed else ""
+    )
     for cell in cells:
-        bound = "-" if cell.bound_ms is None else f"{cell.bound_ms:.3g}"
-        work = (f"{cell.least_bytes / 1e6:.2f}", f"{cell.operations / 1e6:.1f}", bound)
-        mark = " *" if cell.is_disturbed else ""
-        problem = (cell.matrix + mark, str(cell.features), str(cell.threads))
-        table.add_row(*problem, *work, *(time_text(cell, name) for name in names))
-    if any(cell.is_disturbed for cell in cells):
-        table.caption = "* too few rounds without other processes; disturbed ones are counted"
-    return table
+        work = (
+            f"{cell.least_bytes / 1e6:.2f}",
+            f"{cell.operations / 1e6:.1f}",
+            "fits" if cell.fits_cache else "-",
+            "-" if cell.bound_ms is None else f"{cell.bound_ms:.3g}",
+        )
+        times = (time_text(cell, name) for name in names)
+        sheet.rows.append((*problem_columns(cell), *work, *times))
+    return sheet
 
 
 def time_text(cell: Cell, name: str) -> str:
     """As in `0.123 (45%)`."""
-    if name not in cell.figures:
+    if name in cell.wrong:
+        return "WRONG"
+    figure = cell.figures.get(name)
+    if figure is None:
         return "-"
-    fraction = cell.fraction(name)
-    reached = "" if fraction is None else f" ({fraction:.0%})"
-    return f"{cell.figures[name].median_ms:.3g}{reached}"
+    reached = "" if figure.of_bound is None else f" ({figure.of_bound:.0%})"
+    return f"{figure.median_ms:.3g}{reached}"
 
 
-def ratios_table(op: str, cells: Sequence[Cell], ours: str) -> Table:
-    """The peers' medians over ours, with geometric means and minima per number of threads."""
-    names = dict.fromkeys(name for cell in cells for name in cell.figures)
-    peers = [name for name in names if name != ours]
-    table = Table(title=f"{op}: times {ours} is faster than", title_justify="left")
-    for title in ("matrix", "K", "thr", *peers):
-        table.add_column(title, justify="left" if title == "matrix" else "right")
+def peers_of(cells: Iterable[Cell], ours: str) -> list[str]:
+    """Everybody else who took part."""
+    return [name for name in dict.fromkeys(n for c in cells for n in c.figures) if name != ours]
+
+
+def ratios_sheet(op: str, cells: Sequence[Cell], ours: str) -> Sheet:
+    """The peers' medians over ours, cell by cell."""
+    peers = peers_of(cells, ours)
+    sheet = Sheet(f"{op}: times {ours} is faster than", ("matrix", "K", "thr", *peers))
     for cell in cells:
         ratios = [cell.ratio(peer, ours) for peer in peers]
-        texts = ["-" if ratio is None else f"{ratio:.2f}" for ratio in ratios]
-        table.add_row(cell.matrix, str(cell.features), str(cell.threads), *texts)
-    for threads in sorted({cell.threads for cell in cells}):
-        table.add_section()
-        means = [summary([c for c in cells if c.threads == threads], peer, ours) for peer in peers]
-        table.add_row("geometric mean (least)", "", str(threads), *means)
-    return table
+        texts = ("-" if ratio is None else f"{ratio:.2f}" for ratio in ratios)
+        sheet.rows.append((*problem_columns(cell), *texts))
+    return sheet
 
 
-def summary(cells: Iterable[Cell], peer: str, ours: str) -> str:
+def means_sheet(cells: Sequence[Cell], ours: str) -> Sheet:
+    """Geometric means and minima of the ratios, by operator, threads and whether caches hold all."""
+    peers = peers_of(cells, ours)
+    title = f"times {ours} is faster than: geometric mean (least)"
+    sheet = Sheet(title, ("op", "where", "thr", "cells", *peers), words=2)
+    for op, threads in dict.fromkeys((cell.op, cell.threads) for cell in cells):
+        for place, belongs in PLACES.items():
+            here = [
+                cell
+                for cell in cells
+                if (cell.op, cell.threads) == (op, threads)
+                and belongs(cell)
+                and ours in cell.figures
+            ]
+            if here:
+                means = (mean_text(here, peer, ours) for peer in peers)
+                sheet.rows.append((op, place, str(threads), str(len(here)), *means))
+    return sheet
+
+
+def mean_text(cells: Iterable[Cell], peer: str, ours: str) -> str:
     """As in `1.23 (0.98)`."""
     ratios = [ratio for cell in cells if (ratio := cell.ratio(peer, ours)) is not None]
     return f"{geometric_mean(ratios):.2f} ({min(ratios):.2f})" if ratios else "-"
 
 
-def goals_table(cells: Sequence[Cell], ours: str) -> Table:
+def goals_sheet(cells: Sequence[Cell], ours: Sequence[str]) -> Sheet:
     """Each goal, what was reached, and whether that meets it."""
-    table = Table(title=f"goals, {ours}", title_justify="left")
-    for title in ("op", "thr", "against", "wanted", "reached", "cells", ""):
-        table.add_column(title)
+    columns = ("who", "op", "where", "thr", "against", "wanted", "reached", "cells", "")
+    sheet = Sheet("goals, of undisturbed cells", columns, words=len(columns))
     for goal in GOALS:
-        ratios = goal.ratios(cells, ours)
-        wanted = f"mean {goal.mean:.1f}" + (f", least {goal.least:.1f}" if goal.least else "")
-        row = (goal.op, str(goal.threads), " | ".join(goal.peers), wanted)
-        if not ratios:
-            table.add_row(*row, "not measured", "0", "")
-            continue
-        counted = f"{len(ratios)} of {sum(goal.is_about(cell) for cell in cells)}"
-        mean, least = geometric_mean(ratios), min(ratios)
-        verdict = "met" if mean >= goal.mean and least >= goal.least else "MISSED"
-        table.add_row(*row, f"mean {mean:.2f}, least {least:.2f}", counted, verdict)
-    return table
+        for name in (goal.ours,) if goal.ours != OURS else ours:
+            ratios = goal.ratios(cells, name)
+            wanted = f"mean {goal.mean:.1f}" + (f", least {goal.least:.1f}" if goal.least else "")
+            against = " ".join(goal.peers)
+            row = (name, goal.op, goal.place, str(goal.threads), against, wanted)
+            if not ratios:
+                sheet.rows.append((*row, "not measured", "0", ""))
+                continue
+            counted = f"{len(ratios)} of {sum(goal.is_about(cell) for cell in cells)}"
+            mean, least = geometric_mean(ratios), min(ratios)
+            verdict = "met" if mean >= goal.mean and least >= goal.least else "MISSED"
+            sheet.rows.append((*row, f"mean {mean:.2f}, least {least:.2f}", counted, verdict))
+    return sheet
 
 
-def compile_table(times: Iterable[CompileTime]) -> Table:
+def compile_sheet(times: Iterable[CompileTime]) -> Sheet:
     """From script to callable in a fresh process; at most 3 times LLVM, a tenth when cached."""
-    table = Table(title="script to callable, ms, fresh processes", title_justify="left")
-    table.add_column("op")
-    table.add_column("K", justify="right")
-    table.add_column("done before")
-    for title in ("taking", "nothing cached", "LLVM", "ratio", "request cache", "ratio"):
-        table.add_column(title, justify="right")
+    columns = ("op", "done before", "K", "taking", "nothing cached", "LLVM", "ratio")
+    sheet = Sheet(
+        "script to callable, ms, fresh processes", (*columns, "request cache", "ratio"), words=2
+    )
     for time in times:
-        table.add_row(
-            time.op,
-            str(time.features),
-            time.done_before,
+        texts = (
             f"{time.before_ms:.0f}",
             f"{time.uncached_ms:.1f}",
             f"{time.llvm_ms:.1f}",
@@ -181,4 +220,16 @@ def compile_table(times: Iterable[CompileTime]) -> Table:
             f"{time.cached_ms:.2f}",
             f"{time.cached_ms / time.uncached_ms:.3f}",
         )
-    return table
+        sheet.rows.append((time.op, time.done_before, str(time.features), *texts))
+    return sheet
+
+
+def startup_sheet(startups: Iterable[Startup]) -> Sheet:
+    """Fresh processes against what is wanted of them."""
+    sheet = Sheet("start, ms, fresh processes", ("what", "median", "wanted below", "LLVM", ""))
+    for one in startups:
+        loaded = {None: "-", False: "not loaded", True: "LOADED"}[one.loads_llvm]
+        verdict = "met" if one.is_met else "MISSED"
+        figures = (f"{one.median_ms:.0f}", f"{one.limit_ms:.0f}", loaded, verdict)
+        sheet.rows.append((one.what, *figures))
+    return sheet

@@ -9,16 +9,17 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from ctypes import c_double, c_int32, c_int64, c_void_p
 from functools import partial
 
 import msgspec
 import numpy as np
 
-from benchmarks import numba_loops
-from benchmarks.problem import Work
+from benchmarks.compiling import load_library
+from benchmarks.harness.meter import is_disturbed, read_meter, wait_for_quiet
 
+QUIET_SECONDS = 20.0
 WORKING_SETS = tuple(2**exponent for exponent in range(16, 29, 2))
 """64 KiB to 256 MiB, over all threads."""
 
@@ -31,34 +32,43 @@ class Bandwidth(msgspec.Struct, frozen=True):
 
 
 class Roofline(msgspec.Struct, frozen=True):
-    """Measured with `threads` threads: reading, the triad from memory, float32 products."""
+    """Measured with `threads` threads: reading, the triad from memory, and multiply-adds in
+    registers by dtype."""
 
     threads: int
     read: tuple[Bandwidth, ...]
     triad_gb_per_s: float
-    gflop_per_s: float
+    gflop_per_s: dict[str, float]
+    is_disturbed: bool = False
 
     def gb_per_s(self, working_set: int) -> float:
         """Interpolated between the measured working sets, on their logarithms.
 
-        >>> roof = Roofline(1, (Bandwidth(1 << 16, 100.0), Bandwidth(1 << 18, 50.0)), 10.0, 99.0)
+        >>> roof = Roofline(1, (Bandwidth(1 << 16, 100.0), Bandwidth(1 << 18, 50.0)), 10.0, {})
         >>> roof.gb_per_s(1 << 10), roof.gb_per_s(1 << 17), roof.gb_per_s(1 << 30)
         (100.0, 75.0, 50.0)
         """
         at = [math.log2(point.bytes) for point in self.read]
         return float(np.interp(math.log2(max(working_set, 1)), at, [p.gb_per_s for p in self.read]))
 
-    def bound_seconds(self, work: Work) -> float:
-        """The shortest time in which this machine can do `work`."""
-        by_memory = work.bytes / (1e9 * self.gb_per_s(work.bytes))
-        return max(by_memory, work.operations / (1e9 * self.gflop_per_s))
+
+def measure_roofline(threads: int, tries: int = 3) -> Roofline:
+    """Some seconds of measuring, again where others disturbed it; `CompilerError` without a C
+    compiler."""
+    for _ in range(tries):
+        before = read_meter()
+        found = roofline_now(threads)
+        if not is_disturbed(before, read_meter()):
+            return found
+        wait_for_quiet(QUIET_SECONDS)
+    return msgspec.structs.replace(found, is_disturbed=True)
 
 
-def measure_roofline(threads: int) -> Roofline:
-    """Some seconds of measuring; ImportError without Numba or threadpoolctl."""
-    numba_loops.set_threads(threads)
+def roofline_now(threads: int) -> Roofline:
+    """All bounds, each the best of some runs."""
     read = tuple(Bandwidth(size, read_gb_per_s(size, threads)) for size in WORKING_SETS)
-    return Roofline(threads, read, triad_gb_per_s(), gflop_per_s(threads))
+    peaks = {dtype: gflop_per_s(threads, dtype) for dtype in ("float32", "float64")}
+    return Roofline(threads, read, triad_gb_per_s(threads), peaks)
 
 
 def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
@@ -72,32 +82,30 @@ def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
     return min(times)
 
 
-def read_gb_per_s(size: int, threads: int) -> float:
-    """Reading `size` bytes, as often as gives a measurable time."""
-    array = np.ones(size // 4, dtype=np.float32)
-    times, sums = max(1, 2**29 // size), np.zeros(threads, dtype=np.float32)
-    seconds = best_seconds(partial(numba_loops.read_loop(), array, times, sums))
-    return size * times / seconds / 1e9
+def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
+    """Reading `size` bytes, as often as makes `least` bytes."""
+    function = load_library("roofs", "float32").read_all
+    function.restype = c_double
+    array, times = np.ones(size // 4, dtype=np.float32), max(1, least // size)
+    arguments = (c_int64(array.size), c_int64(times), c_int32(threads))
+    call = partial(function, array.ctypes.data_as(c_void_p), *arguments)
+    return size * times / best_seconds(call) / 1e9
 
 
-def triad_gb_per_s(size: int = 2**26) -> float:
+def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
     """a = b + 3 c over arrays of `size` bytes, three streams counted."""
+    function = load_library("roofs", "float32").triad
+    function.restype = None
     arrays = [np.ones(size // 4, dtype=np.float32) for _ in range(3)]
-    return 3 * size / best_seconds(partial(numba_loops.triad_loop(), *arrays)) / 1e9
+    pointers = [array.ctypes.data_as(c_void_p) for array in arrays]
+    call = partial(function, *pointers, c_int64(arrays[0].size), c_int32(threads))
+    return 3 * size / best_seconds(call) / 1e9
 
 
-def gflop_per_s(threads: int, size: int = 1536) -> float:
-    """The float32 matrix product of NumPy's BLAS: what dense code reaches here."""
-    left, right = (np.ones((size, size), dtype=np.float32) for _ in range(2))
-    result = np.empty((size, size), dtype=np.float32)
-    with blas_threads(threads):
-        return 2 * size**3 / best_seconds(partial(np.matmul, left, right, out=result)) / 1e9
-
-
-@contextmanager
-def blas_threads(threads: int) -> Iterator[None]:
-    """NumPy's BLAS with so many threads."""
-    import threadpoolctl
-
-    with threadpoolctl.threadpool_limits(limits=threads, user_api="blas"):
-        yield
+def gflop_per_s(threads: int, dtype: str, times: int = 2**21) -> float:
+    """Chains of multiply-adds in the widest registers."""
+    library = load_library("roofs", dtype)
+    library.multiply_add.restype = c_double
+    operations = int(library.operations_per_time()) * times * threads
+    call = partial(library.multiply_add, c_int64(times), c_int32(threads))
+    return operations / best_seconds(call) / 1e9

@@ -17,9 +17,9 @@ from pathlib import Path
 from typing import TypeAlias
 
 import gossamer
-from benchmarks.contenders import Prepare, Prepared, UnavailableError
-from benchmarks.problem import Array, Problem
-from benchmarks.rounds import Timed
+from benchmarks.harness.rounds import timed_call
+from benchmarks.operators.problem import Array, Problem
+from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
 from gossamer.build import build
 from gossamer.operators import operator_named
 from gossamer.operators.operands import sparse_operand
@@ -49,15 +49,17 @@ def with_rule(rule: Rule) -> Prepare:
 
 
 def prepare_with_rule(problem: Problem, threads: int, *, rule: Rule) -> Prepared:
-    """A bound kernel: no checks of arguments are timed."""
-    sparse = sparse_operand(from_scipy(problem.matrix))
+    """A bound kernel of spmm or spmv: no checks of arguments are timed."""
+    if problem.op not in ("spmm", "spmv"):
+        raise UnavailableError(f"variants of {problem.op} are not known here")
+    sparse = sparse_operand(from_scipy(problem.csr))
     features = None if problem.op == "spmv" else problem.features
     module = module_of(operator_named(problem.op), sparse.variant(features))
     schedule = rule(module, TARGET, sparse.stats())
     kernel = build(module, target=TARGET, schedule=schedule).kernel
     result = problem.empty_result()
     bound = kernel.bind(**operands(problem, sparse.arrays, result), verified=("indptr", "indices"))
-    return Prepared(Timed(bound, partial(gossamer.set_num_threads, threads)), lambda: result)
+    return Prepared(timed_call(bound, partial(gossamer.set_num_threads, threads)), lambda: result)
 
 
 def operands(
@@ -67,4 +69,4 @@ def operands(
     indptr, indices, data = arrays
     right, left = ("x", "y") if problem.op == "spmv" else ("b", "c")
     matrix = {"indptr": indptr, "indices": indices, "a": data}
-    return {**matrix, right: problem.operand, left: result}
+    return {**matrix, right: problem.operands[0], left: result}

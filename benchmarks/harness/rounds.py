@@ -10,7 +10,7 @@ import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
-from benchmarks.meter import is_disturbed, read_meter, wait_for_quiet
+from benchmarks.harness.meter import Clock, is_disturbed, read_meter, wait_for_quiet
 
 WARM_SHARE = 3
 """One third of a sample's calls comes before it, unmeasured: caches and branch predictors hold what
@@ -19,10 +19,26 @@ the contender before has left in them."""
 
 @dataclass(frozen=True)
 class Timed:
-    """What is timed, and what makes it ready (its number of threads) before each sample."""
+    """What is timed. `seconds` makes so many calls in a row and tells the seconds per call;
+    `activate` makes it ready (its number of threads) before each sample. What runs in a process of
+    its own has a clock of its own, which its work is not foreign to."""
 
-    call: Callable[[], object]
-    activate: Callable[[], None] = lambda: None
+    seconds: Callable[[int], float]
+    activate: Callable[[], object] = lambda: None
+    clock: Clock | None = None
+
+
+def timed_call(call: Callable[[], object], activate: Callable[[], object] = lambda: None) -> Timed:
+    """A call in this process."""
+    return Timed(lambda calls: seconds_of(call, calls), activate)
+
+
+def seconds_of(call: Callable[[], object], calls: int) -> float:
+    """Seconds per call over `calls` calls in a row; 0 for none."""
+    start = time.perf_counter()
+    for _ in range(calls):
+        call()
+    return (time.perf_counter() - start) / max(calls, 1)
 
 
 @dataclass(frozen=True)
@@ -32,7 +48,7 @@ class Plan:
     rounds: int = 9
     sample_seconds: float = 0.02
     settle_seconds: float = 0.005
-    budget_seconds: float = 60.0
+    budget_seconds: float = 30.0
     quiet_seconds: float = 20.0
     most_calls: int = 5000
 
@@ -70,21 +86,12 @@ def rotated(names: Sequence[str], by: int) -> list[str]:
     return [*names[start:], *names[:start]]
 
 
-def seconds_of(timed: Timed, calls: int) -> float:
-    """Seconds per call over `calls` calls in a row; 0 for none."""
-    call = timed.call
-    start = time.perf_counter()
-    for _ in range(calls):
-        call()
-    return (time.perf_counter() - start) / max(calls, 1)
-
-
 def warm_up(timed: Timed, plan: Plan) -> int:
     """Runs until code, threads and caches are warm; returns the calls per sample."""
     timed.activate()
-    timed.call()
-    first = seconds_of(timed, 1)
-    return calls_per_sample(seconds_of(timed, min(5, calls_per_sample(first, plan))), plan)
+    timed.seconds(1)
+    first = timed.seconds(1)
+    return calls_per_sample(timed.seconds(min(5, calls_per_sample(first, plan))), plan)
 
 
 def run_round(
@@ -96,34 +103,37 @@ def run_round(
         timed = contenders[name]
         timed.activate()
         time.sleep(plan.settle_seconds)
-        seconds_of(timed, calls[name] // WARM_SHARE)
-        sample[name] = seconds_of(timed, calls[name])
+        timed.seconds(calls[name] // WARM_SHARE)
+        sample[name] = timed.seconds(calls[name])
     return sample
 
 
-def measure(
-    contenders: Mapping[str, Timed], plan: Plan, tick: Callable[[], None] = lambda: None
-) -> Samples:
-    """Samples of every contender over `plan.rounds` undisturbed rounds; `tick` after each."""
+def our_clocks(contenders: Mapping[str, Timed]) -> tuple[Clock, ...]:
+    """The clocks of this process and of those that contenders run in, each once."""
+    others = [timed.clock for timed in contenders.values() if timed.clock is not None]
+    return (time.process_time, *dict.fromkeys(others))
+
+
+def measure(contenders: Mapping[str, Timed], plan: Plan) -> Samples:
+    """Samples of every contender over `plan.rounds` undisturbed rounds."""
     samples = Samples({name: [] for name in contenders})
     if not contenders:
         return samples
     calls = {name: warm_up(timed, plan) for name, timed in contenders.items()}
     end = time.perf_counter() + plan.budget_seconds
-    names, done = list(contenders), 0
+    names, done, clocks = list(contenders), 0, our_clocks(contenders)
     while done < plan.rounds and (done < 3 or time.perf_counter() < end):
-        before = read_meter()
+        before = read_meter(clocks)
         sample = run_round(contenders, calls, rotated(names, done), plan)
-        if is_disturbed(before, read_meter()):
+        if is_disturbed(before, read_meter(clocks)):
             samples.thrown_away += 1
             samples.disturbed.append(sample)
             if len(samples.disturbed) >= 2 * plan.rounds or time.perf_counter() > end:
                 break
-            wait_for_quiet(plan.quiet_seconds)
+            wait_for_quiet(min(plan.quiet_seconds, end - time.perf_counter()))
             continue
         keep(samples, sample)
         done += 1
-        tick()
     fall_back(samples, at_least=min(3, plan.rounds))
     return samples
 

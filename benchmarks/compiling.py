@@ -1,0 +1,87 @@
+"""C files of this folder, compiled once for this machine into a folder of the user's cache."""
+
+from __future__ import annotations
+
+import ctypes
+import hashlib
+import os
+import shutil
+import subprocess
+import tempfile
+from collections.abc import Sequence
+from functools import cache
+from pathlib import Path
+
+from benchmarks.machine import cpu_name
+
+FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-fPIC")
+LINK_FLAGS = ("-shared", "-fopenmp")
+"""Linking knows nothing of fast mathematics: GCC would add a start-up file that makes the whole
+process flush denormal numbers."""
+
+VALUES = {"float32": "float", "float64": "double"}
+
+
+class CompilerError(Exception):
+    """There is no C compiler, or it failed; the text says so."""
+
+
+@cache
+def load_library(folder: str, dtype: str) -> ctypes.CDLL:
+    """The functions of all C files of a folder beside this file, with `VALUE` as the dtype."""
+    compiler = find_compiler()
+    if compiler is None:
+        raise CompilerError("there is no C compiler (cc, or what CC names)")
+    sources = sorted((Path(__file__).parent / folder).glob("*.c"))
+    flags = [*FLAGS, f"-DVALUE={VALUES[dtype]}"]
+    path = cache_folder() / f"{folder}-{digest(sources, [compiler, *flags])}.so"
+    if not path.exists():
+        build(path, compiler, flags, sources)
+    return ctypes.CDLL(str(path))
+
+
+def find_compiler() -> str | None:
+    """Where the compiler is that `CC` names, or `cc`."""
+    return shutil.which(os.environ.get("CC", "cc"))
+
+
+def build(path: Path, compiler: str, flags: Sequence[str], sources: Sequence[Path]) -> None:
+    """Compiles and links; the file appears when it is complete."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(dir=path.parent) as folder:
+        run([compiler, *flags, "-c", *map(str, sources)], folder)
+        objects = [f"{source.stem}.o" for source in sources]
+        run([compiler, *LINK_FLAGS, *objects, "-o", "library"], folder)
+        Path(folder, "library").replace(path)
+
+
+def run(command: Sequence[str], folder: str) -> None:
+    """Runs the compiler in a folder."""
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise CompilerError(f"the C compiler failed: {done.stderr.strip()[:500]}")
+
+
+def digest(sources: Sequence[Path], command: Sequence[str]) -> str:
+    """Changes with whatever the machine code depends on."""
+    told = "\0".join([cpu_name(), compiler_version() or "", *command])
+    content = hashlib.sha256(told.encode())
+    for source in sources:
+        content.update(source.read_bytes())
+    return content.hexdigest()[:16]
+
+
+@cache
+def compiler_version() -> str | None:
+    """The first line of what the compiler says of itself."""
+    compiler = find_compiler()
+    if compiler is None:
+        return None
+    said = subprocess.run([compiler, "--version"], capture_output=True, text=True, check=False)
+    return said.stdout.partition("\n")[0]
+
+
+def cache_folder() -> Path:
+    """`gossamer-benchmarks` in the user's cache folder."""
+    root = os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache"
+    return Path(root) / "gossamer-benchmarks"

@@ -1,0 +1,87 @@
+"""What is wanted of the ratios of a run."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass
+
+from benchmarks.peers import OURS
+from benchmarks.records import Cell
+
+
+def geometric_mean(values: Sequence[float]) -> float:
+    """The mean for ratios.
+
+    >>> geometric_mean([0.5, 2.0, 8.0])
+    2.0
+    """
+    return math.exp(math.fsum(math.log(value) for value in values) / len(values))
+
+
+def anywhere(cell: Cell) -> bool:
+    """All cells."""
+    return True
+
+
+def in_cache(cell: Cell) -> bool:
+    """Where the arrays of a call fit the caches."""
+    return cell.fits_cache
+
+
+def on_graphs(cell: Cell) -> bool:
+    """Graphs whose arrays do not fit the caches."""
+    return cell.kind == "graph" and not cell.fits_cache
+
+
+def on_cora_128(cell: Cell) -> bool:
+    """The small graph with 128 features."""
+    return (cell.matrix, cell.features) == ("cora", 128)
+
+
+@dataclass(frozen=True)
+class Goal:
+    """What is wanted of a ratio over the float32 cells of an op with a number of threads; against
+    several peers, the fastest of each cell counts. Cells that were disturbed say nothing."""
+
+    op: str
+    peers: tuple[str, ...]
+    threads: int
+    mean: float
+    least: float = 0.0
+    where: Callable[[Cell], bool] = anywhere
+    ours: str = OURS
+
+    def ratios(self, cells: Iterable[Cell], ours: str) -> list[float]:
+        """The peers' best time over ours, for the cells where all of them took part."""
+        found = []
+        for cell in cells:
+            ratios = [cell.ratio(peer, ours) for peer in self.peers]
+            known = [ratio for ratio in ratios if ratio is not None]
+            if self.is_about(cell) and not cell.is_disturbed and len(known) == len(ratios):
+                found.append(min(known))
+        return found
+
+    def is_about(self, cell: Cell) -> bool:
+        """Whether the goal is of the cell."""
+        found = (cell.op, cell.threads, cell.dtype)
+        return found == (self.op, self.threads, "float32") and self.where(cell)
+
+    @property
+    def place(self) -> str:
+        """Which cells, in words."""
+        return "" if self.where is anywhere else self.where.__name__.replace("_", " ")
+
+
+SDDMM_PEERS = ("torch", "numba", "taco_like")
+GOALS = (
+    Goal("spmm", ("mkl",), threads=2, mean=1.0, least=0.8),
+    Goal("spmm", ("scipy",), threads=2, mean=3.0),
+    Goal("spmm", ("mkl",), threads=2, mean=1.1, where=on_cora_128, ours="gossamer_op"),
+    Goal("spmv", ("scipy", "numba", "mkl_plain"), threads=2, mean=1.0),
+    Goal("spmv", ("scipy", "numba", "mkl_plain"), threads=1, mean=1.0),
+    Goal("sddmm", SDDMM_PEERS, threads=2, mean=2.0, least=1.0, where=in_cache),
+    Goal("sddmm", SDDMM_PEERS, threads=2, mean=1.3, least=1.0, where=on_graphs),
+    Goal("bsr_spmm", ("mkl",), threads=2, mean=1.0, least=1.0),
+    Goal("bsr_spmm", ("mkl_bsr",), threads=2, mean=2.0, least=2.0),
+)

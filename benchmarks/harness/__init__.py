@@ -1,0 +1,1 @@
+"""How is measured: interleaved rounds, foreign work, verification, the plan of a run."""

@@ -1,0 +1,11 @@
+"""The operators, one file each: problem, oracle and least work."""
+
+from __future__ import annotations
+
+from benchmarks.operators.bsr_spmm import BsrSpmm
+from benchmarks.operators.problem import Problem
+from benchmarks.operators.sddmm import Sddmm
+from benchmarks.operators.spmm import Spmm
+from benchmarks.operators.spmv import Spmv
+
+OPERATORS: dict[str, type[Problem]] = {kind.op: kind for kind in (Spmm, Spmv, Sddmm, BsrSpmm)}

@@ -1,0 +1,131 @@
+"""One task for all contenders: a matrix, operands, the right answer and the least work.
+
+An operator is a subclass, in a file of its own.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.matrices import Matrix
+
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Work:
+    """What a kernel must at least do: bytes to and from memory, floating-point operations."""
+
+    bytes: int
+    operations: int
+
+
+class Problem(ABC):
+    """An operator on one matrix with `features` columns of the dense operands, which are random
+    numbers in [-1, 1) of the matrix's dtype."""
+
+    op: ClassVar[str]
+    title: ClassVar[str]
+    matrices: ClassVar[tuple[str, ...]]
+    feature_sizes: ClassVar[tuple[int, ...]]
+    """Those of a run in which nothing was chosen."""
+
+    def __init__(self, matrix: Matrix, features: int) -> None:
+        self.matrix = matrix
+        self.features = features
+        self.operands = self.make_operands()
+
+    @property
+    def csr(self) -> sparse.csr_matrix:
+        """The matrix in CSR, whatever the operator stores it in."""
+        return self.matrix.csr
+
+    @property
+    def dtype(self) -> np.dtype[Any]:
+        return self.csr.dtype
+
+    @property
+    def operations(self) -> int:
+        """A multiplication and an addition for each nonzero and feature."""
+        return 2 * self.csr.nnz * self.features
+
+    def random(self, *shape: int, seed: int) -> Array:
+        """Operands in [-1, 1)."""
+        numbers = np.random.default_rng(seed).random(shape, dtype=np.float32)
+        return (2.0 * numbers - 1.0).astype(self.dtype)
+
+    def empty_result(self) -> Array:
+        """An output whose every element must be written: it starts as NaN."""
+        return np.full(self.result_shape(), np.nan, dtype=self.dtype)
+
+    @cached_property
+    def reference(self) -> Array:
+        """The result in float64."""
+        operands = [operand.astype(np.float64) for operand in self.operands]
+        return self.evaluate(self.csr.astype(np.float64), *operands)
+
+    @cached_property
+    def magnitude(self) -> Array:
+        """The result of the absolute values in float64: what an error is measured against."""
+        operands = [np.abs(operand, dtype=np.float64) for operand in self.operands]
+        return self.evaluate(abs(self.csr).astype(np.float64), *operands)
+
+    def relative_error(self, result: Array) -> float:
+        """The largest |result - reference| / magnitude of an element; NaN when one is NaN."""
+        difference = np.abs(result.astype(np.float64) - self.reference)
+        with np.errstate(divide="ignore", invalid="ignore"):
+            relative = np.where(difference == 0, 0.0, difference / self.magnitude)
+        return float(relative.max(initial=0.0))
+
+    def allowed_error(self) -> float:
+        """(n + 2) eps for the longest sum of n products, in any order."""
+        return (self.longest_sum() + 2) * float(np.finfo(self.dtype).eps)
+
+    def least_work(self) -> Work:
+        """The structure and values that are needed are read once, each row of an operand that is
+        touched once, the result is written once."""
+        result = int(np.prod(self.result_shape())) * self.dtype.itemsize
+        return Work(self.stored_bytes() + self.touched_bytes() + result, self.operations)
+
+    def working_bytes(self) -> int:
+        """All arrays of the call, touched or not: what a cache would have to hold."""
+        result = int(np.prod(self.result_shape())) * self.dtype.itemsize
+        return self.stored_bytes() + sum(operand.nbytes for operand in self.operands) + result
+
+    def stored_bytes(self) -> int:
+        """What the kernel reads of the sparse matrix."""
+        return self.csr.data.nbytes + self.csr.indices.nbytes + self.csr.indptr.nbytes
+
+    def touched_columns(self) -> int:
+        """Columns with a nonzero."""
+        return len(np.unique(self.csr.indices))
+
+    def longest_row(self) -> int:
+        """Nonzeros of the longest row."""
+        return int(np.diff(self.csr.indptr).max(initial=0))
+
+    @abstractmethod
+    def make_operands(self) -> tuple[Array, ...]:
+        """The dense operands."""
+
+    @abstractmethod
+    def result_shape(self) -> tuple[int, ...]:
+        """The shape of the output."""
+
+    @abstractmethod
+    def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
+        """The oracle: the result in the dtype of its arguments, by SciPy and NumPy."""
+
+    @abstractmethod
+    def longest_sum(self) -> int:
+        """The number of products in the longest sum."""
+
+    @abstractmethod
+    def touched_bytes(self) -> int:
+        """What the kernel reads at least of the dense operands."""

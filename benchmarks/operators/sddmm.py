@@ -1,0 +1,58 @@
+"""Sampled dense times dense: out[p] = sum over k of X[i, k] * Y[j, k] at the p-th nonzero (i, j).
+
+X is m by K, Y is n by K, row-major; the values of the pattern take no part.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.matrices import GRAPHS, MESHES, WEIGHTS
+from benchmarks.operators.problem import Array, Problem
+
+NONZEROS_AT_ONCE = 1 << 16
+
+
+class Sddmm(Problem):
+    """The pattern in CSR.
+
+    >>> from benchmarks.matrices import matrix_of
+    >>> tiny = matrix_of("tiny", sparse.csr_matrix(np.array([[0, 0, 2], [0, 0, 0]], np.float32)))
+    >>> Sddmm(tiny, 4).least_work()  # a column, three ends of rows, two rows, one result
+    Work(bytes=52, operations=8)
+    """
+
+    op = "sddmm"
+    title = "sampled dense times dense, CSR"
+    matrices = (*GRAPHS, *MESHES, *WEIGHTS)
+    feature_sizes = (32, 128)
+
+    def make_operands(self) -> tuple[Array, ...]:
+        rows, columns = self.csr.shape
+        return (
+            self.random(rows, self.features, seed=2),
+            self.random(columns, self.features, seed=3),
+        )
+
+    def result_shape(self) -> tuple[int, ...]:
+        return (self.csr.nnz,)
+
+    def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
+        x, y = operands
+        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+        result = np.empty(matrix.nnz, dtype=x.dtype)
+        for start in range(0, matrix.nnz, NONZEROS_AT_ONCE):
+            part = slice(start, start + NONZEROS_AT_ONCE)
+            result[part] = np.einsum("pk,pk->p", x[rows[part]], y[matrix.indices[part]])
+        return result
+
+    def longest_sum(self) -> int:
+        return self.features
+
+    def stored_bytes(self) -> int:
+        return self.csr.indices.nbytes + self.csr.indptr.nbytes
+
+    def touched_bytes(self) -> int:
+        rows = int(np.count_nonzero(np.diff(self.csr.indptr)))
+        return (rows + self.touched_columns()) * self.features * self.dtype.itemsize

@@ -1,0 +1,39 @@
+"""Sparse matrix times dense matrix, C = A B: B is n by K, C is m by K, row-major."""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.matrices import GRAPHS, MESHES, WEIGHTS
+from benchmarks.operators.problem import Array, Problem
+
+
+class Spmm(Problem):
+    """A in CSR.
+
+    >>> from benchmarks.matrices import matrix_of
+    >>> tiny = matrix_of("tiny", sparse.csr_matrix(np.array([[1, 0, 2], [0, 0, 3]], np.float32)))
+    >>> Spmm(tiny, 4).least_work()  # 3 * 8 + 3 * 4 + 2 * 16 + 2 * 16
+    Work(bytes=100, operations=24)
+    """
+
+    op = "spmm"
+    title = "sparse matrix times dense matrix, CSR"
+    matrices = (*GRAPHS, *MESHES, *WEIGHTS)
+    feature_sizes = (32, 64, 128, 512)
+
+    def make_operands(self) -> tuple[Array, ...]:
+        return (self.random(self.csr.shape[1], self.features, seed=2),)
+
+    def result_shape(self) -> tuple[int, ...]:
+        return (self.csr.shape[0], self.features)
+
+    def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
+        return np.asarray(matrix @ operands[0])
+
+    def longest_sum(self) -> int:
+        return self.longest_row()
+
+    def touched_bytes(self) -> int:
+        return self.touched_columns() * self.features * self.dtype.itemsize

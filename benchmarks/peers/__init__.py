@@ -1,0 +1,39 @@
+"""Who takes part, one file each."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from benchmarks.peers import gossamer, mkl, numba, scipy, taco_like
+from benchmarks.peers.peer import Prepare
+from benchmarks.peers.torch import Torch
+
+OURS = "gossamer"
+NAMES = (
+    "gossamer",
+    "gossamer_op",
+    "scipy",
+    "mkl",
+    "mkl_plain",
+    "mkl_bsr",
+    "numba",
+    "torch",
+    "taco_like",
+)
+
+
+def contenders(torch: Torch) -> dict[str, Prepare]:
+    """All by their names. `gossamer` and those of MKL are prepared calls on given arrays,
+    `gossamer_op` is what a user types; `mkl` is with hint and optimize, `mkl_plain` only creates the
+    handle."""
+    return {
+        OURS: gossamer.prepare_bound,
+        "gossamer_op": gossamer.prepare_operator,
+        "scipy": scipy.prepare,
+        "mkl": partial(mkl.prepare, optimize=True),
+        "mkl_plain": partial(mkl.prepare, optimize=False),
+        "mkl_bsr": mkl.prepare_blocks,
+        "numba": numba.prepare,
+        "torch": torch.prepare,
+        "taco_like": taco_like.prepare,
+    }

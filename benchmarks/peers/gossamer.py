@@ -1,0 +1,107 @@
+"""gossamer itself: an operator bound to its arrays, and the operator as a user types it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+from typing import Any, TypeAlias
+
+import gossamer
+from benchmarks.harness.rounds import timed_call
+from benchmarks.operators.bsr_spmm import BsrSpmm
+from benchmarks.operators.problem import Array, Problem
+from benchmarks.peers.peer import Prepared, UnavailableError
+from gossamer_formats import from_scipy
+from gossamer_ir.errors import UnsupportedError
+
+Call: TypeAlias = Callable[[], object]
+
+BSR_SCRIPT = """\
+@T.prim_func
+def bsrmm(
+    a: T.handle,
+    b: T.handle,
+    c: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    mb: T.int64,
+    nb: T.int64,
+    nnzb: T.int64,
+    block: T.int64,
+    feat_size: T.int64,
+) -> None:
+    T.func_attr({"sparse_tir_level": 2, "global_symbol": "bsrmm", "tir.noalias": True})
+    I = T.sp.dense_fixed(mb)
+    J = T.sp.compressed_varied(I, (nb, nnzb), (indptr, indices), "int32")
+    J_detach = T.sp.dense_fixed(nb)
+    BI = T.sp.dense_fixed(block)
+    BJ = T.sp.dense_fixed(block)
+    K = T.sp.dense_fixed(feat_size)
+    A = T.sp.match_buffer(a, (I, J, BI, BJ), "float32")
+    B = T.sp.match_buffer(b, (J_detach, BJ, K), "float32")
+    C = T.sp.match_buffer(c, (I, BI, K), "float32")
+    with T.sp.iteration([I, BI, J, BJ, K], "SSRRS", "bsrmm") as [i, bi, j, bj, k]:
+        with T.init():
+            C[i, bi, k] = 0.0
+        C[i, bi, k] = C[i, bi, k] + A[i, j, bi, bj] * B[j, bj, k]
+"""
+
+
+def prepare_bound(problem: Problem, threads: int) -> Prepared:
+    """Bound to its arrays, as MKL's call is: a call only runs the kernel."""
+    return prepared(problem, threads, bound)
+
+
+def prepare_operator(problem: Problem, threads: int) -> Prepared:
+    """The public operator with a tensor and an output, which checks its arrays at each call."""
+    return prepared(problem, threads, operator)
+
+
+def prepared(problem: Problem, threads: int, make: Callable[[Problem, Array], Call]) -> Prepared:
+    """A call with a number of threads of gossamer's."""
+    result = problem.empty_result()
+    try:
+        call = make(problem, result)
+    except UnsupportedError as error:
+        raise UnavailableError(f"gossamer does not do this yet: {error}") from None
+    return Prepared(timed_call(call, partial(gossamer.set_num_threads, threads)), lambda: result)
+
+
+def bound(problem: Problem, result: Array) -> Call:
+    """The operator bound to its arrays."""
+    if isinstance(problem, BsrSpmm):
+        return bound_script(problem, result)
+    require_operator(problem.op)
+    return gossamer.bind(problem.op, from_scipy(problem.csr), *problem.operands, out=result)
+
+
+def operator(problem: Problem, result: Array) -> Call:
+    """The operator on a tensor that was checked once."""
+    run = require_operator(problem.op)
+    return partial(run, from_scipy(problem.csr), *problem.operands, out=result)
+
+
+def require_operator(op: str) -> Callable[..., Any]:
+    """The operator of a name."""
+    if op not in gossamer.__all__:
+        raise UnavailableError(f"gossamer has no operator {op}")
+    found: Callable[..., Any] = getattr(gossamer, op)
+    return found
+
+
+def bound_script(problem: BsrSpmm, result: Array) -> Call:
+    """A kernel of the script, which has no operator of its own, for this block and these features."""
+    blocks, (operand,), features = problem.bsr, problem.operands, problem.features
+    block = blocks.blocksize[0]
+    kernel = gossamer.compile(
+        BSR_SCRIPT,
+        specialize={"block": block, "feat_size": features},
+        dtypes=dict.fromkeys(("A", "B", "C"), problem.dtype.name),
+    )
+    return kernel.bind(
+        a=blocks.data,
+        b=operand.reshape(-1, block, features),
+        c=result.reshape(-1, block, features),
+        indptr=blocks.indptr,
+        indices=blocks.indices,
+    )

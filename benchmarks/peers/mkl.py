@@ -1,0 +1,46 @@
+"""MKL's inspector-executor products, through the `mkl` wheel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import partial
+
+from benchmarks.harness.rounds import timed_call
+from benchmarks.operators.bsr_spmm import BsrSpmm
+from benchmarks.operators.problem import Problem
+from benchmarks.peers.peer import Prepared, UnavailableError
+from gossamer.peers import mkl
+from gossamer_formats import from_scipy
+from gossamer_ir.errors import ArgumentError
+
+
+def prepare(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
+    """The product of a matrix in CSR, with hint and optimize or with the handle only."""
+    if problem.op == "sddmm":
+        raise UnavailableError("MKL has no sampled product")
+    features = problem.features if problem.operands[0].ndim > 1 else None
+
+    def matrix() -> mkl.MklMatrix:
+        return mkl.MklMatrix(from_scipy(problem.csr), features=features, optimize=optimize)
+
+    return prepared(problem, threads, matrix)
+
+
+def prepare_blocks(problem: Problem, threads: int) -> Prepared:
+    """The product of a matrix in BSR, with hint and optimize."""
+    if not isinstance(problem, BsrSpmm):
+        raise UnavailableError("for matrices of blocks only")
+    return prepared(problem, threads, lambda: mkl.MklBlocks(problem.bsr, features=problem.features))
+
+
+def prepared(
+    problem: Problem, threads: int, make: Callable[[], mkl.MklMatrix | mkl.MklBlocks]
+) -> Prepared:
+    """A call of MKL's with a number of threads, for which it also optimizes."""
+    result = problem.empty_result()
+    try:
+        mkl.set_num_threads(threads)
+        call = make().product(problem.operands[0], result)
+    except ArgumentError as error:
+        raise UnavailableError(str(error)) from None
+    return Prepared(timed_call(call, partial(mkl.set_num_threads, threads)), lambda: result)

@@ -1,0 +1,140 @@
+"""The loops somebody would write by hand with Numba: rows in parallel, everything inlined.
+
+Numba and its compiler are only loaded when a loop is asked for; ImportError when not installed.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from functools import cache, partial
+from typing import Any, TypeAlias
+
+from benchmarks.harness.rounds import timed_call
+from benchmarks.operators.bsr_spmm import BsrSpmm
+from benchmarks.operators.problem import Array, Problem
+from benchmarks.peers.peer import Prepared, UnavailableError
+
+Loop: TypeAlias = Callable[..., None]
+
+# ruff: noqa: ANN001, ANN202 (compiled functions: Numba infers their types)
+
+
+@cache
+def load_numba() -> Any:
+    """Numba on OpenMP threads, which it then shares with the others in this process."""
+    os.environ.setdefault("NUMBA_THREADING_LAYER", "omp")
+    import numba
+
+    return numba
+
+
+def set_threads(threads: int) -> None:
+    """How many threads Numba uses from now on."""
+    numba = load_numba()
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+
+
+@cache
+def spmm_loop() -> Loop:
+    """C = A B over (indptr, indices, data, B, C)."""
+    numba = load_numba()
+
+    def spmm(indptr, indices, data, b, c):  # type: ignore[no-untyped-def]  # Numba infers them
+        for i in numba.prange(len(indptr) - 1):
+            for k in range(b.shape[1]):
+                c[i, k] = 0.0
+            for p in range(indptr[i], indptr[i + 1]):
+                value = data[p]
+                j = indices[p]
+                for k in range(b.shape[1]):
+                    c[i, k] += value * b[j, k]
+
+    return compiled(spmm)
+
+
+@cache
+def spmv_loop() -> Loop:
+    """y = A x over (indptr, indices, data, x, y)."""
+    numba = load_numba()
+
+    def spmv(indptr, indices, data, x, y):  # type: ignore[no-untyped-def]  # Numba infers them
+        for i in numba.prange(len(indptr) - 1):
+            total = x.dtype.type(0.0)
+            for p in range(indptr[i], indptr[i + 1]):
+                total += data[p] * x[indices[p]]
+            y[i] = total
+
+    return compiled(spmv)
+
+
+@cache
+def sddmm_loop() -> Loop:
+    """out[p] = X[i] . Y[j] over (indptr, indices, X, Y, out)."""
+    numba = load_numba()
+
+    def sddmm(indptr, indices, x, y, out):  # type: ignore[no-untyped-def]  # Numba infers them
+        for i in numba.prange(len(indptr) - 1):
+            for p in range(indptr[i], indptr[i + 1]):
+                total = x.dtype.type(0.0)
+                j = indices[p]
+                for k in range(x.shape[1]):
+                    total += x[i, k] * y[j, k]
+                out[p] = total
+
+    return compiled(sddmm)
+
+
+@cache
+def bsr_spmm_loop() -> Loop:
+    """C = A B over (indptr, indices, blocks, B, C), rows of blocks in parallel."""
+    numba = load_numba()
+
+    def bsr_spmm(indptr, indices, data, b, c):  # type: ignore[no-untyped-def]  # Numba infers them
+        height, width = data.shape[1], data.shape[2]
+        for block_row in numba.prange(len(indptr) - 1):
+            for i in range(block_row * height, (block_row + 1) * height):
+                for k in range(b.shape[1]):
+                    c[i, k] = 0.0
+            for p in range(indptr[block_row], indptr[block_row + 1]):
+                for i in range(height):
+                    for j in range(width):
+                        value = data[p, i, j]
+                        row, source = block_row * height + i, indices[p] * width + j
+                        for k in range(b.shape[1]):
+                            c[row, k] += value * b[source, k]
+
+    return compiled(bsr_spmm)
+
+
+def compiled(function: Loop) -> Loop:
+    """In parallel, with sums in any order, as C programmers get with `-ffast-math`."""
+    loop: Loop = load_numba().njit(parallel=True, fastmath=True, boundscheck=False)(function)
+    return loop
+
+
+LOOPS: dict[str, Callable[[], Loop]] = {
+    "spmm": spmm_loop,
+    "spmv": spmv_loop,
+    "sddmm": sddmm_loop,
+    "bsr_spmm": bsr_spmm_loop,
+}
+
+
+def prepare(problem: Problem, threads: int) -> Prepared:
+    """The hand-written parallel loop."""
+    try:
+        loop = LOOPS[problem.op]()
+    except ImportError as error:
+        raise UnavailableError(f"Numba is not installed ({error})") from None
+    result = problem.empty_result()
+    call = partial(loop, *matrix_arrays(problem), *problem.operands, result)
+    return Prepared(timed_call(call, partial(set_threads, threads)), lambda: result)
+
+
+def matrix_arrays(problem: Problem) -> tuple[Array, ...]:
+    """What the loops read of the matrix."""
+    if isinstance(problem, BsrSpmm):
+        return problem.bsr.indptr, problem.bsr.indices, problem.bsr.data
+    structure = (problem.csr.indptr, problem.csr.indices)
+    return structure if problem.op == "sddmm" else (*structure, problem.csr.data)

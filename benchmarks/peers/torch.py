@@ -1,0 +1,143 @@
+"""PyTorch, in a process of an environment of its own, since it brings its own OpenMP and MKL.
+
+The process is asked for samples round by round, so that its rounds are those of all others. Its
+products are given their output (`addmm` and `addmv` with beta = 0, of CSR and BSR, which beat
+`sparse.mm`), `sampled_addmm` works in place. The interpreter of the environment is named by
+`--torch-python` or `GOSSAMER_BENCH_TORCH`.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import tempfile
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from benchmarks.harness.rounds import Timed
+from benchmarks.operators.bsr_spmm import BsrSpmm
+from benchmarks.operators.problem import Array, Problem
+from benchmarks.peers.peer import Prepared, UnavailableError
+
+WORKER = Path(__file__).with_name("torch_worker.py")
+VARIABLE = "GOSSAMER_BENCH_TORCH"
+
+
+class Process:
+    """The worker: requests go in, answers come out."""
+
+    def __init__(self, python: str, worker: Path = WORKER) -> None:
+        shared = "/dev/shm"  # some hundred megabytes travel: rather not over a disk
+        self.folder = tempfile.TemporaryDirectory(dir=shared if os.path.isdir(shared) else None)
+        self.errors = Path(self.folder.name, "stderr")
+        with self.errors.open("w") as errors:
+            try:
+                self.process = subprocess.Popen(
+                    [python, "-P", str(worker)],
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=errors,
+                    text=True,
+                )
+            except OSError as error:
+                self.folder.cleanup()
+                raise UnavailableError(f"{python} does not start: {error}") from None
+
+    def ask(self, do: str, **request: Any) -> dict[str, Any]:
+        """The answer to a request; `UnavailableError` when there is none."""
+        assert self.process.stdin is not None
+        assert self.process.stdout is not None
+        try:
+            self.process.stdin.write(json.dumps({"do": do, **request}) + "\n")
+            self.process.stdin.flush()
+            answer: dict[str, Any] = json.loads(self.process.stdout.readline())
+        except (OSError, json.JSONDecodeError):
+            said = self.errors.read_text().strip().splitlines() or ["it said nothing"]
+            raise UnavailableError(f"the process with torch ended: {said[-1]}") from None
+        if "error" in answer:
+            raise UnavailableError(f"torch does not do this: {answer['error']}")
+        return answer
+
+    def clock(self) -> float:
+        """CPU seconds that the process has used."""
+        return float(self.ask("clock")["seconds"])
+
+    def seconds(self, calls: int) -> float:
+        """Seconds per call over so many calls."""
+        return float(self.ask("sample", calls=calls)["seconds"])
+
+    def result(self) -> Array:
+        """The result of the last call."""
+        path = Path(self.folder.name, "result.npy")
+        self.ask("result", file=str(path))
+        result: Array = np.load(path)
+        path.unlink()
+        return result
+
+    def close(self) -> None:
+        """Ends the process and removes its folder."""
+        self.process.communicate()
+        self.folder.cleanup()
+
+
+class Torch:
+    """Starts the process when it is first needed; `close` ends it."""
+
+    def __init__(self, python: str | None = None, *, worker: Path = WORKER) -> None:
+        self.python = python or os.environ.get(VARIABLE, "")
+        self.worker = worker
+        self.process: Process | None = None
+        self.loaded: Problem | None = None
+
+    def prepare(self, problem: Problem, threads: int) -> Prepared:
+        """The problem in the other process; it is sent once for all numbers of threads."""
+        process = self.started()
+        if problem is not self.loaded:
+            self.loaded = None
+            process.ask("threads", count=threads)
+            send(process, problem)
+            self.loaded = problem
+        activate = partial(process.ask, "threads", count=threads)
+        return Prepared(Timed(process.seconds, activate, process.clock), process.result)
+
+    def started(self) -> Process:
+        """The process, or why there is none."""
+        if not self.python:
+            raise UnavailableError(
+                f"no interpreter with torch was named (--torch-python or {VARIABLE})"
+            )
+        if self.process is None:
+            self.process = Process(self.python, self.worker)
+        return self.process
+
+    def version(self) -> str | None:
+        """torch's version, if its process runs."""
+        if self.process is None:
+            return None
+        try:
+            return str(self.process.ask("version")["version"])
+        except UnavailableError:
+            return None
+
+    def close(self) -> None:
+        """Ends the process, if there is one."""
+        if self.process is not None:
+            self.process.close()
+            self.process = self.loaded = None
+
+
+def send(process: Process, problem: Problem) -> None:
+    """The problem as a file that the process reads."""
+    matrix = problem.bsr if isinstance(problem, BsrSpmm) else problem.csr
+    path = Path(process.folder.name, "problem.npz")
+    arrays = {"indptr": matrix.indptr, "indices": matrix.indices, "data": matrix.data}
+    arrays |= {f"operand{number}": operand for number, operand in enumerate(problem.operands)}
+    np.savez(path, allow_pickle=False, **arrays)
+    try:
+        process.ask("load", op=problem.op, shape=list(matrix.shape), file=str(path))
+    finally:
+        path.unlink()

@@ -1,0 +1,99 @@
+"""Runs where torch is, in a process and an environment of its own: a request per line, an answer each.
+
+Requests and answers are JSON objects; `do` names the request. Arrays travel as files in a folder.
+Nothing of this repository is imported here.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+import time
+import warnings
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+import torch
+
+Request = dict[str, Any]
+Answer = dict[str, Any]
+
+
+class Worker:
+    """The problem that was loaded last, and the call that solves it."""
+
+    def __init__(self) -> None:
+        self.call: Callable[[], Any] = lambda: None
+        self.values: Callable[[], Any] = lambda: None
+
+    def version(self, request: Request) -> Answer:
+        """torch's version."""
+        return {"version": torch.__version__}
+
+    def load(self, request: Request) -> Answer:
+        """Reads a problem from `file`: `op`, `shape`, the matrix and the operands."""
+        with np.load(request["file"]) as stored:
+            arrays = {name: torch.from_numpy(stored[name]) for name in stored.files}
+        try:
+            self.prepare(request["op"], tuple(request["shape"]), arrays)
+            self.call()
+        except RuntimeError as error:
+            return {"error": str(error).partition("\n")[0]}
+        return {}
+
+    def prepare(self, op: str, shape: tuple[int, ...], arrays: dict[str, Any]) -> None:
+        """The call, given its output where torch takes one; `values` is its result."""
+        make = torch.sparse_bsr_tensor if op == "bsr_spmm" else torch.sparse_csr_tensor
+        matrix = make(arrays["indptr"], arrays["indices"], arrays["data"], size=shape)
+        first = arrays["operand0"]
+        if op == "sddmm":  # in place: with another output torch would copy the pattern into it
+            second = arrays["operand1"].t()
+            self.call = lambda: torch.sparse.sampled_addmm(
+                matrix, first, second, beta=0.0, out=matrix
+            )
+            self.values = matrix.values
+            return
+        result = torch.empty((shape[0], *first.shape[1:]), dtype=first.dtype)
+        add = torch.addmv if first.ndim == 1 else torch.addmm
+        self.call = lambda: add(result, matrix, first, beta=0, out=result)
+        self.values = lambda: result
+
+    def threads(self, request: Request) -> Answer:
+        """Uses `count` threads from now on."""
+        torch.set_num_threads(request["count"])
+        return {}
+
+    def sample(self, request: Request) -> Answer:
+        """Seconds per call over `calls` calls in a row; 0 for none."""
+        call, calls = self.call, request["calls"]
+        start = time.perf_counter()
+        for _ in range(calls):
+            call()
+        return {"seconds": (time.perf_counter() - start) / max(calls, 1)}
+
+    def result(self, request: Request) -> Answer:
+        """Writes the result to `file`."""
+        np.save(request["file"], self.values().numpy())
+        return {}
+
+    def clock(self, request: Request) -> Answer:
+        """CPU seconds that this process has used."""
+        return {"seconds": time.process_time()}
+
+
+def main() -> None:
+    """Answers until there are no more requests."""
+    answers = os.fdopen(os.dup(sys.stdout.fileno()), "w", buffering=1)
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())  # what libraries print is no answer
+    warnings.filterwarnings("ignore")
+    worker = Worker()
+    for line in sys.stdin:
+        request: Request = json.loads(line)
+        answer = getattr(worker, request["do"])(request)
+        answers.write(json.dumps(answer) + "\n")
+
+
+if __name__ == "__main__":
+    main()

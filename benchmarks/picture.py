@@ -1,0 +1,226 @@
+"""The roofline of a run as SVG: speed over intensity, both logarithmic, a panel per thread count.
+
+The roofs are those that were measured (Williams, Waterman, Patterson, "Roofline", 2009): reading from
+memory, reading from cache, and multiply-adds in registers. A point is a cell of ours: full where its arrays
+exceed the caches, hollow where they fit; hovering names it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from html import escape
+
+from benchmarks.peers import OURS
+from benchmarks.records import Cell, Run
+from benchmarks.roofline import Roofline
+
+WIDTH, HEIGHT, GAP = 460, 400, 70
+LEFT, TOP, BOTTOM, LEGEND = 60, 56, 48, 58
+COLOURS = {"spmm": "#0072b2", "spmv": "#d55e00", "sddmm": "#009e73", "bsr_spmm": "#cc79a7"}
+CACHED_BYTES = 1 << 20
+"""The working set whose bandwidth is drawn as that of the cache."""
+
+STYLE = """\
+text { font-family: sans-serif; font-size: 12px; fill: #222 }
+.title { font-size: 14px; font-weight: bold }
+.grid { stroke: #ddd; stroke-width: 1 }
+.roof { stroke: #222; stroke-width: 1.6; fill: none }
+.cache { stroke: #222; stroke-width: 1.2; fill: none; stroke-dasharray: 6 4 }
+.point { stroke-width: 1.4 }"""
+
+
+@dataclass(frozen=True)
+class Axis:
+    """A logarithmic scale from `low` to `high`, drawn from `start` to `end`."""
+
+    low: float
+    high: float
+    start: float
+    end: float
+
+    def at(self, value: float) -> float:
+        """Where a value lies.
+
+        >>> Axis(1.0, 100.0, 0.0, 200.0).at(10.0)
+        100.0
+        """
+        share = math.log(value / self.low) / math.log(self.high / self.low)
+        return round(self.start + share * (self.end - self.start), 1)
+
+    def decades(self) -> list[float]:
+        """The powers of ten on it.
+
+        >>> Axis(0.05, 20.0, 0.0, 1.0).decades()
+        [0.1, 1.0, 10.0]
+        """
+        first, last = math.ceil(math.log10(self.low)), math.floor(math.log10(self.high))
+        return [10.0**power for power in range(first, last + 1)]
+
+
+@dataclass(frozen=True)
+class Frame:
+    """The two axes of a panel."""
+
+    x: Axis
+    y: Axis
+
+    def place(self, intensity: float, speed: float) -> str:
+        """A point as SVG writes it."""
+        return f"{self.x.at(intensity)},{self.y.at(speed)}"
+
+
+def draw(run: Run) -> str:
+    """The picture's text."""
+    cells = [cell for cell in run.cells if OURS in cell.figures]
+    roofs = sorted(run.rooflines, key=lambda roof: roof.threads)
+    width = LEFT + len(roofs) * (WIDTH + GAP)
+    height = TOP + HEIGHT + BOTTOM + LEGEND
+    parts = [
+        f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
+        f"<style>{STYLE}</style>",
+        f'<rect width="{width}" height="{height}" fill="white"/>',
+        label(LEFT, 20, f"{run.machine.cpu}, {run.date[:10]}", kind="title"),
+    ]
+    for number, roof in enumerate(roofs):
+        frame = frame_of(cells, roofs, LEFT + number * (WIDTH + GAP))
+        parts += panel(frame, roof, [cell for cell in cells if cell.threads == roof.threads])
+    parts += legend(cells, TOP + HEIGHT + BOTTOM + 14)
+    return "\n".join([*parts, "</svg>"]) + "\n"
+
+
+def frame_of(cells: Sequence[Cell], roofs: Sequence[Roofline], left: float) -> Frame:
+    """Axes that hold all cells and roofs, the same for every panel."""
+    intensities = [cell.intensity for cell in cells] or [1.0]
+    speeds = [cell.gflop_per_s(OURS) for cell in cells] or [1.0]
+    top = max([*speeds, *(peak(roof) for roof in roofs)])
+    x = Axis(min(intensities) / 1.6, max(intensities) * 1.6, left, left + WIDTH)
+    y = Axis(min(speeds) / 2, top * 2, TOP + HEIGHT, TOP)
+    return Frame(x, y)
+
+
+def peak(roof: Roofline) -> float:
+    """The highest roof."""
+    return max(roof.gflop_per_s.values())
+
+
+def panel(frame: Frame, roof: Roofline, cells: Sequence[Cell]) -> Iterator[str]:
+    """Everything of one number of threads."""
+    yield label(frame.x.start, TOP - 10, f"{roof.threads} thread{'s' * (roof.threads > 1)}")
+    yield from grid(frame)
+    yield from roof_lines(frame, roof)
+    yield from (point(frame, cell) for cell in cells)
+
+
+def grid(frame: Frame) -> Iterator[str]:
+    """The powers of ten with their lines, and what the axes are."""
+    for value in frame.x.decades():
+        yield line(frame.x.at(value), frame.y.start, frame.x.at(value), frame.y.end)
+        yield label(frame.x.at(value), frame.y.start + 16, f"{value:g}", anchor="middle")
+    for value in frame.y.decades():
+        yield line(frame.x.start, frame.y.at(value), frame.x.end, frame.y.at(value))
+        yield label(frame.x.start - 6, frame.y.at(value) + 4, f"{value:g}", anchor="end")
+    yield (
+        f'<rect x="{frame.x.start}" y="{frame.y.end}" width="{WIDTH}" height="{HEIGHT}" '
+        'fill="none" stroke="#888"/>'
+    )
+    middle = (frame.x.start + frame.x.end) / 2
+    text = "least work: operations per byte"
+    yield label(middle, frame.y.start + 34, text, anchor="middle")
+    yield label(frame.x.start + 6, frame.y.end + 16, "GFLOP/s")
+
+
+def roof_lines(frame: Frame, roof: Roofline) -> Iterator[str]:
+    """Multiply-adds, reading from memory, reading from cache."""
+    top, memory, cached = peak(roof), roof.read[-1].gb_per_s, roof.gb_per_s(CACHED_BYTES)
+    yield from slope(frame, memory, top, kind="roof", name="memory")
+    yield from slope(frame, cached, top, kind="cache", name="cache")
+    ridge = max(min(top / cached, frame.x.high), frame.x.low)
+    if ridge < frame.x.high:
+        yield polyline("roof", [frame.place(ridge, top), frame.place(frame.x.high, top)])
+    text = f"multiply-adds {top:.0f} GFLOP/s"
+    yield label(frame.x.end - 6, frame.y.at(top) - 6, text, anchor="end")
+
+
+def slope(frame: Frame, bandwidth: float, top: float, *, kind: str, name: str) -> Iterator[str]:
+    """The roof of a bandwidth in GB/s, up to the peak."""
+    low = max(frame.x.low, frame.y.low / bandwidth)
+    high = min(frame.x.high, top / bandwidth)
+    if low >= high:
+        return
+    yield polyline(kind, [frame.place(low, low * bandwidth), frame.place(high, high * bandwidth)])
+    x, y = frame.x.at(low), frame.y.at(low * bandwidth)
+    across, up = frame.x.at(high) - x, frame.y.at(high * bandwidth) - y
+    turn = math.degrees(math.atan2(up, across))
+    yield (
+        f'<text transform="translate({x + 0.12 * across:.1f} {y + 0.12 * up - 6:.1f}) '
+        f'rotate({turn:.1f})">{name} {bandwidth:.0f} GB/s</text>'
+    )
+
+
+def square(x: float, y: float) -> str:
+    return f'<rect x="{x - 4.5:.1f}" y="{y - 4.5:.1f}" width="9" height="9"'
+
+
+def triangle(x: float, y: float) -> str:
+    return f'<polygon points="{x},{y - 6:.1f} {x - 5.5:.1f},{y + 4:.1f} {x + 5.5:.1f},{y + 4:.1f}"'
+
+
+def diamond(x: float, y: float) -> str:
+    return f'<polygon points="{x},{y - 6.5:.1f} {x + 6:.1f},{y} {x},{y + 6.5:.1f} {x - 6:.1f},{y}"'
+
+
+def circle(x: float, y: float) -> str:
+    return f'<circle cx="{x}" cy="{y}" r="5"'
+
+
+SHAPES: dict[str, Callable[[float, float], str]] = {
+    "spmm": circle,
+    "spmv": triangle,
+    "sddmm": square,
+    "bsr_spmm": diamond,
+}
+
+
+def mark(op: str, x: float, y: float, *, hollow: str) -> str:
+    """The shape and colour of an operator, its end left open."""
+    colour = COLOURS[op]
+    fill = "white" if hollow == "yes" else colour
+    return f'{SHAPES[op](x, y)} class="point" stroke="{colour}" fill="{fill}" fill-opacity="0.75"'
+
+
+def point(frame: Frame, cell: Cell) -> str:
+    """A cell; hovering tells which."""
+    speed = cell.gflop_per_s(OURS)
+    hollow = "yes" if cell.fits_cache else "no"
+    shape = mark(cell.op, frame.x.at(cell.intensity), frame.y.at(speed), hollow=hollow)
+    text = f"{cell.op} {cell.matrix} K={cell.features}: {speed:.1f} GFLOP/s"
+    return f"{shape}><title>{escape(text)}</title></{shape[1:].partition(' ')[0]}>"
+
+
+def legend(cells: Sequence[Cell], y: float) -> Iterator[str]:
+    """The operators' shapes, and what hollow means."""
+    x = float(LEFT)
+    for op in dict.fromkeys(cell.op for cell in cells):
+        yield mark(op, x + 6, y, hollow="no") + "/>"
+        yield label(x + 18, y + 4, op)
+        x += 40 + 8 * len(op)
+    text = "full: the arrays of a call exceed the caches; hollow: they fit"
+    yield label(LEFT, y + 26, text)
+
+
+def label(x: float, y: float, text: str, *, anchor: str = "start", kind: str = "") -> str:
+    """A text."""
+    styled = f' class="{kind}"' if kind else ""
+    return f'<text x="{x}" y="{y}" text-anchor="{anchor}"{styled}>{escape(text)}</text>'
+
+
+def line(x1: float, y1: float, x2: float, y2: float) -> str:
+    """A line of the grid."""
+    return f'<line class="grid" x1="{x1}" y1="{y1}" x2="{x2}" y2="{y2}"/>'
+
+
+def polyline(kind: str, points: Sequence[str]) -> str:
+    """A line of a roof."""
+    return f'<polyline class="{kind}" points="{" ".join(points)}"/>'

@@ -1,0 +1,97 @@
+"""How soon gossamer is there: import and command line, every measurement in a fresh process."""
+
+from __future__ import annotations
+
+import json
+import statistics
+import subprocess
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+
+from benchmarks.harness.meter import wait_for_quiet
+from benchmarks.harness.progress import Bar
+from benchmarks.records import Startup
+
+PROCESSES = 9
+QUIET_SECONDS = 5.0
+SECONDS_PER_PROCESS = 0.5
+"""Only for the estimate of the time."""
+
+IMPORT = """
+import sys, time
+start = time.perf_counter()
+import gossamer
+seconds = time.perf_counter() - start
+import json
+print(json.dumps([seconds, "llvmlite" in sys.modules]))
+"""
+
+
+class StartError(Exception):
+    """A fresh process failed; the text holds what it said."""
+
+
+@dataclass(frozen=True)
+class Start:
+    """Something to start, how long it may take, and how it is measured once: seconds, and whether
+    LLVM was loaded (None: not known)."""
+
+    what: str
+    limit_ms: float
+    measure: Callable[[], tuple[float, bool | None]]
+
+
+def estimated_seconds() -> float:
+    """How long all takes."""
+    return len(STARTS) * (PROCESSES + 1) * SECONDS_PER_PROCESS
+
+
+def measure_startups(bar: Bar) -> tuple[Startup, ...]:
+    """Everything there is to start."""
+    found = []
+    for start in STARTS:
+        bar.says(f"{start.what} in {PROCESSES} fresh processes")
+        found.append(measure_startup(start))
+        bar.advance(estimated_seconds() / len(STARTS))
+    return tuple(found)
+
+
+def measure_startup(start: Start) -> Startup:
+    """The median of some processes, after one that fills the caches of the file system."""
+    start.measure()
+    wait_for_quiet(QUIET_SECONDS)
+    seconds, loads = zip(*(start.measure() for _ in range(PROCESSES)), strict=True)
+    samples = tuple(round(1e3 * second, 1) for second in seconds)
+    loads_llvm = None if loads[0] is None else any(loads)
+    return Startup(start.what, statistics.median(samples), samples, start.limit_ms, loads_llvm)
+
+
+def run(*command: str) -> str:
+    """What a process prints."""
+    done = subprocess.run(command, capture_output=True, text=True, check=False)
+    if done.returncode:
+        raise StartError(f"{' '.join(command)} failed:\n{done.stderr}")
+    return done.stdout
+
+
+def measure_import() -> tuple[float, bool]:
+    """`import gossamer`, timed inside its process."""
+    seconds, loads_llvm = json.loads(run(sys.executable, "-c", IMPORT))
+    return float(seconds), bool(loads_llvm)
+
+
+def measure_help() -> tuple[float, None]:
+    """`gossamer --help` from its start to its end."""
+    command = str(Path(sys.executable).with_name("gossamer"))
+    start = time.perf_counter()
+    run(command, "--help")
+    return time.perf_counter() - start, None
+
+
+STARTS = (
+    Start("import gossamer", 200.0, measure_import),
+    Start("gossamer --help", 300.0, measure_help),
+)

@@ -1,0 +1,57 @@
+"""Tables of text, for a terminal and for a page."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from rich.table import Table
+
+Row = tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class Sheet:
+    """A title, the heads of the columns and the rows; an empty row separates. The first `words`
+    columns hold words, the others numbers."""
+
+    title: str
+    columns: Row
+    words: int = 1
+    rows: list[Row] = field(default_factory=list)
+    note: str = ""
+
+
+def to_rich(sheet: Sheet) -> Table:
+    """The table of a terminal."""
+    table = Table(title=sheet.title, title_justify="left", caption=sheet.note or None)
+    for number, column in enumerate(sheet.columns):
+        table.add_column(column, justify="left" if number < sheet.words else "right")
+    for row in sheet.rows:
+        if row:
+            table.add_row(*row)
+        else:
+            table.add_section()
+    return table
+
+
+def to_markdown(sheet: Sheet) -> str:
+    """The table of a page.
+
+    >>> print(to_markdown(Sheet("times", ("matrix", "ms"), rows=[("cora", "1.5")])))
+    ### times
+    <BLANKLINE>
+    | matrix | ms |
+    |---|--:|
+    | cora | 1.5 |
+    <BLANKLINE>
+    """
+    rule = ["---" if number < sheet.words else "--:" for number in range(len(sheet.columns))]
+    lines = [line_of(sheet.columns), f"|{'|'.join(rule)}|"]
+    lines += [line_of(row) for row in sheet.rows if row]
+    note = f"\n{sheet.note}\n" if sheet.note else ""
+    return f"### {sheet.title}\n\n" + "\n".join(lines) + f"\n{note}"
+
+
+def line_of(row: Row) -> str:
+    """One row."""
+    return f"| {' | '.join(cell.replace('|', '/') for cell in row)} |"
