@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import numpy as np
+import pytest
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import Allocate, For
+from gossamer_ir.nodes import Allocate, For, If
 from gossamer_ir.script import parse_module
 from gossamer_ir.walk import walk
 from gossamer_lower import lower_blocks, plan_allocations
@@ -55,6 +56,10 @@ def allocation(module):
                 found = search(stmt.body, [*loops, stmt.var])
                 if found:
                     return found
+            if isinstance(stmt, If):
+                found = search((*stmt.then_body, *stmt.else_body), loops)
+                if found:
+                    return found
         return None
 
     return search(module.functions[0].body, [])
@@ -90,3 +95,21 @@ def test_a_buffer_that_nothing_uses_disappears():
     )
     names = [node.buffer.name for node in walk(module) if isinstance(node, Allocate)]
     assert names == ["tile"]
+
+
+@pytest.mark.parametrize("side", ["if m > 1:", "if m <= 1:\n        X[0, 0] = 1.0\n    else:"])
+def test_a_buffer_moves_into_the_side_of_a_choice_that_uses_it(side):
+    before, _, nest = PRIVATE.partition("    for i in")
+    inside = "\n".join(f"    {line}" for line in f"    for i in{nest}".splitlines())
+    buffer, loops = allocation(planned(f"{before}    {side}\n{inside}\n"))
+    assert loops == ["i", "k_0"]
+    assert [integer_value(extent) for extent in buffer.shape] == [8]
+
+
+def test_a_buffer_that_both_sides_of_a_choice_use_stays_before_it():
+    text = (
+        CARRIED.rstrip()
+        + "\n    if m > 1:\n        total[0] = 1.0\n    else:\n        total[0] = 2.0\n"
+    )
+    _, loops = allocation(planned(text))
+    assert loops == []

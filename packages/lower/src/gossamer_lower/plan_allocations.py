@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
+    If,
     Let,
     Load,
     Module,
@@ -76,6 +77,9 @@ def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, 
     if len(users) == 1 and isinstance(only, For) and _is_private(only, buffer, facts):
         placed = msgspec.structs.replace(only, body=_place(only.body, buffer, facts))
         return (*body[:first], placed, *body[last:])
+    if len(users) == 1 and isinstance(only, If) and _is_in_one_side(only, buffer.name):
+        sides = _place(only.then_body, buffer, facts), _place(only.else_body, buffer, facts)
+        return (*body[:first], If(only.condition, *sides), *body[last:])
     compacted, live = _compact(buffer, body[first:last])
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
@@ -84,6 +88,13 @@ def _accesses(node: Any, name: str) -> Iterator[_Access]:
     for found in walk(node):
         if isinstance(found, (Load, Store, Prefetch)) and found.buffer == name:
             yield found
+
+
+def _is_in_one_side(stmt: If, name: str) -> bool:
+    """Whether just one side of a choice accesses the buffer."""
+    sides = (stmt.then_body, stmt.else_body)
+    using = [any(any(_accesses(inner, name)) for inner in side) for side in sides]
+    return using.count(True) == 1 and not any(_accesses(stmt.condition, name))
 
 
 class _Interval(msgspec.Struct, frozen=True):
