@@ -1,0 +1,176 @@
+"""What the rules recognise in a program, and what they leave alone."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.contracts import Schedule, Stats, Target
+from gossamer_ir.script import parse_module
+from gossamer_ir.specialize import specialize
+from gossamer_schedule.rules import choose
+from gossamer_schedule.rules.patterns import sparse_reduction
+
+TARGET = Target("generic-cpu")
+CSR = """
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+"""
+AXES = {
+    "csr": CSR,
+    "int64": CSR.replace("(p, q)", '(p, q), "int64"'),
+    "ragged": "    I = T.sp.dense_fixed(m)\n    J = T.sp.dense_varied(I, (n, nnz), p)\n",
+    "ell": "    I = T.sp.dense_fixed(m)\n    J = T.sp.compressed_fixed(I, (n, w), q)\n",
+    "wide": "    I = T.sp.dense_fixed(m)\n    J = T.sp.compressed_fixed(I, (n, 3), q)\n",
+    "affine": "    I = T.sp.dense_fixed(m)\n    J = T.sp.compressed_fixed(I, (n, w + w), q)\n",
+}
+PRODUCT = """
+    N = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(f)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (N, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "product") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+"""
+SUM = """
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    C = T.sp.match_buffer(c, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "total") as [i, j]:
+        with T.init():
+            C[i] = 0.0
+        C[i] = C[i] + A[i, j]
+"""
+DOT = SUM.replace('A = T.sp.match_buffer(a, (I, J), "float32")', """A = T.sp.match_buffer(a, (I, J), "float32")
+    N = T.sp.dense_fixed(n)
+    X = T.sp.match_buffer(b, (N,), "float32")""").replace("A[i, j]", "A[i, j] * X[j]")  # fmt: skip
+STORED = """
+    O = T.sp.dense_fixed(1)
+    I = T.sp.compressed_varied(O, (m, r), (o, s))
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    M = T.sp.dense_fixed(m)
+    A = T.sp.match_buffer(a, (O, I, J), "float32")
+    C = T.sp.match_buffer(c, (M,), "float32")
+    with T.sp.iteration([O, I, J], "SSR", "total") as [z, i, j]:
+        with T.init():
+            C[i] = 0.0
+        C[i] = C[i] + A[z, i, j]
+"""
+HEAD = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle, o: T.handle, s: T.handle, p: T.handle, q: T.handle,
+         m: T.int64, n: T.int64, nnz: T.int64, w: T.int64, f: T.int64, r: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+"""
+
+
+def module_of(body, **sizes):
+    return specialize(parse_module(HEAD + body), sizes)
+
+
+def last_step(body, stats=None, **sizes):
+    return choose(module_of(body, **sizes), TARGET, stats).loop[-1]
+
+
+WEIGHTS = [
+    (AXES["csr"] + PRODUCT, "T.int64(J_indptr[i]) + 4 * i"),
+    (AXES["int64"] + PRODUCT, "J_indptr[i] + 4 * i"),
+    (AXES["ragged"] + SUM, "T.int64(J_indptr[i]) + 4 * i"),
+    (AXES["ell"] + PRODUCT, "w * i + 4 * i"),
+    (AXES["wide"] + SUM, "3 * i + 4 * i"),
+    (AXES["affine"] + PRODUCT, None),
+    (STORED, "T.int64(J_indptr[T.int64(I_indptr[z]) + i]) + 4 * i"),
+]
+
+
+@pytest.mark.parametrize(("body", "weight"), WEIGHTS)
+def test_rows_run_in_parallel_by_their_slots(body, weight):
+    found = last_step(body)
+    assert (found.op, found.args["loop"], found.args.get("weight")) == ("parallel", "i", weight)
+
+
+CONTIGUOUS = [(CSR + SUM, True), (AXES["ragged"] + SUM, True), (CSR + DOT, False)]
+CONTIGUOUS += [(AXES["ragged"] + DOT, True), (STORED, True), (AXES["ell"] + SUM, True)]
+
+
+@pytest.mark.parametrize(("body", "is_contiguous"), CONTIGUOUS)
+def test_terms_at_positions_are_told_from_terms_at_coordinates(body, is_contiguous):
+    assert sparse_reduction(module_of(body)).is_contiguous == is_contiguous
+
+
+def lanes_and_rest(body, *, stats=None, **sizes):
+    """The lanes of the partial results, and what becomes of the rest; None without vectors."""
+    trace = choose(module_of(body, **sizes), TARGET, stats).loop
+    splits = [step.args["factors"] for step in trace if step.op == "split"]
+    vectors = [step.args.get("rest", "scalar") for step in trace if step.op == "vectorize"]
+    return (splits[0][-1], vectors[0]) if vectors else None
+
+
+def rows_of(mean, longest=1000):
+    return Stats(100, 100, int(mean * 100), longest, 0)
+
+
+VECTORS = [
+    (CSR + DOT, None, None),
+    (CSR + DOT, rows_of(4), None),
+    (CSR + DOT, rows_of(20), (8, "masked")),
+    (CSR + DOT, rows_of(60), (8, "scalar")),
+    (AXES["wide"] + DOT, None, None),
+    (CSR + SUM, None, (16, "masked")),
+    (CSR + SUM, rows_of(2), (16, "masked")),
+    (CSR + SUM, rows_of(2, longest=2), None),
+    (CSR + SUM, rows_of(500), (64, "masked")),
+    (AXES["wide"] + SUM, None, None),
+]
+
+
+@pytest.mark.parametrize(("body", "stats", "expected"), VECTORS)
+def test_vectors_are_chosen_by_the_length_of_rows(body, stats, expected):
+    assert lanes_and_rest(body, stats=stats) == expected
+
+
+def test_vectors_have_the_width_of_the_target():
+    narrow = Target.parse("generic-cpu:vector_bits=256")
+    split = choose(module_of(CSR + SUM), narrow).loop[3]
+    assert split.args["factors"] == (None, 8)
+
+
+SECOND = """
+    with T.sp.iteration([I], "S", "again") as [h]:
+        C[h] = 1.0
+"""
+LEFT_ALONE = {
+    "two iterations": CSR + SUM + SECOND,
+    "no reduction": CSR
+    + SUM.replace("C[i] + A[i, j]", "A[i, j] + A[i, j]").replace('"SR"', '"SS"'),
+    "a sum of what depends on it": CSR + SUM.replace("C[i] + A", "C[i] + C[i] * A"),
+    "without init": CSR + SUM.replace("        with T.init():\n            C[i] = 0.0\n", ""),
+    "another element": CSR + SUM.replace("C[i]", "C[i + 0]"),
+    "all rows at once": CSR + SUM.replace("C[i]", "C[0]"),
+    "a taken name": CSR.replace("J =", "J_indptr = T.sp.dense_fixed(n)\n    J =") + SUM,
+    "no features": CSR + PRODUCT,
+    "rows twice": STORED.replace("(o, s)", "(o, s), unique=False"),
+    "rows in no order": STORED.replace("(o, s)", "(o, s), sorted=False"),
+    "padded rows": STORED.replace("(o, s)", "(o, s), padded=True"),
+    "many fibres": STORED.replace("dense_fixed(1)", "dense_fixed(r)"),
+    "a tree of rows": STORED.replace('[O, I, J], "SSR"', '[O, I, J], "SRR"'),
+}
+
+
+@pytest.mark.parametrize("why", LEFT_ALONE)
+def test_other_programs_are_left_alone(why):
+    sizes = {"f": 0} if why == "no features" else {}
+    assert choose(module_of(LEFT_ALONE[why], **sizes), TARGET) == Schedule()
+
+
+def test_modules_of_later_stages_are_left_alone():
+    text = """
+@T.prim_func
+def fill(x: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    for i in T.serial(n):
+        X[i] = 1.0
+"""
+    assert choose(parse_module(text), TARGET) == Schedule()
