@@ -11,6 +11,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Allocate,
@@ -71,7 +72,7 @@ class _Vectorizing:
 
     def __init__(self, function: Function) -> None:
         self._namer = Namer(names_of(function))
-        self._prover = Prover()
+        self._prover = Prover(lasting_facts(function))
         self._locals: dict[str, tuple[Expr, ...]] = {}
         self._shapes = {
             buffer.name: buffer.shape for buffer in function.buffers if isinstance(buffer, Buffer)

@@ -85,7 +85,7 @@ def accesses(
             case Block():
                 values.update({found.var: found.value for found in statement.iters})
                 yield from accesses(statement.init, buffers, values=values, loops=loops)
-        for part in _parts(statement):
+        for part in parts_of(statement):
             yield from _in_expression(part, buffers, values=values, loops=loops)
         if isinstance(statement, Store) and statement.buffer in buffers:
             indices = tuple(form_of(at, values, loops=loops) for at in statement.indices)
@@ -103,7 +103,7 @@ def _bodies(statement: Any) -> tuple[tuple[Stmt, ...], ...]:
     return ()
 
 
-def _parts(statement: Any) -> tuple[Expr, ...]:
+def parts_of(statement: Any) -> tuple[Expr, ...]:
     """The expressions that stand in a statement itself."""
     match statement:
         case Store():

@@ -22,6 +22,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.ordered import is_ordered
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -118,7 +119,7 @@ def _require_disjoint(site: Site, module: Module) -> None:
                     hint="Make a loop parallel that selects the element.",
                     place=site.place(module),
                 )
-            case "unknown":
+            case "unknown" if not is_ordered(site, buffer):
                 raise refusal(
                     "parallel.not_proved",
                     f"It is not proved that different iterations of loop '{loop}' touch different "

@@ -1,0 +1,107 @@
+"""Loops over segments of an array: those that touch one after the other are parallel, others not.
+
+The second opinion enumerates what each iteration touches, for offsets that never decrease.
+"""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pytest
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_schedule.primitives.parallel import parallel
+from gossamer_schedule.primitives.split import split
+from gossamer_schedule.show import body_text
+
+PROGRAM = """
+@T.prim_func
+def segments(p: T.handle, q: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
+    T.stage("loop")
+    P = T.match_buffer(p, (m + 1,), "int64")
+    Q = T.match_buffer(q, (m + 1,), "int64")
+    Y = T.match_buffer(y, (n,), "float32")
+    T.assume(in_range(P, 0, n + 1))
+    {monotone}
+    for i in T.serial(m):
+        for j in T.serial({extent}):
+            with T.block("b"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                {where}
+                {body}
+"""
+
+LENGTH = "P[i + 1] - P[i]"
+ORDERED = {
+    "one's own segment": {},
+    "all segments one further": {"body": "Y[P[vi] + vj + 1] = 2.0"},
+    "counted from the end": {"body": "Y[P[vi + 1] - 1 - vj] = 2.0"},
+    "what is read, too": {"body": "Y[P[vi] + vj] = Y[P[vi + 1] - 1 - vj]"},
+    "all but the last": {"extent": "P[i + 1] - P[i] - 1"},
+    "under a condition": {"extent": "m + 3", "where": "T.where(vj < P[vi + 1] - P[vi])"},
+    "with gaps": {"body": "Y[P[vi] + vj + 2 * vi] = 2.0"},
+}
+NOT_ORDERED = {
+    "one element too many": {"extent": "P[i + 1] - P[i] + 1"},
+    "reading the next segment": {"body": "Y[P[vi] + vj] = Y[P[vi] + vj + 1]"},
+    "a loop of another length": {"extent": "m"},
+    "under a weaker condition": {"extent": "m", "where": "T.where(vj <= P[vi + 1] - P[vi])"},
+    "offsets that nobody orders": {"monotone": ""},
+    "other offsets": {"body": "Y[Q[vi] + vj] = 2.0"},
+    "running backwards into the one before": {"body": "Y[P[vi] - vj] = 2.0"},
+    "overlapping by a step": {"body": "Y[P[vi] + vj - vi] = 2.0"},
+}
+
+
+def program(
+    extent=LENGTH,
+    where="",
+    body="Y[P[vi] + vj] = 2.0",
+    monotone="T.assume(monotone(P))",
+    value="",
+):
+    if value:
+        stored = body.removesuffix(" = 2.0")
+        body = f"{stored} = {value.replace('Y[AT]', stored)}"
+    return parse_module(PROGRAM.format(extent=extent, where=where, body=body, monotone=monotone))
+
+
+@pytest.mark.parametrize("name", ORDERED)
+def test_segments_one_behind_the_other_are_parallel(name):
+    module = program(**ORDERED[name])
+    assert "T.parallel(m)" in body_text(parallel(module, "i").module)
+    groups = split(module, "j", factors=(None, 4)).module
+    assert "T.parallel(m)" in body_text(parallel(groups, "i").module)
+
+
+@pytest.mark.parametrize("name", NOT_ORDERED)
+def test_anything_else_is_not_proved(name):
+    with pytest.raises(ScheduleError) as caught:
+        parallel(program(**NOT_ORDERED[name]), "i")
+    assert caught.value.code == "schedule.parallel.not_proved"
+
+
+def test_offsets_that_the_loop_writes_prove_nothing():
+    module = program(body="P[vi] = P[vi]\n                Y[P[vi] + vj] = 2.0")
+    with pytest.raises(ScheduleError) as caught:
+        parallel(module, "i")
+    assert caught.value.code == "schedule.parallel.not_proved"
+
+
+WRITES = [name for name in ORDERED if name != "what is read, too"]
+
+
+@pytest.mark.parametrize("name", WRITES)
+def test_no_element_is_written_twice_when_run(name):
+    module = program(**ORDERED[name], value="Y[AT] + 1.0")
+    for lengths in itertools.product(range(4), repeat=3):
+        offsets = np.concatenate(([0], np.cumsum(lengths))).astype(np.int64)
+        result = np.zeros(int(offsets[-1]) + 8, np.float32)
+        run(module, {"p": offsets, "q": offsets, "y": result, "m": 3, "n": result.size})
+        assert result.max(initial=0.0) <= 1.0
+        assert result.sum() == sum(
+            max(length - (name == "all but the last"), 0) for length in lengths
+        )
