@@ -42,9 +42,16 @@ SUM = """
             C[i] = 0.0
         C[i] = C[i] + A[i, j]
 """
-DOT = SUM.replace('A = T.sp.match_buffer(a, (I, J), "float32")', """A = T.sp.match_buffer(a, (I, J), "float32")
+DOT = """
     N = T.sp.dense_fixed(n)
-    X = T.sp.match_buffer(b, (N,), "float32")""").replace("A[i, j]", "A[i, j] * X[j]")  # fmt: skip
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(b, (N,), "float32")
+    C = T.sp.match_buffer(c, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "total") as [i, j]:
+        with T.init():
+            C[i] = 0.0
+        C[i] = C[i] + A[i, j] * X[j]
+"""
 STORED = """
     O = T.sp.dense_fixed(1)
     I = T.sp.compressed_varied(O, (m, r), (o, s))

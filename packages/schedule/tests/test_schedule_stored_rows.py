@@ -119,7 +119,7 @@ def test_several_fibres_may_hold_the_same_rows():
     assert caught.value.code == "schedule.parallel.not_proved"
     builder.parallel("i")
     builder = ScheduleBuilder(parse_module(SCRIPT.replace("FIBRES", "f")))
+    builder.cache_write("sum", buffer="C", scope="local")
     with pytest.raises(ScheduleError) as caught:
-        builder.cache_write("sum", buffer="C", scope="local")
         builder.reverse_compute_at("sum_C_local", loop="i")
     assert caught.value.code == "schedule.reverse_compute_at.not_proved"
