@@ -1,0 +1,203 @@
+"""Searches of every kind, wherever they stand, find at the flat stage what NumPy finds."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Let, Search, While
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import diagnostics
+from gossamer_ir.walk import walk
+from gossamer_lower import FLAT_PASSES, hoist_searches, lower_to_flat, vectorize_loops
+
+HEADER = """
+@T.prim_func
+def f(x: T.handle, y: T.handle, p: T.handle, n: T.int64, c: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "INT")
+    X = T.match_buffer(x, (c,), "int64")
+    Y = T.match_buffer(y, (c,), "int64")
+"""
+SORTED = {
+    "empty": [],
+    "one": [3],
+    "equal": [2, 2, 2, 2],
+    "gaps": [-4, 0, 0, 1, 5, 5, 5, 9, 30],
+    "long": list(range(0, 200, 3)),
+}
+VALUES = {
+    "ascending": np.arange(-6, 40),
+    "descending": np.arange(40, -6, -1),
+    "mixed": np.arange(60) * 17 % 43 - 4,
+    "none": np.arange(0),
+}
+ORACLES = {
+    "lower": lambda array, values: np.searchsorted(array, values, "left"),
+    "upper": lambda array, values: np.searchsorted(array, values, "right"),
+    "exact": lambda array, values: np.array(
+        [array.index(value) if value in array else -1 for value in values], int
+    ),
+}
+SEARCH = 'T.search("KIND", P, begin=0, end=n, value=X[VALUE])'
+LOOPS = {
+    "in a loop": "for i in T.serial(c): Y[i] = " + SEARCH.replace("VALUE", "i"),
+    "in a parallel loop": "for i in T.parallel(c): Y[i] = " + SEARCH.replace("VALUE", "i"),
+    "in unrolled copies": """
+for i in T.serial(c // 2):
+    for u in T.unroll(2):
+        Y[i * 2 + u] = SEARCH(i * 2 + u) + 0
+for i in T.serial(c // 2 * 2, c):
+    Y[i] = SEARCH(i)
+""",
+    "under a condition": """
+for i in T.serial(c):
+    Y[i] = -1
+    if n > 0:
+        Y[i] = SEARCH(i)
+    if n <= 0:
+        Y[i] = SEARCH(i)
+""",
+    "where it is evaluated": """
+for i in T.serial(c + 2):
+    if i < c:
+        Y[i] = T.if_then_else(i >= 0, SEARCH(i), 0)
+""",
+    "as a bound": """
+for i in T.serial(c):
+    Y[i] = 0
+    for t in T.serial(T.max(SEARCH(i), 0)):
+        Y[i] = Y[i] + 1
+    Y[i] = T.if_then_else(SEARCH(i) < 0, SEARCH(i), Y[i])
+""",
+}
+
+
+def program(body, index="int32"):
+    lines = body.strip("\n").splitlines()
+    return parse_module(HEADER.replace("INT", index) + "\n".join("    " + x for x in lines) + "\n")
+
+
+def spelled(body, kind):
+    parts = body.split("SEARCH(")
+    text = parts[0]
+    for part in parts[1:]:
+        value, _, rest = part.partition(")")
+        text += SEARCH.replace("VALUE", value) + rest
+    return text.replace("KIND", kind)
+
+
+@pytest.mark.parametrize("kind", ORACLES)
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("where", LOOPS)
+def test_searches_find_what_numpy_finds(where, kind, index):
+    module = program(spelled(LOOPS[where], kind), index)
+    stages = [module]
+    for lower in FLAT_PASSES:
+        stages.append(lower(stages[-1]))
+        assert diagnostics(stages[-1]) == ()
+    for array in SORTED.values():
+        for values in VALUES.values():
+            for stage in stages:
+                y = np.full(len(values), 77, np.int64)
+                run(stage, {"x": values.astype(np.int64), "y": y, "p": np.array(array, index),
+                            "n": len(array), "c": len(values)})  # fmt: skip
+                np.testing.assert_array_equal(y, ORACLES[kind](array, list(values)))
+
+
+WINDOWS = """
+for i in T.serial(c):
+    Y[i] = T.search("KIND", P, begin=i, end=T.min(i + 3, n), value=4)
+"""
+
+
+@pytest.mark.parametrize("kind", ORACLES)
+def test_windows_that_move_are_searched_from_scratch(kind):
+    array = [1, 2, 4, 4, 5, 6]
+    flat = lower_to_flat(program(WINDOWS.replace("KIND", kind)))
+    y = np.zeros(7, np.int64)
+    run(flat, {"x": y, "y": y, "p": np.array(array, "i4"), "n": 6, "c": 7})
+    expected = []
+    for i in range(7):
+        found = ORACLES[kind](array[i : i + 3], [4])[0]
+        expected.append(found if found < 0 else max(found + i, i))
+    assert y.tolist() == expected
+
+
+def searches(module):
+    return [node for node in walk(module) if isinstance(node, Search)]
+
+
+def test_equal_searches_are_made_once_and_outside():
+    body = """
+for i in T.serial(c):
+    for k in T.serial(c):
+        Y[k] = Y[k] + T.search("lower", P, begin=0, end=n, value=i) * 2
+        X[k] = X[k] + T.search("lower", P, begin=0, end=n, value=i)
+"""
+    hoisted = hoist_searches(program(body))
+    (loop,) = hoisted.functions[0].body
+    assert [type(stmt).__name__ for stmt in loop.body] == ["Let", "For"]
+    assert len(searches(hoisted)) == 1
+
+
+def test_a_search_for_what_the_program_writes_stays_where_it_is():
+    body = """
+for i in T.serial(c):
+    for k in T.serial(c):
+        Y[k] = T.search("lower", P, begin=0, end=n, value=Y[k])
+"""
+    hoisted = hoist_searches(program(body))
+    (outer,) = hoisted.functions[0].body
+    (inner,) = outer.body
+    assert isinstance(inner.body[0], Let)
+    assert isinstance(inner.body[0].value, Search)
+
+
+def test_copies_go_on_from_each_other():
+    body = """
+for i in T.parallel(c // 4):
+    for u in T.unroll(4):
+        Y[i * 4 + u] = T.search("upper", P, begin=1, end=n, value=i * 4 + u)
+"""
+    flat = lower_to_flat(program(body))
+    whiles = [node for node in walk(flat) if isinstance(node, While)]
+    assert len(whiles) == 8
+    assert not searches(flat)
+
+
+LANES = """
+for i in T.serial(c // 8):
+    for l in T.vectorized(8):
+        Y[i * 8 + l] = X[i * 8 + l] + T.search("upper", P, begin=0, end=n, value=VALUE)
+"""
+
+
+def test_one_search_serves_all_lanes():
+    flat = lower_to_flat(program(LANES.replace("VALUE", "i")))
+    y = np.zeros(16, np.int64)
+    run(flat, {"x": y, "y": y, "p": np.array([0, 0, 1], "i4"), "n": 3, "c": 16})
+    assert y.tolist() == [2] * 8 + [3] * 8
+
+
+REFUSED = [
+    (vectorize_loops, "lower.vectorize", LANES.replace("VALUE", "i * 8 + l")),
+    (hoist_searches, "lower.search", """
+while Y[0] < T.search("upper", P, begin=0, end=n, value=X[Y[0]]):
+    Y[0] = Y[0] + 1
+"""),
+    (hoist_searches, "lower.search", """
+for i in T.parallel(c, weight=T.search("upper", P, begin=0, end=n, value=i)):
+    Y[i] = 1
+"""),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize(("lower", "code", "body"), REFUSED)
+def test_what_is_not_lowered_is_refused_by_name(lower, code, body):
+    module = program(body)
+    with pytest.raises(UnsupportedError) as caught:
+        lower(module)
+    assert caught.value.code == code
