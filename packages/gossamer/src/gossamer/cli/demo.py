@@ -68,9 +68,15 @@ def demo(
         console.print("MKL is not installed beside this Python (pip install mkl): not measured.")
 
 
+class _Progress(Progress):
+    def stop(self) -> None:
+        if not self.disable:  # One that shows nothing would leave an empty line before rich 15.
+            super().stop()
+
+
 def _progress(console: Console) -> Progress:
     columns = (TextColumn("{task.description}"), BarColumn(), TimeElapsedColumn())
-    return Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
+    return _Progress(*columns, console=console, transient=True, disable=not console.is_terminal)
 
 
 def _graph(file: str | None) -> SparseTensor:
