@@ -7,7 +7,16 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer_formats import SparseTensor, Storage, check_indices, csr, from_arrays, from_scipy
+from gossamer_formats import (
+    SparseTensor,
+    Storage,
+    check_indices,
+    check_storage,
+    csr,
+    from_arrays,
+    from_scipy,
+)
+from gossamer_formats.checks import axis_facts
 from gossamer_ir.errors import FormatError, UserError
 from gossamer_ir.nodes import VScale
 
@@ -178,3 +187,34 @@ def test_a_size_that_is_no_arithmetic_is_refused_by_name(arrays):
     with pytest.raises(UserError, match="VScale") as caught:
         SparseTensor(Storage(description, {"m": 4, "n": 5, "nnz": 6}, arrays))
     assert caught.value.code == "formats.size"
+
+
+def test_contents_are_asked_of_a_check_and_the_culprit_is_still_named(arrays):
+    storage = Storage(csr(sorted=False, unique=False), {"m": 4, "n": 5, "nnz": 6}, arrays)
+    asked, answers = [], [True, False, True, False]
+
+    def check(facts, sizes, found):
+        asked.append((facts, dict(sizes), sorted(found)))
+        return answers.pop(0)
+
+    check_storage(storage, check=check)
+    check_storage(storage, check=check)
+    assert asked[0] == (axis_facts(storage.format), storage.sizes, ["data", "indices", "indptr"])
+    arrays["indices"] = arrays["indices"].copy()
+    arrays["indices"][2] = 5
+    check_storage(storage, check=check)  # taken at its word
+    with pytest.raises(FormatError, match=r"indices\[2\] is 5"):
+        check_storage(storage, check=check)
+
+
+def test_shapes_and_unsorted_uniqueness_are_no_matter_of_a_check(arrays):
+    sizes = {"m": 4, "n": 5, "nnz": 6}
+    unique = Storage(csr(sorted=False, unique=True), sizes, arrays)
+    for storage in (unique, unique._replace(sizes={**sizes, "m": 5})):
+        with pytest.raises(FormatError):
+            check_storage(storage, check=lambda *_: True)
+
+
+def test_axes_promise_facts():
+    assert axis_facts(csr(sorted=False))[:2] == axis_facts(csr())[:2]
+    assert len(axis_facts(csr(sorted=False))) == 2

@@ -3,6 +3,8 @@
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.cache import ArtifactCache, CacheInfo, CacheWarning
 from gossamer_backend.capabilities import required_capabilities
+from gossamer_backend.facts import FactCheck
+from gossamer_backend.generated_check import GeneratedCheck
 from gossamer_backend.kernel import BoundKernel, Kernel
 from gossamer_backend.keys import name_key, object_key, request_key
 from gossamer_backend.native import Workspace
@@ -21,6 +23,8 @@ __all__ = [
     "BoundKernel",
     "CacheInfo",
     "CacheWarning",
+    "FactCheck",
+    "GeneratedCheck",
     "Kernel",
     "PreparedKernel",
     "Probe",

@@ -14,7 +14,7 @@ from gossamer_backend.arrays import (
     require_no_overlap,
     require_shape,
 )
-from gossamer_backend.facts import buffer_of, check_facts
+from gossamer_backend.facts import FactCheck, buffer_of, check_facts
 from gossamer_backend.scalars import limits_of, require_scalar, require_size
 from gossamer_backend.sizes import Array, Linear, evaluate, to_linear
 from gossamer_ir.contracts import BufferParam, Signature
@@ -40,7 +40,12 @@ class _Buffer(NamedTuple):
 
 
 class Arguments:
-    """The checks of one signature, prepared once."""
+    """The checks of one signature, prepared once.
+
+    `fact_check` may be set to what is asked before the contents of arrays are looked at here.
+    """
+
+    fact_check: FactCheck | None = None
 
     def __init__(self, signature: Signature) -> None:
         self._order = signature.order
@@ -196,6 +201,8 @@ class Arguments:
             if param.facts and param.name not in verified
             for fact in param.facts
         )
-        if facts:
-            by_alias = {name: arrays[param.buffer] for name, param in self._aliases.items()}
+        if not facts:
+            return
+        by_alias = {name: arrays[param.buffer] for name, param in self._aliases.items()}
+        if self.fact_check is None or not self.fact_check(facts, scalars, by_alias):
             check_facts(facts, scalars, arrays=by_alias, names=self._names)

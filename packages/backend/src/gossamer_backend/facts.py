@@ -5,8 +5,8 @@ All read an array in pieces that fit a cache, and look for the culprit only when
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -15,6 +15,10 @@ from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Fact, InRange, Monotone, PaddedSlots, Relation, SortedSegments
 
 PIECE = 1 << 16
+
+FactCheck: TypeAlias = Callable[[Sequence[Fact], Scalars, Mapping[str, Array]], bool]
+"""Whether facts are found to hold, faster than here; False also where that cannot be told. The arrays
+are by the name of the buffer."""
 
 
 def buffer_of(fact: Fact) -> str:

@@ -9,6 +9,7 @@ from typing import NamedTuple, NoReturn
 
 from gossamer_backend.arguments import Arguments, Value
 from gossamer_backend.artifact import Artifact
+from gossamer_backend.facts import FactCheck
 from gossamer_backend.native import (
     NOT_GUARDED,
     OUT_OF_BOUNDS,
@@ -38,7 +39,9 @@ class Kernel:
     of the signature's dtypes and shapes (or flat ones of the same size); sizes that can be read off
     a shape may be left out. `ArgumentError` tells what is wrong; nothing was written then.
     A call releases the GIL, and calls from several threads do not disturb each other as long as
-    they write different arrays. No array may be changed by anyone else during a call.
+    they write different arrays. No array may be changed by anyone else during a call: what index
+    arrays hold is checked before, and a thread that changes them after the check can make the kernel
+    access memory out of bounds. A `SparseTensor`'s arrays cannot be changed.
 
     >>> import ctypes, numpy as np
     >>> from gossamer_backend import Artifact, Kernel
@@ -82,6 +85,11 @@ class Kernel:
     def signature(self) -> Signature:
         """Its parameters."""
         return self.artifact.signature
+
+    def use_check(self, check: FactCheck) -> None:
+        """Has the contents of index arrays checked by `check` first; where it does not find that all
+        is well, they are checked as without it."""
+        self._arguments.fact_check = check
 
     def __call__(self, *args: Value, **kwargs: Value) -> None:
         """Checks the arguments and runs."""

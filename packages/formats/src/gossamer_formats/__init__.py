@@ -1,7 +1,7 @@
 """Sparse tensors at run time: descriptions, storage, checks, input and output."""
 
 from gossamer_formats.arrays import from_arrays
-from gossamer_formats.checks import check_indices, check_indptr, check_storage
+from gossamer_formats.checks import FactCheck, check_indices, check_indptr, check_storage
 from gossamer_formats.descriptions import DESCRIPTIONS, csr
 from gossamer_formats.reading import read
 from gossamer_formats.scipy_matrices import borrow_scipy, from_scipy, to_scipy
@@ -10,7 +10,7 @@ from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor, stats_of
 
 __all__ = [
-    "Array", "DESCRIPTIONS", "SparseTensor", "Storage", "borrow_scipy", "check_indices", "check_indptr",
-    "check_storage", "csr", "from_arrays", "from_scipy", "read", "stats_of", "storage_stats",
+    "Array", "DESCRIPTIONS", "FactCheck", "SparseTensor", "Storage", "borrow_scipy", "check_indices",
+    "check_indptr", "check_storage", "csr", "from_arrays", "from_scipy", "read", "stats_of", "storage_stats",
     "to_scipy",
 ]  # fmt: skip

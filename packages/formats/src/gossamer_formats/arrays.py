@@ -53,7 +53,9 @@ def csr_storage(shape: tuple[int, int], arrays: Mapping[str, Any]) -> Storage:
 
 
 def tensor_of(storage: Storage) -> SparseTensor:
-    """A tensor of CSR arrays whose description records the order that is found in them."""
+    """A tensor of copies of CSR arrays, checked once; its description records the order in them."""
+    copies = {name: owned(array) for name, array in storage.arrays.items()}
+    storage = storage._replace(arrays=copies)
     check_storage(storage)
     found = row_order(storage.arrays["indptr"], storage.arrays["indices"])
     exact = csr(
@@ -63,7 +65,7 @@ def tensor_of(storage: Storage) -> SparseTensor:
         sorted=found.is_sorted,
         unique=found.is_unique,
     )
-    return SparseTensor(storage._replace(format=exact))
+    return SparseTensor.of_checked(storage._replace(format=exact))
 
 
 def require_shape(shape: Sequence[int]) -> tuple[int, int]:

@@ -5,6 +5,10 @@ Columns that are unsorted or occur twice are legal unless the description says o
 
 from __future__ import annotations
 
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
 from gossamer_formats.order import row_order
 from gossamer_formats.storage import (
     Array,
@@ -15,15 +19,34 @@ from gossamer_formats.storage import (
     value_count,
     values_handle,
 )
+from gossamer_ir.build import add, index
 from gossamer_ir.errors import FormatError
-from gossamer_ir.nodes import Axis, CompressedFixed, CompressedVaried, DenseVaried
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    DenseVaried,
+    Fact,
+    FormatDescription,
+    InRange,
+    Monotone,
+    PaddedSlots,
+    SortedSegments,
+)  # fmt: skip
 
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")
 
+FactCheck: TypeAlias = Callable[[Sequence[Fact], Mapping[str, int], Mapping[str, Array]], bool]
+"""Whether facts about arrays hold, given the sizes and the arrays by name; False also where that
+cannot be told."""
 
-def check_storage(storage: Storage) -> None:
+
+def check_storage(storage: Storage, *, check: FactCheck | None = None) -> None:
     """Checks all arrays of a tensor; `FormatError` names array, position and value.
+
+    `check` looks at the contents of index arrays first; what it does not find right is looked at
+    here, by NumPy.
 
     >>> from gossamer_formats import Storage, csr
     >>> arrays = {"indptr": np.array([0, 1]), "indices": np.array([4]), "data": np.ones(1)}
@@ -37,8 +60,37 @@ def check_storage(storage: Storage) -> None:
         if size < 0:
             raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")
     for axis in storage.format.axes:
-        _check_axis(storage, axis)
+        _check_shapes(storage, axis)
     check_values(storage)
+    facts = axis_facts(storage.format)
+    if check is None or not check(facts, storage.sizes, storage.arrays):
+        for axis in storage.format.axes:
+            _check_contents(storage, axis)
+    else:
+        _check_uniqueness(storage)
+
+
+@lru_cache(maxsize=64)
+def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
+    """What the axes of a description promise about the contents of their arrays, but for the order
+    within axes that are unsorted or of fixed width.
+
+    >>> from gossamer_formats import csr
+    >>> [type(fact).__name__ for fact in axis_facts(csr())]
+    ['Monotone', 'InRange', 'SortedSegments']
+    """
+    facts: list[Fact] = []
+    for axis in description.axes:
+        if isinstance(axis, DenseVaried | CompressedVaried):
+            facts.append(Monotone(axis.indptr))
+        if isinstance(axis, CompressedFixed | CompressedVaried):
+            end = add(axis.length, index(int(axis.padded)))
+            facts.append(InRange(axis.indices, index(0), end))
+            if axis.padded:
+                facts.append(PaddedSlots(axis.indices, axis.length))
+        if isinstance(axis, CompressedVaried) and axis.sorted:
+            facts.append(SortedSegments(axis.indices, axis.indptr, axis.unique))
+    return tuple(facts)
 
 
 def check_values(storage: Storage) -> None:
@@ -57,11 +109,7 @@ def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indpt
     Traceback (most recent call last):
     gossamer_ir.errors.FormatError: indptr[2] is 1, less than indptr[1] = 2; ...
     """
-    _require_vector(name, indptr)
-    require_dtype(name, indptr, INDEX_DTYPES)
-    _require_length(name, indptr, segments + 1, reason="one more than the rows")
-    if indptr[0] != 0:
-        raise FormatError("format.indptr.start", f"{name}[0] is {indptr[0]}; expected 0.")
+    _check_indptr_ends(indptr, segments=segments, total=total, name=name)
     falls = indptr[1:] < indptr[:-1]
     if falls.any():
         at = int(falls.argmax()) + 1
@@ -70,6 +118,14 @@ def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indpt
             f"{name}[{at}] is {indptr[at]}, less than {name}[{at - 1}] = {indptr[at - 1]}; "
             "expected values that never decrease.",
         )
+
+
+def _check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) -> None:
+    _require_vector(name, indptr)
+    require_dtype(name, indptr, INDEX_DTYPES)
+    _require_length(name, indptr, segments + 1, reason="one more than the rows")
+    if indptr[0] != 0:
+        raise FormatError("format.indptr.start", f"{name}[0] is {indptr[0]}; expected 0.")
     if indptr[-1] != total:
         raise FormatError(
             "format.indptr.end",
@@ -86,9 +142,7 @@ def check_indices(
     Traceback (most recent call last):
     gossamer_ir.errors.FormatError: indices[1] is 5; expected a value from 0 to 2. ...
     """
-    _require_vector(name, indices)
-    require_dtype(name, indices, INDEX_DTYPES)
-    _require_length(name, indices, count, reason="one per nonzero")
+    _check_indices_shape(indices, count=count, name=name)
     if not count:
         return
     end = length + is_padded
@@ -101,25 +155,50 @@ def check_indices(
     )
 
 
-def _check_axis(storage: Storage, axis: Axis) -> None:
-    parents = element_count(storage, axis.parent) if axis.parent else 1
+def _check_indices_shape(indices: Array, *, count: int, name: str) -> None:
+    _require_vector(name, indices)
+    require_dtype(name, indices, INDEX_DTYPES)
+    _require_length(name, indices, count, reason="one per nonzero")
+
+
+def _check_shapes(storage: Storage, axis: Axis) -> None:
+    """What takes no look at most of an array."""
     if isinstance(axis, DenseVaried | CompressedVaried):
         indptr = storage.arrays[axis.indptr]
         require_dtype(axis.indptr, indptr, (axis.indptr_dtype,))
         total = int(indptr[-1]) if axis.nnz is None else evaluate(axis.nnz, storage.sizes)
-        check_indptr(indptr, segments=parents, total=total, name=axis.indptr)
+        parents = element_count(storage, axis.parent)
+        _check_indptr_ends(indptr, segments=parents, total=total, name=axis.indptr)
     if isinstance(axis, CompressedFixed | CompressedVaried):
         indices = storage.arrays[axis.indices]
         require_dtype(axis.indices, indices, (axis.indices_dtype,))
+        count = element_count(storage, axis.name)
+        _check_indices_shape(indices, count=count, name=axis.indices)
+
+
+def _check_contents(storage: Storage, axis: Axis) -> None:
+    """The values of index arrays of the right shapes."""
+    if isinstance(axis, DenseVaried | CompressedVaried):
+        indptr = storage.arrays[axis.indptr]
+        check_indptr(indptr, segments=indptr.size - 1, total=int(indptr[-1]), name=axis.indptr)
+    if isinstance(axis, CompressedFixed | CompressedVaried):
+        indices = storage.arrays[axis.indices]
         check_indices(
             indices,
             length=evaluate(axis.length, storage.sizes),
-            count=element_count(storage, axis.name),
+            count=indices.size,
             is_padded=axis.padded,
             name=axis.indices,
         )
     if isinstance(axis, CompressedVaried):
         _check_order(storage, axis)
+
+
+def _check_uniqueness(storage: Storage) -> None:
+    """The one promise that is no fact: that unsorted coordinates are unique."""
+    for axis in storage.format.axes:
+        if isinstance(axis, CompressedVaried) and not axis.sorted:
+            _check_order(storage, axis)
 
 
 def _check_order(storage: Storage, axis: CompressedVaried) -> None:

@@ -13,6 +13,7 @@ import numpy as np
 from gossamer_formats.arrays import csr_storage, require_shape, tensor_of
 from gossamer_formats.checks import (
     VALUE_DTYPES,
+    FactCheck,
     check_indices,
     check_indptr,
     check_storage,
@@ -37,7 +38,7 @@ def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
     >>> from_scipy(eye_array(3, dtype="float32"))
     SparseTensor(csr, 3 by 3, 3 nonzeros, float32)
     """
-    return tensor_of(borrow_scipy(matrix, dtype=dtype))
+    return tensor_of(_borrowed(matrix, dtype))
 
 
 def to_scipy(tensor: SparseTensor) -> csr_array:
@@ -54,10 +55,13 @@ def to_scipy(tensor: SparseTensor) -> csr_array:
     return csr_array(parts, shape=(rows, columns), copy=True)
 
 
-def borrow_scipy(matrix: Any, *, dtype: str | None = None) -> Storage:
+def borrow_scipy(
+    matrix: Any, *, dtype: str | None = None, check: FactCheck | None = None
+) -> Storage:
     """Checked CSR arrays of a SciPy matrix, not copied where they need no conversion.
 
-    The caller must be done with them before anybody writes to the matrix.
+    The caller must be done with them before anybody writes to the matrix, also from another thread.
+    `check` as in `check_storage`.
 
     >>> from scipy.sparse import csr_array
     >>> matrix = csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -67,6 +71,13 @@ def borrow_scipy(matrix: Any, *, dtype: str | None = None) -> Storage:
     >>> np.shares_memory(storage.arrays["data"], matrix.data)
     True
     """
+    storage = _borrowed(matrix, dtype)
+    check_storage(storage, check=check)
+    return storage
+
+
+def _borrowed(matrix: Any, dtype: str | None) -> Storage:
+    """CSR arrays of a SciPy matrix whose contents are not checked yet."""
     _require_matrix(matrix)
     if dtype is not None:
         require_value_dtype(dtype)
@@ -81,9 +92,7 @@ def borrow_scipy(matrix: Any, *, dtype: str | None = None) -> Storage:
         "indices": np.ascontiguousarray(matrix.indices[used]),
         "data": _values(matrix.data[used], dtype),
     }
-    storage = csr_storage(require_shape(matrix.shape), arrays)
-    check_storage(storage)
-    return storage
+    return csr_storage(require_shape(matrix.shape), arrays)
 
 
 def _require_matrix(matrix: Any) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from functools import cached_property
 from types import MappingProxyType
 
 import numpy as np
@@ -38,10 +37,20 @@ class SparseTensor:
 
     def __init__(self, storage: Storage) -> None:
         """Copies the arrays, unless another tensor owns them already, and checks them."""
-        arrays = {name: owned(array) for name, array in storage.arrays.items()}
-        sizes = MappingProxyType(dict(storage.sizes))
-        self._storage = Storage(storage.format, sizes, MappingProxyType(arrays))
+        self._hold(_owned(storage))
         check_storage(self._storage)
+
+    @classmethod
+    def of_checked(cls, storage: Storage) -> SparseTensor:
+        """A tensor of arrays that are owned already and that the caller has checked since."""
+        tensor = cls.__new__(cls)
+        tensor._hold(_owned(storage))
+        return tensor
+
+    def _hold(self, storage: Storage) -> None:
+        self._storage = storage
+        self._shape: tuple[int, ...] | None = None
+        self._stats: Stats | None = None
 
     @property
     def storage(self) -> Storage:
@@ -63,25 +72,31 @@ class SparseTensor:
         """The arrays by the names of the description's handles, read-only."""
         return self._storage.arrays
 
-    @cached_property
+    # What follows is remembered without the lock that `cached_property` takes before Python 3.12: in a
+    # child that is forked meanwhile nobody would release it.
+    @property
     def shape(self) -> tuple[int, ...]:
         """The logical shape."""
-        return self._storage.shape
+        if self._shape is None:
+            self._shape = self._storage.shape
+        return self._shape
 
     @property
     def dtype(self) -> str:
         """The dtype of the values."""
         return self.format.buffer.dtype
 
-    @cached_property
+    @property
     def nnz(self) -> int:
         """How many values are stored, explicit zeros and duplicates included."""
         return value_count(self._storage)
 
-    @cached_property
+    @property
     def stats(self) -> Stats:
         """What rules for schedules look at in the data."""
-        return storage_stats(self._storage)
+        if self._stats is None:
+            self._stats = storage_stats(self._storage)
+        return self._stats
 
     def astype(self, dtype: str) -> SparseTensor:
         """The same structure with values as float32 or float64; the index arrays are shared."""
@@ -91,7 +106,8 @@ class SparseTensor:
         with np.errstate(over="ignore"):
             values = self._storage.values.astype(dtype)
         arrays = {**self.arrays, values_handle(self.format): values}
-        return SparseTensor(Storage(with_value_dtype(self.format, dtype), self.sizes, arrays))
+        described = with_value_dtype(self.format, dtype)
+        return SparseTensor.of_checked(Storage(described, self.sizes, arrays))
 
     def __reduce__(self) -> tuple[type[SparseTensor], tuple[Storage]]:
         """Pickles the storage, which is checked again when it is loaded."""
@@ -100,6 +116,12 @@ class SparseTensor:
     def __repr__(self) -> str:
         shape = " by ".join(str(length) for length in self.shape)
         return f"SparseTensor({self.format.name}, {shape}, {self.nnz} nonzeros, {self.dtype})"
+
+
+def _owned(storage: Storage) -> Storage:
+    arrays = {name: owned(array) for name, array in storage.arrays.items()}
+    sizes = MappingProxyType(dict(storage.sizes))
+    return Storage(storage.format, sizes, MappingProxyType(arrays))
 
 
 def stats_of(tensor: SparseTensor) -> Stats:

@@ -6,7 +6,6 @@ algorithm of its own.
 
 from __future__ import annotations
 
-import threading
 import time
 from collections.abc import Callable, Iterator, Mapping
 from functools import cache
@@ -17,6 +16,8 @@ import msgspec
 from gossamer.targets import parse_target
 from gossamer_backend import (
     ArtifactCache,
+    FactCheck,
+    GeneratedCheck,
     Kernel,
     Registry,
     name_key,
@@ -24,11 +25,13 @@ from gossamer_backend import (
     package_versions,
     request_key,
 )
+from gossamer_backend.exclusion import compiling
 from gossamer_ir.contracts import Schedule, Stats, Target, Trace
 from gossamer_ir.errors import ArgumentError, PluginError, ScheduleError
 from gossamer_ir.nodes import Module, StageName
 
 if TYPE_CHECKING:
+    from gossamer_backend import Artifact
     from gossamer_backend.checked import CheckedBackend
     from gossamer_backend.plugin import Plugin
 
@@ -55,7 +58,6 @@ class Built(msgspec.Struct, frozen=True):
 
 
 registry = Registry()
-_lock = threading.Lock()
 _loaded: dict[str, Kernel] = {}
 
 
@@ -73,11 +75,11 @@ def build(
     a target that is unknown or does not work on this machine.
     """
     start = time.perf_counter()
-    backend, resolved = resolve(target)
-    if schedule is None:
-        schedule = default_schedule(module, resolved, stats)
-    key = request_key(module, schedule, target=resolved, versions=_versions(backend))
-    with _lock:
+    with compiling:
+        backend, resolved = resolve(target)
+        if schedule is None:
+            schedule = default_schedule(module, resolved, stats)
+        key = request_key(module, schedule, target=resolved, versions=_versions(backend))
         kernel = _loaded.get(key)
         is_cached = kernel is not None
         if kernel is None:
@@ -97,18 +99,16 @@ def build_named(
     built before, with equal stats, for the same machine and with the same versions of all packages.
     """
     start = time.perf_counter()
-    backend, resolved = resolve(target)
-    key = name_key(name, stats, target=resolved, versions=_versions(backend))
-    with _lock:
-        kernel = _loaded.get(key) or _stored(key, backend)
-        if kernel is not None:
-            _loaded[key] = kernel
-    if kernel is not None:
-        return Built(kernel, _since(start), cached=True, key=key)
-    built = build(program(), target=resolved, stats=stats)
-    _loaded[key] = built.kernel
-    ArtifactCache().put_link(key, built.key)
-    return Built(built.kernel, _since(start), built.cached, key)
+    with compiling:
+        backend, resolved = resolve(target)
+        key = name_key(name, stats, target=resolved, versions=_versions(backend))
+        kernel, is_cached = _loaded.get(key) or _stored(key, backend), True
+        if kernel is None:
+            built = build(program(), target=resolved, stats=stats)
+            kernel, is_cached = built.kernel, built.cached
+            ArtifactCache().put_link(key, built.key)
+        _loaded[key] = kernel
+    return Built(kernel, _since(start), is_cached, key)
 
 
 def _since(start: float) -> float:
@@ -212,7 +212,7 @@ def _kernel(
     if kernel is None:
         artifact = backend.compile(flat, target)
         store.put(code_key, artifact)
-        kernel = backend.load(artifact)
+        kernel = _load(artifact, backend)
     store.put_link(key, code_key)
     return kernel, found is not None
 
@@ -224,10 +224,26 @@ def _stored(key: str, backend: CheckedBackend) -> Kernel | None:
     if artifact is None:
         return None
     try:
-        return backend.load(artifact)
+        return _load(artifact, backend)
     except (ArgumentError, PluginError):
         store.discard(key)
         return None
+
+
+def _load(artifact: Artifact, backend: CheckedBackend) -> Kernel:
+    kernel = backend.load(artifact)
+    kernel.use_check(fact_check(artifact.target))
+    return kernel
+
+
+@cache
+def fact_check(target: str) -> FactCheck:
+    """Checks facts about arrays with kernels for a target."""
+
+    def compile(name: bytes, program: Callable[[], Module]) -> Kernel:
+        return build_named(name, program, target=target).kernel
+
+    return GeneratedCheck(compile)
 
 
 def _versions(backend: CheckedBackend) -> dict[str, str]:

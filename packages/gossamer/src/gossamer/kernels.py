@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import threading
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import msgspec
 
 from gossamer.operators.operator import Operator, Variant, module_of
 from gossamer.targets import parse_target
+from gossamer_backend.exclusion import compiling
 from gossamer_ir.contracts import Stats, Target
 
 if TYPE_CHECKING:
@@ -21,7 +21,6 @@ LIMIT = 1024
 
 _Key = tuple[str, Variant, Stats, str]
 _built: dict[_Key, Built] = {}
-_lock = threading.Lock()
 
 
 def kernel_for(
@@ -34,9 +33,9 @@ def kernel_for(
     found = _built.get(key)
     if found is not None:
         return found
-    from gossamer.build import build_named
+    with compiling:
+        from gossamer.build import build_named
 
-    with _lock:
         if key not in _built:
             while len(_built) >= LIMIT:
                 del _built[next(iter(_built))]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import cached_property
+from functools import cache
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, package_versions
 from gossamer_backend.native import SYMBOL
@@ -32,11 +32,10 @@ class GenericCpu:
         ]
     )
 
-    @cached_property
+    @property
     def version(self) -> str:
         """The versions of the plugin, of the emitter and of llvmlite, which brings LLVM."""
-        own, *others = package_versions(_VERSIONED).items()
-        return f"{own[1]} with {', '.join(' '.join(other) for other in others)}"
+        return _version()
 
     def targets(self) -> tuple[str, ...]:
         """The CPU of this machine, and a common one."""
@@ -109,6 +108,12 @@ class GenericCpu:
         address, library = loader.load_object(artifact.code, SYMBOL)
         parallelism = threads.parallelism_of(artifact.parsed_target())
         return Kernel(artifact, address, workspace=parallelism, keep_alive=(library,))
+
+
+@cache
+def _version() -> str:
+    own, *others = package_versions(_VERSIONED).items()
+    return f"{own[1]} with {', '.join(' '.join(other) for other in others)}"
 
 
 def _lacking(artifact: Artifact) -> tuple[str, ...]:

@@ -4,16 +4,15 @@ from __future__ import annotations
 
 import itertools
 import sys
-import threading
 from functools import cache
 
 import llvmlite.binding as llvm
 
+from gossamer_backend.exclusion import compiling
 from gossamer_generic_cpu.cpus import host_cpu
 from gossamer_generic_cpu.machine import target_machine
 from gossamer_ir.errors import ArgumentError
 
-_lock = threading.Lock()
 _numbers = itertools.count(1)
 
 
@@ -24,7 +23,7 @@ def link_object(code: bytes, symbol: str) -> tuple[int, object]:
     """
     builder = llvm.JITLibraryBuilder()
     builder.add_object_img(code).add_current_process().export_symbol(symbol)
-    with _lock:
+    with compiling:
         try:
             library = builder.link(_compiler(), f"gossamer{next(_numbers)}")
         except RuntimeError as error:

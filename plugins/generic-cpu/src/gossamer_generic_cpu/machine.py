@@ -6,9 +6,13 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
+from gossamer_backend.exclusion import compiling
 from gossamer_generic_cpu.cpus import Cpu
 
 CODEGEN_LEVEL = 2
+
+# Nobody is inside LLVM when the process forks or ends, whoever it is that uses llvmlite.
+compiling.include(llvm.ffi.lib._lock)
 
 
 @cache

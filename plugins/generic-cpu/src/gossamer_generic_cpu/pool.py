@@ -5,14 +5,13 @@ It has the signature of GOMP_parallel, and works where libgomp is missing or can
 
 from __future__ import annotations
 
+import ctypes
 from functools import cache
-
-import llvmlite.binding as llvm
 
 from gossamer_generic_cpu.compiler import parse
 from gossamer_generic_cpu.cpus import host_cpu
 from gossamer_generic_cpu.loader import load_object
-from gossamer_generic_cpu.machine import initialize, target_machine, triple
+from gossamer_generic_cpu.machine import target_machine, triple
 
 SYMBOL = "gossamer_parallel"
 
@@ -20,8 +19,7 @@ SYMBOL = "gossamer_parallel"
 @cache
 def fallback_parallel() -> int | None:
     """The address of the function, None where this system has no POSIX threads."""
-    initialize()
-    if llvm.address_of_symbol("pthread_create") is None:
+    if not hasattr(ctypes.CDLL(None), "pthread_create"):
         return None
     code = target_machine(host_cpu()).emit_object(parse(_TEXT.format(triple=triple())))
     address, library = load_object(code, SYMBOL)

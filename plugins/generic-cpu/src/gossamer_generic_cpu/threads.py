@@ -9,6 +9,7 @@ from __future__ import annotations
 import contextlib
 import ctypes
 import os
+import sys
 from collections.abc import Iterator
 from functools import cache, partial
 
@@ -25,7 +26,8 @@ SPINS = "100000"
 """About 0.1 milliseconds, within which back-to-back regions find their threads awake."""
 
 _LIBRARIES = ("libgomp.so.1", "libgomp.1.dylib")
-_is_forked = False
+_is_lost = False
+"""Whether libgomp waits for threads of the process that this one was forked from."""
 
 
 def parallelism_of(target: Target) -> ParallelismSource:
@@ -56,7 +58,7 @@ def parallel_function() -> int | None:
         )
     if choice == "none":
         return None
-    found = gomp_parallel() if choice == "gomp" and not _is_forked else None
+    found = gomp_parallel() if choice == "gomp" and not _is_lost else None
     if found is not None:
         return found
     from gossamer_generic_cpu.pool import fallback_parallel
@@ -112,17 +114,27 @@ def refresh() -> None:
     _function.cache_clear()
 
 
+def _is_gomp_loaded() -> bool:
+    """Whether anybody has loaded libgomp into this process."""
+    for name in _LIBRARIES:
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+            return True
+    return False
+
+
 def _before_fork() -> None:
-    """Loads our own function while LLVM's lock can be had; in the child its owner may be gone."""
-    if _function.cache_info().currsize and _function() is not None:
+    """Loads our own function once for all children, where LLVM is there anyway."""
+    is_used = _function.cache_info().currsize and _function() is not None
+    if is_used and "llvmlite.binding" in sys.modules:
         from gossamer_generic_cpu.pool import fallback_parallel
 
         fallback_parallel()
 
 
 def _after_fork_in_child() -> None:
-    global _is_forked
-    _is_forked = True
+    global _is_lost
+    _is_lost = _is_lost or _is_gomp_loaded()
     refresh()
 
 

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
+from gossamer.kernels import DEFAULT_TARGET
 from gossamer.operators.operator import Variant
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
 from gossamer_ir.contracts import Stats
@@ -63,7 +64,9 @@ def sparse_operand(matrix: Any) -> Sparse:
     if isinstance(matrix, SparseTensor):
         _require_csr(matrix)
         return Sparse(matrix.storage, matrix)
-    return Sparse(borrow_scipy(matrix), None)
+    from gossamer.build import fact_check
+
+    return Sparse(borrow_scipy(matrix, check=fact_check(DEFAULT_TARGET)), None)
 
 
 def _require_csr(tensor: SparseTensor) -> None:

@@ -52,9 +52,9 @@ def spmm(
     """A @ B for a sparse matrix A (m by n) and a dense matrix B (n by K); gives m by K.
 
     A is a `SparseTensor` or any SciPy sparse matrix or array (converted to CSR and checked at each
-    call), B a NumPy array; both float32 or both float64. Columns of A may be unsorted; duplicates
-    add up. `out` is C-contiguous, writable, of the result's dtype and shape, and overlaps no input.
-    Raises `ArgumentError`, `FormatError`; nothing was written then.
+    call, during which nobody may change it), B a NumPy array; both float32 or both float64. Columns
+    of A may be unsorted; duplicates add up. `out` is C-contiguous, writable, of the result's dtype
+    and shape, and overlaps no input. Raises `ArgumentError`, `FormatError`; nothing was written then.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))

@@ -1,0 +1,216 @@
+"""The program that checks index arrays: one pass over each array, parallel and vectorized.
+
+A test of an array is at most a range and an order. Order is counted: the *steps* from one element to
+the next that should not be there, and, in segments, those of them into the first element of a
+segment, where they are allowed; every segment is in order just where the two counts agree. So no loop
+follows the segments, and long and short ones cost the same. The program returns `OUT_OF_BOUNDS` and
+the array's name where a test fails; which element is wrong is for others to find.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import lru_cache
+from typing import Literal
+
+import msgspec
+import numpy as np
+
+from gossamer_ir.nodes import Module
+
+VECTORS = 64
+"""A piece of so many vectors stays in the nearest cache for one test after the other."""
+
+VECTOR_BYTES = 256
+"""Several registers, so that what a loop does besides is shared by more elements."""
+
+GRAIN = 65_536
+"""Elements below which a further thread does not pay."""
+
+
+class ArrayTest(msgspec.Struct, frozen=True):
+    """What is tested of an array of integers, seen as a flat one.
+
+    `in_range`: low <= x <= last. `order`: x does not fall from one element to the next, or rises
+    (`unique`), within the whole array, or within the segments that the array number `offsets` cuts it
+    into (which itself is in order, starts at 0 and ends at this one's size), or within rows of
+    `width` elements (`in_rows`). `padded`: `pad` may follow itself. Low, last, width and pad are
+    parameters of the program, named with the number of the array: `low0`.
+    """
+
+    dtype: str
+    in_range: bool = False
+    order: Literal["", "sorted", "unique"] = ""
+    offsets: int | None = None
+    in_rows: bool = False
+    padded: bool = False
+
+    @property
+    def in_segments(self) -> bool:
+        """Whether the order begins anew at some elements."""
+        return bool(self.order) and (self.in_rows or self.offsets is not None)
+
+
+@lru_cache(maxsize=64)
+def check_module(tests: tuple[ArrayTest, ...]) -> Module:
+    """The loop-stage program of the tests; array number k is `xk` and has `nk` elements.
+
+    >>> module = check_module((ArrayTest("int32", in_range=True),))
+    >>> module.stage, [param.name for param in module.functions[0].params]
+    ('loop', ['x0', 'n0', 'low0', 'last0'])
+    """
+    from gossamer_ir.script import parse_module  # only where a kernel is compiled
+
+    numbered = list(enumerate(tests))
+    params = [param for k, test in numbered for param in _params(k, test)]
+    lines = [f'X{k} = T.match_buffer(x{k}, (n{k},), "{test.dtype}")' for k, test in numbered]
+    for k, test in numbered:
+        lines += _values(k, test)
+        if test.in_segments:
+            lines += _starts(k, tests)
+            lines += _agreement(k, tests)
+    body = "\n".join(f"    {line}" for line in lines)
+    return parse_module(
+        f"@T.prim_func\ndef check({', '.join(params)}) -> None:\n"
+        f'    T.func_attr({{"sparse_tir_level": 0}})\n{body}\n'
+    )
+
+
+def _params(k: int, test: ArrayTest) -> Iterator[str]:
+    yield f"x{k}: T.handle"
+    yield f"n{k}: T.int64"
+    if test.in_range:
+        yield f"low{k}: T.{test.dtype}"
+        yield f"last{k}: T.{test.dtype}"
+    if test.in_rows:
+        yield f"width{k}: T.int64"
+    if test.padded:
+        yield f"pad{k}: T.{test.dtype}"
+
+
+def _values(k: int, test: ArrayTest) -> Iterator[str]:
+    """The elements of an array, and each with the next one."""
+    if not test.in_range and not test.order:
+        return
+    at = _position(test)
+    if test.in_segments:
+        yield f'STEPS{k} = T.alloc_buffer(({_pieces(f"n{k}", test)},), "int64")'
+    yield _over_pieces(f"n{k}", test)
+    if test.in_range:
+        # What is below low is large as an unsigned number: one comparison instead of two.
+        unsigned = f"uint{8 * np.dtype(test.dtype).itemsize}"
+        low = f"T.{unsigned}(low{k})"
+        yield from _reduced(
+            "most",
+            f"T.max(most[0], T.{unsigned}(X{k}[{at}]) - {low})",
+            test=test,
+            start=(unsigned, "0"),
+            below=f"{at} < n{k}",
+        )
+        yield f"    T.guard(most[0] <= T.{unsigned}(last{k}) - {low}, X{k})"
+    if test.order:
+        step = _step(k, test, before=at, after=f"{at} + 1")
+        yield from _counted("steps", step, test=test, below=f"{at} + 1 < n{k}")
+        if test.in_segments:
+            yield f"    STEPS{k}[c] = T.int64(steps[0])"
+        else:
+            yield f"    T.guard(steps[0] == 0, X{k})"
+
+
+def _starts(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
+    """The steps into the first elements of segments that are not empty, counted in each lane."""
+    test, (count, source) = tests[k], _segments(k, tests)
+    row, lanes, start = _position(source), _lanes(source), f"({_position(source)}) * width{k}"
+    conditions = [f"{row} < {count}"]
+    if test.offsets is not None:
+        offsets = f"X{test.offsets}"
+        start = f"T.int64({offsets}[{row}])"
+        conditions = [f"{row} + 1 < n{test.offsets}", f"{offsets}[{row}] < {offsets}[{row} + 1]"]
+    conditions.append(f"(0 < {start}) and ({start} < n{k})")
+    step = _step(k, test, before=f"{start} - 1", after=start)
+    yield f'STARTS{k} = T.alloc_buffer(({_pieces(count, source)},), "int64")'
+    yield _over_pieces(count, source)
+    yield f'    starts = T.alloc_buffer(({lanes},), "int64", scope="local")'
+    yield f"    for l in T.vectorized({lanes}):"
+    yield "        starts[l] = 0"
+    yield f"    for t in T.serial({VECTORS}):"
+    yield f"        for l in T.vectorized({lanes}):"
+    for depth, condition in enumerate(conditions, start=3):
+        yield f"{'    ' * depth}if {condition}:"
+    indent = "    " * (3 + len(conditions))
+    yield f"{indent}starts[l] = starts[l] + T.Select({step}, T.int64(1), T.int64(0))"
+    yield f"    STARTS{k}[c] = 0"
+    yield f"    for l in T.serial({lanes}):"
+    yield f"        STARTS{k}[c] = STARTS{k}[c] + starts[l]"
+
+
+def _agreement(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
+    yield f'left{k} = T.alloc_buffer((1,), "int64", scope="local")'
+    yield f"left{k}[0] = 0"
+    yield f"for c in T.serial({_pieces(f'n{k}', tests[k])}):"
+    yield f"    left{k}[0] = left{k}[0] + STEPS{k}[c]"
+    yield f"for c in T.serial({_pieces(*_segments(k, tests))}):"
+    yield f"    left{k}[0] = left{k}[0] - STARTS{k}[c]"
+    yield f"T.guard(left{k}[0] == 0, X{k})"
+
+
+def _segments(k: int, tests: tuple[ArrayTest, ...]) -> tuple[str, ArrayTest]:
+    """How many segments there are, and the array along which they are found."""
+    offsets = tests[k].offsets
+    if offsets is None:
+        return f"n{k} // T.max(width{k}, 1)", tests[k]
+    return f"T.max(n{offsets} - 1, 0)", tests[offsets]
+
+
+def _step(k: int, test: ArrayTest, *, before: str, after: str) -> str:
+    """Whether an element may not follow another one."""
+    wrong = f"X{k}[{after}] {'<=' if test.order == 'unique' else '<'} X{k}[{before}]"
+    if not test.padded:
+        return wrong
+    return f"({wrong}) and ((X{k}[{after}] != pad{k}) or (X{k}[{before}] != pad{k}))"
+
+
+def _counted(name: str, wanted: str, *, test: ArrayTest, below: str) -> Iterator[str]:
+    dtype = "int64" if _itemsize(test) == 8 else "int32"
+    value = f"{name}[0] + T.Select({wanted}, T.{dtype}(1), T.{dtype}(0))"
+    return _reduced(name, value, test=test, start=(dtype, "0"), below=below)
+
+
+def _reduced(
+    name: str,
+    value: str,
+    *,
+    test: ArrayTest,
+    start: tuple[str, str],
+    below: str,
+) -> Iterator[str]:
+    """One number for a piece: from its start, what `value` makes of it for each element."""
+    yield f'    {name} = T.alloc_buffer((1,), "{start[0]}", scope="local")'
+    yield f"    {name}[0] = {start[1]}"
+    yield f"    for t in T.serial({VECTORS}):"
+    yield f"        for l in T.vectorized({_lanes(test)}):"
+    yield f"            if {below}:"
+    yield f"                {name}[0] = {value}"
+
+
+def _over_pieces(count: str, test: ArrayTest) -> str:
+    piece = VECTORS * _lanes(test)
+    return f"for c in T.parallel({_pieces(count, test)}, weight=c * {piece}, grain={GRAIN}):"
+
+
+def _pieces(count: str, test: ArrayTest) -> str:
+    piece = VECTORS * _lanes(test)
+    return f"({count} + {piece - 1}) // {piece}"
+
+
+def _position(test: ArrayTest) -> str:
+    lanes = _lanes(test)
+    return f"c * {VECTORS * lanes} + t * {lanes} + l"
+
+
+def _lanes(test: ArrayTest) -> int:
+    return VECTOR_BYTES // _itemsize(test)
+
+
+def _itemsize(test: ArrayTest) -> int:
+    return max(np.dtype(test.dtype).itemsize, 4)

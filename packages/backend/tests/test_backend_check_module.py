@@ -1,0 +1,201 @@
+"""The check as a program: interpreted, against a slow reading; and as a kernel that stands in for one."""
+
+from __future__ import annotations
+
+import ctypes
+
+import msgspec
+import numpy as np
+import pytest
+
+from gossamer_backend import Artifact, GeneratedCheck, Kernel
+from gossamer_backend.check_module import ArrayTest, check_module
+from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
+from gossamer_ir.build import index
+from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.interpret import GuardFailed, run
+from gossamer_ir.nodes import InRange, Monotone, PaddedSlots, SortedSegments
+from gossamer_ir.wire import dumps, loads
+
+OFFSETS = ArrayTest("int32", order="sorted")
+
+
+def passes(tests, *arrays, **values):
+    sizes = {f"n{number}": len(array) for number, array in enumerate(arrays)}
+    named = {
+        f"x{number}": np.array(array, test.dtype)
+        for number, (test, array) in enumerate(zip(tests, arrays, strict=True))
+    }
+    try:
+        run(check_module(tests), {**named, **sizes, **values})
+    except GuardFailed:
+        return False
+    return True
+
+
+@pytest.mark.parametrize(
+    ("values", "expected"),
+    [([], True), ([2, 5], True), ([1, 4], False), ([4, 6], False), ([-9], False)],
+)
+def test_a_range(values, expected):
+    tests = (ArrayTest("int32", in_range=True),)
+    assert passes(tests, values, low0=2, last0=5) == expected
+
+
+@pytest.mark.parametrize(
+    ("order", "values", "expected"),
+    [
+        ("sorted", [1, 1, 2], True),
+        ("unique", [1, 1, 2], False),
+        ("sorted", [1, 2, 1], False),
+        ("unique", [7], True),
+        ("sorted", [], True),
+    ],
+)
+def test_an_order(order, values, expected):
+    assert passes((ArrayTest("int64", order=order),), values) == expected
+
+
+@pytest.mark.parametrize(
+    ("indptr", "indices", "expected"),
+    [
+        ([0, 2, 4], [0, 3, 1, 2], True),
+        ([0, 2, 2, 4], [0, 3, 1, 2], True),
+        ([0, 0, 3, 4, 4], [0, 3, 1, 2], False),
+        ([0, 1, 4], [0, 3, 3, 4], False),
+        ([0, 0], [], True),
+        ([0], [], True),
+    ],
+)
+def test_an_order_within_segments(indptr, indices, expected):
+    tests = (OFFSETS, ArrayTest("int32", order="unique", offsets=0))
+    assert passes(tests, indptr, indices) == expected
+
+
+@pytest.mark.parametrize(("pad", "expected"), [(9, True), (8, False)])
+def test_pads_may_repeat_within_rows(pad, expected):
+    tests = (ArrayTest("int32", order="unique", in_rows=True, padded=True),)
+    assert passes(tests, [0, 9, 9, 1, 2, 9], width0=3, pad0=pad) == expected
+
+
+def test_a_test_of_nothing_passes():
+    assert passes((ArrayTest("int32"),), [3, 2])
+
+
+def test_modules_survive_the_wire():
+    tests = (OFFSETS, ArrayTest("uint16", in_range=True, order="unique", offsets=0, padded=True))
+    assert loads(dumps(check_module(tests))) == check_module(tests)
+
+
+def signature_of(module):
+    """As that of a flat module."""
+    function = module.functions[0]
+    found = {buffer.handle: buffer for buffer in function.buffers}
+    buffers = tuple(
+        BufferParam(handle, buffer.name, buffer.dtype, buffer.shape, is_read=True, is_written=False)
+        for handle, buffer in found.items()
+    )
+    scalars = (param for param in function.params if param.name not in found)
+    return Signature(
+        function.name,
+        buffers,
+        tuple(ScalarParam(param.name, param.dtype) for param in scalars),
+        tuple(param.name for param in function.params),
+    )
+
+
+class Asked:
+    """Compiles programs by interpreting them, and counts."""
+
+    def __init__(self):
+        self.names = []
+
+    def __call__(self, name, program):
+        module = program()
+        self.names.append(name)
+        signature = signature_of(module)
+
+        @prototype(signature)
+        def interpret(*arguments):
+            sizes = dict(zip(signature.order, arguments[:-1], strict=True))
+            for param in signature.buffers:
+                size = sizes[f"n{param.name[1:]}"]
+                kind = np.ctypeslib.as_ctypes_type(np.dtype(param.dtype))
+                array = (kind * size).from_address(sizes[param.name]) if size else []
+                sizes[param.name] = np.array(array, param.dtype)
+            try:
+                run(module, sizes)
+            except GuardFailed:
+                return OUT_OF_BOUNDS
+            return OK
+
+        address = ctypes.cast(interpret, ctypes.c_void_p).value
+        artifact = Artifact("toy", "1", "toy", signature, b"")
+        return Kernel(artifact, address, keep_alive=(interpret,))
+
+
+FACTS = (InRange("X", index(0), index(9)), SortedSegments("X", "P", True), Monotone("P"))
+
+
+def arrays_of(indptr, indices):
+    return {"P": np.array(indptr, np.int32), "X": np.array(indices, np.int32)}
+
+
+def test_one_kernel_serves_all_arrays_of_the_same_dtypes():
+    asked = Asked()
+    check = GeneratedCheck(asked, small=-1)
+    assert check(FACTS, {}, arrays_of([0, 2, 4], [0, 3, 1, 2]))
+    assert not check(FACTS, {}, arrays_of([0, 2, 4], [3, 0, 1, 2]))
+    assert not check(FACTS, {}, arrays_of([0, 2, 4], [0, 9, 1, 2]))
+    assert not check(FACTS, {}, arrays_of([0, 2, 3], [0, 3, 1, 2]))
+    assert len(asked.names) == 1
+    wide = {name: array.astype(np.int64) for name, array in arrays_of([0, 1], [2]).items()}
+    assert check(FACTS, {}, wide)
+    assert len(set(asked.names)) == 2
+
+
+def test_small_arrays_and_empty_ranges_and_wide_pads_are_left_to_others():
+    asked = Asked()
+    assert not GeneratedCheck(asked, small=6)(FACTS, {}, arrays_of([0, 2, 3], [0, 3, 1]))
+    assert asked.names == []
+    check, x = GeneratedCheck(asked, small=-1), {"X": np.array([[0, 1]], np.int8)}
+    assert not check((InRange("X", index(4), index(4)),), {}, x)
+    padded = (SortedSegments("X", None, True), PaddedSlots("X", index(300)))
+    assert not check(padded, {}, x)
+    assert check((SortedSegments("X", None, True), PaddedSlots("X", index(100))), {}, x)
+
+
+def test_a_target_that_cannot_compile_it_is_asked_once():
+    asked = []
+
+    def refuse(name, program):
+        asked.append(name)
+        raise UnsupportedError("llvm.toy", "Nothing is compiled here.")
+
+    check = GeneratedCheck(refuse, small=-1)
+    for _ in range(2):
+        assert not check(FACTS, {}, arrays_of([0, 1], [2]))
+    assert len(asked) == 1
+
+
+def test_a_kernel_asks_its_check_and_names_the_culprit_itself():
+    plain = Asked()("", lambda: check_module((ArrayTest("int32"),)))
+    param = msgspec.structs.replace(
+        plain.signature.buffers[0], facts=(InRange("X0", index(0), index(3)),)
+    )
+    signature = msgspec.structs.replace(plain.signature, buffers=(param,))
+    artifact = msgspec.structs.replace(plain.artifact, signature=signature)
+    address = ctypes.cast(plain.function, ctypes.c_void_p).value
+    kernel = Kernel(artifact, address, keep_alive=(plain,))
+    questions, answers = [], [True, False]
+
+    def check(facts, scalars, arrays):
+        questions.append((facts, dict(scalars), list(arrays)))
+        return answers.pop(0)
+
+    kernel.use_check(check)
+    kernel(np.array([5], np.int32))  # taken at its word
+    with pytest.raises(ArgumentError, match="Element 0 of 'x0' is 5"):
+        kernel(np.array([5], np.int32))
+    assert questions[0] == (param.facts, {"n0": 1}, ["X0"])

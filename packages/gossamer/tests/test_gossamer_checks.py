@@ -1,0 +1,230 @@
+"""The generated check against NumPy's: facts about arrays of every shape, and SciPy's matrices."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer.build import build_named, fact_check
+from gossamer_backend import GeneratedCheck
+from gossamer_backend.facts import check_facts
+from gossamer_backend.threads import reset_num_threads, set_num_threads
+from gossamer_formats import borrow_scipy
+from gossamer_ir.build import index, index_var
+from gossamer_ir.errors import ArgumentError, FormatError
+from gossamer_ir.nodes import InRange, Monotone, PaddedSlots, Relation, SortedSegments
+
+LENGTH = index_var("n")
+IN_RANGE, OFFSETS = InRange("X", index(0), LENGTH), (Monotone("P"),)
+CHECK = GeneratedCheck(lambda name, program: build_named(name, program).kernel, small=-1)
+SIZES = (0, 1, 2, 3, 63, 64, 65, 4095, 4096, 4097, 9000)
+
+
+@pytest.fixture(autouse=True, params=[1, 2])
+def threads(request):
+    set_num_threads(request.param)
+    yield
+    reset_num_threads()
+
+
+def holds(facts, arrays, **scalars):
+    """What NumPy says, with which the generated check must agree."""
+    names = {name: name for name in arrays}
+    try:
+        check_facts(facts, scalars, arrays=arrays, names=names)
+        expected = True
+    except ArgumentError:
+        expected = False
+    found = CHECK(facts, scalars, arrays)
+    assert found == expected
+    return found
+
+
+def places(count):
+    return {0, 1, count // 2, count - 2, count - 1} & set(range(count))
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "int8", "uint8", "uint16"])
+@pytest.mark.parametrize("size", SIZES)
+def test_one_value_out_of_range_is_found_wherever_it_is(dtype, size):
+    values = (np.arange(size) % 100).astype(dtype)
+    assert holds((IN_RANGE,), {"X": values}, n=100)
+    for at in places(size):
+        for wrong in (100, 127, -1, np.iinfo(dtype).min, np.iinfo(dtype).max):
+            changed = values.copy()
+            changed[at] = np.array(wrong).astype(dtype)
+            assert holds((IN_RANGE,), {"X": changed}, n=100) == (0 <= int(changed[at]) < 100)
+
+
+@pytest.mark.parametrize("bounds", [(-3, 5), (2, 3), (5, 5), (7, 2), (-(2**62), 2**62)])
+def test_ranges_need_not_begin_at_zero_and_may_be_wider_than_the_dtype(bounds):
+    low, high = (index(value) for value in bounds)
+    for value in (-4, -3, 0, 2, 4, 5):
+        array = np.full(70, value, np.int32)
+        found = CHECK((InRange("X", low, high),), {}, {"X": array})
+        assert found == (bounds[0] <= value < bounds[1])
+    assert (
+        CHECK((InRange("X", low, high), InRange("X", index(9), index(9))), {}, {"X": array})
+        is False
+    )
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint8"])
+@pytest.mark.parametrize("size", SIZES)
+def test_one_fall_is_found_wherever_it_is(dtype, size):
+    values = np.minimum(np.arange(size) // 2, 200).astype(dtype)
+    assert holds((Monotone("X"),), {"X": values})
+    for at in places(size):
+        changed = values.copy()
+        changed[at] = 250 if dtype == "uint8" else 2**30
+        assert holds((Monotone("X"),), {"X": changed}) == (at == size - 1)
+
+
+def rows(lengths, generator):
+    """Offsets, and sorted columns of rows of these lengths."""
+    indptr = np.concatenate([[0], np.cumsum(lengths)])
+    columns = [np.sort(generator.choice(10_000, count, replace=False)) for count in lengths]
+    return indptr, np.concatenate([*columns, np.zeros(0, np.int64)])
+
+
+LENGTHS = {
+    "no rows": [],
+    "empty rows": [0, 0, 0],
+    "one dense row": [0, 5000, 0],
+    "empty at both ends": [0, 0, 3, 0, 2, 0, 0],
+    "many": [3, 0, 1, 7, 2] * 900,
+}
+
+
+@pytest.mark.parametrize("unique", [False, True])
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("name", LENGTHS)
+def test_order_within_segments(name, dtype, unique):
+    generator = np.random.default_rng(len(name))
+    indptr, columns = rows(LENGTHS[name], generator)
+    facts = (*OFFSETS, SortedSegments("X", "P", unique), IN_RANGE)
+    arrays = {"X": columns.astype(dtype), "P": indptr.astype(dtype)}
+    assert holds(facts, arrays, n=10_000)
+    for at in generator.integers(0, max(columns.size, 1), 6 if columns.size else 0):
+        for source in (at - 1, at + 1):
+            changed = arrays["X"].copy()
+            changed[at] = changed[source % columns.size]
+            holds(facts, {**arrays, "X": changed}, n=10_000)
+            holds((*OFFSETS, facts[1]), {**arrays, "X": changed})
+
+
+def test_offsets_that_leave_something_out_or_are_wild_are_left_to_numpy():
+    facts = (*OFFSETS, SortedSegments("X", "P", unique=True))
+    for indptr in ([1, 3], [0, 2], [0, 2, 1, 3], [0, -5, 3], [0, 10**6, 3], [2**30, 3], []):
+        arrays = {"X": np.array([2, 1, 3], np.int32), "P": np.array(indptr, np.int32)}
+        assert CHECK(facts, {}, arrays) is False
+    assert CHECK(facts, {}, {"X": np.zeros(0, np.int32), "P": np.zeros(1, np.int32)})
+
+
+@pytest.mark.parametrize("width", [1, 2, 63, 64, 100])
+def test_rows_of_a_buffer_are_its_segments_and_pads_may_repeat(width):
+    count = 5000 // width
+    slots = np.tile(np.arange(width, dtype=np.int32), (count, 1))
+    facts = (
+        SortedSegments("X", None, unique=True),
+        PaddedSlots("X", LENGTH),
+        InRange("X", index(0), index(10**6)),
+    )
+    assert holds(facts, {"X": slots}, n=width)
+    assert holds((Monotone("X"),), {"X": slots})
+    padded = slots.copy()
+    padded[1::2, width // 2 :] = 500
+    assert holds(facts, {"X": padded}, n=500)
+    assert holds(facts, {"X": padded}, n=499) == (width - width // 2 < 2)
+    swapped = slots.copy()
+    swapped[count - 1] = swapped[count - 1, ::-1]
+    assert holds(facts, {"X": swapped}, n=500) == (width < 2)
+
+
+@pytest.mark.parametrize("count", [1, 7, 5000])
+def test_random_small_values_agree_with_numpy(count):
+    generator = np.random.default_rng(count)
+    for _ in range(40):
+        cuts = np.sort(generator.integers(0, count + 1, 4))
+        arrays = {
+            "P": np.array([0, *cuts, count], np.int32),
+            "X": np.sort(generator.integers(-1, 4, count)).astype(np.int32),
+        }
+        holds((*OFFSETS, SortedSegments("X", "P", bool(generator.integers(2)))), arrays)
+        holds((InRange("X", index(-1), LENGTH),), arrays, n=int(generator.integers(2, 5)))
+
+
+def test_what_cannot_be_tested_is_not_found_to_hold():
+    x = np.zeros(5, np.int32)
+    assert not CHECK((Relation("subset", "X", "X"), Monotone("X")), {}, {"X": x})
+    assert not CHECK((Monotone("X"), SortedSegments("X", None, unique=False)), {}, {"X": x})
+    assert not CHECK((Monotone("X"),), {}, {"X": np.zeros(10, np.int32)[::2]})
+    assert not CHECK((Monotone("X"),), {}, {"X": x.astype(float)})
+    assert not CHECK(
+        (SortedSegments("X", "P", unique=False), InRange("P", index(0), index(9))),
+        {},
+        {"X": x, "P": x},
+    )
+
+
+def large_matrix(index_dtype):
+    matrix = sparse.random_array(
+        (400, 3000), density=0.1, format="csr", dtype=np.float32, rng=np.random.default_rng(0)
+    )
+    matrix.indices, matrix.indptr = (
+        matrix.indices.astype(index_dtype),
+        matrix.indptr.astype(index_dtype),
+    )
+    return matrix
+
+
+@pytest.mark.parametrize("index_dtype", [np.int32, np.int64])
+@pytest.mark.parametrize(
+    ("name", "at", "value", "code"),
+    [
+        ("indices", 77_777, 3000, "format.indices.range"),
+        ("indices", 119_999, -1, "format.indices.range"),
+        ("indptr", 200, 10**9, "format.indptr.decreasing"),
+        ("indptr", 200, -1, "format.indptr.decreasing"),
+    ],
+)
+def test_a_large_matrix_that_was_tampered_with_is_refused_with_the_culprit(
+    index_dtype, name, at, value, code
+):
+    matrix = large_matrix(index_dtype)
+    x = np.ones(3000, np.float32)
+    assert np.allclose(gs.spmv(matrix, x), matrix @ x, rtol=1e-4)
+    storage = borrow_scipy(matrix)
+    from gossamer_formats.checks import axis_facts
+
+    assert fact_check("generic-cpu")(axis_facts(storage.format), storage.sizes, storage.arrays)
+    getattr(matrix, name)[at] = value
+    with pytest.raises(FormatError) as caught:
+        gs.spmv(matrix, x)
+    assert caught.value.code == code
+    assert f"{name}[" in str(caught.value)
+
+
+def test_a_kernel_checks_large_foreign_arrays():
+    script = """
+@T.prim_func
+def gather(x: T.handle, p: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    P = T.match_buffer(p, (m,), "int32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(in_range(P, 0, n))
+    for i in T.serial(m):
+        Y[i] = X[T.int64(P[i])]
+"""
+    kernel = gs.compile(script)
+    x, p = np.arange(1000, dtype=np.float32), np.arange(100_000, dtype=np.int32) % 1000
+    y = np.empty(100_000, np.float32)
+    kernel(x, p, y)
+    assert np.array_equal(y, x[p])
+    p[70_000] = 1000
+    with pytest.raises(ArgumentError, match="Element 70000 of 'p' is 1000") as caught:
+        kernel(x, p, y)
+    assert caught.value.code == "kernel.range"
