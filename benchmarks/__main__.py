@@ -5,15 +5,18 @@ from __future__ import annotations
 import argparse
 import datetime
 import sys
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
+from typing import TypeVar
 
 from rich.console import Console
 
 from benchmarks import compile_time, options, records, startup
 from benchmarks.compiling import CompilerError, compiler_version
+from benchmarks.fresh import ProcessError
 from benchmarks.harness.cells import measure_cell
 from benchmarks.harness.progress import Bar, progress_bar
 from benchmarks.harness.rounds import Plan
@@ -23,11 +26,12 @@ from benchmarks.page import show_in_readme
 from benchmarks.peers import NAMES, OURS, contenders
 from benchmarks.peers.peer import Prepare
 from benchmarks.peers.torch import Torch
-from benchmarks.records import Cell, Run
+from benchmarks.records import Cell, CompileTime, Run
 from benchmarks.report import print_run, write_report
 from benchmarks.roofline import Roofline, measure_roofline
 from benchmarks.variants import load_variants
 
+T = TypeVar("T")
 ROOFLINE_SECONDS = 8.0
 """About what the roofline of a number of threads takes."""
 
@@ -89,10 +93,9 @@ def measure_run(job: Job, console: Console) -> Run:
     with progress_bar(console, job.estimated_seconds()) as bar:
         rooflines = measure_rooflines(job, bar, missing)
         cells = measure_cells(job, rooflines, bar)
-        startups = startup.measure_startups(bar) if job.has("startup") else ()
-        processes = options.compile_processes(job.chosen)
-        ops = job.chosen.op if job.has("compile") else ()
-        compile_times = compile_time.measure_compile_times(ops, bar, processes)
+        startups = measured(startup.measure_startups, job, "startup", bar, missing)
+        compile_all = partial(compile_times, job)
+        times = measured(compile_all, job, "compile", bar, missing)
     return Run(
         date=datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
         machine=describe_machine(job.chosen.machine),
@@ -100,7 +103,7 @@ def measure_run(job: Job, console: Console) -> Run:
         settings=options.settings(job.chosen),
         rooflines=tuple(rooflines.values()),
         cells=cells,
-        compile_times=compile_times,
+        compile_times=times,
         startups=startups,
         missing=missing,
     )
@@ -133,8 +136,27 @@ def measure_cells(job: Job, rooflines: Mapping[int, Roofline], bar: Bar) -> tupl
     return tuple(cells)
 
 
+def compile_times(job: Job, bar: Bar) -> tuple[CompileTime, ...]:
+    """From script to callable for the chosen operators."""
+    processes = options.compile_processes(job.chosen)
+    return compile_time.measure_compile_times(job.chosen.op, bar, processes)
+
+
+def measured(
+    measure: Callable[[Bar], tuple[T, ...]], job: Job, part: str, bar: Bar, missing: dict[str, str]
+) -> tuple[T, ...]:
+    """A part that was chosen; what was measured before is kept when it fails."""
+    if not job.has(part):
+        return ()
+    try:
+        return measure(bar)
+    except ProcessError as error:
+        missing[f"FAILED: {part}"] = str(error)
+        return ()
+
+
 def run_command(chosen: argparse.Namespace, console: Console) -> int:
-    """Measures; the status is 1 when a result was wrong."""
+    """Measures; the status is 1 when a result was wrong or a part failed."""
     with closing(Torch(chosen.torch_python)) as torch:
         console.print("loading matrices")
         job = job_of(chosen, torch)
@@ -144,7 +166,8 @@ def run_command(chosen: argparse.Namespace, console: Console) -> int:
     print_run(run, console, ours=(OURS, *variants))
     if not chosen.no_save:
         store(run, chosen.output, console)
-    return 1 if any(cell.wrong for cell in run.cells) else 0
+    failed = any(name.startswith("FAILED") for name in run.missing)
+    return 1 if failed or any(cell.wrong for cell in run.cells) else 0
 
 
 def store(run: Run, folder: Path, console: Console) -> None:

@@ -8,25 +8,23 @@ imported, or with another operator's kernel built before (so that the backend an
 from __future__ import annotations
 
 import json
-import os
 import statistics
-import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable, Mapping, Sequence
 from typing import TypeAlias, get_args
 
+from benchmarks.fresh import run_fresh
 from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import CompileTime, DoneBefore
+from gossamer.operators import NAMES
 
 PROCESSES = 7
 FEW_PROCESSES = 3
 QUIET_SECONDS = 5.0
-SECONDS_PER_PROCESS = 1.0
+SECONDS_PER_PROCESS = 0.5
 """Only for the estimate of the time."""
-
-OPERATORS = ("spmm", "spmv")
 FEATURES = 64
 Times: TypeAlias = Mapping[str, float]
 
@@ -38,10 +36,11 @@ import gossamer
 
 op, features, done_before = sys.argv[1], int(sys.argv[2]), sys.argv[3]
 if done_before != "import gossamer":
-    import gossamer.build, gossamer.operators.spmm, gossamer.operators.spmv, llvmlite.binding
+    import llvmlite.binding
 
-    for part in ("ir", "formats", "backend", "schedule", "lower", "llvm", "generic_cpu"):
-        package = importlib.import_module(f"gossamer_{part}")
+    parts = ("ir", "formats", "backend", "schedule", "lower", "llvm", "generic_cpu")
+    for name in ("gossamer.operators", *(f"gossamer_{part}" for part in parts)):
+        package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
 from gossamer.kernels import kernel_for
@@ -72,18 +71,10 @@ print(json.dumps({"total": total, "before": before, "llvm": llvm, "cached": buil
 """
 
 
-class ProbeError(Exception):
-    """A process that should have built a kernel failed; the text holds what it said."""
-
-
 def probe(op: str, done_before: DoneBefore, cache: str) -> Times:
     """One fresh process that builds a kernel, with the cache in a folder."""
-    environment = {**os.environ, "GOSSAMER_CACHE_DIR": cache}
-    command = [sys.executable, "-c", PROBE, op, str(FEATURES), done_before]
-    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise ProbeError(f"building {op} in a fresh process failed:\n{done.stderr}")
-    times: Times = json.loads(done.stdout.splitlines()[-1])
+    command = (sys.executable, "-c", PROBE, op, str(FEATURES), done_before)
+    times: Times = json.loads(run_fresh(*command, GOSSAMER_CACHE_DIR=cache).splitlines()[-1])
     return times
 
 
@@ -104,7 +95,7 @@ def measure_compile_time(op: str, done_before: DoneBefore, processes: int) -> Co
     first, second = zip(*(probe_pair(op, done_before) for _ in range(processes)), strict=True)
     return CompileTime(
         op=op,
-        features=FEATURES if op == "spmm" else 1,
+        features=1 if op == "spmv" else FEATURES,
         done_before=done_before,
         before_ms=median(first, "before"),
         uncached_ms=median(first, "total"),
@@ -120,7 +111,7 @@ def estimated_seconds(ops: Sequence[str], processes: int) -> float:
 
 
 def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple[CompileTime, ...]:
-    """The compile times of those of the operators that have a script of their own."""
+    """The compile times of those that are operators of gossamer."""
     times = []
     for op in known(ops):
         for done_before in get_args(DoneBefore):
@@ -132,4 +123,4 @@ def measure_compile_times(ops: Sequence[str], bar: Bar, processes: int) -> tuple
 
 def known(ops: Sequence[str]) -> list[str]:
     """Those that the probe can build."""
-    return [op for op in ops if op in OPERATORS]
+    return [op for op in ops if op in NAMES]

@@ -90,7 +90,7 @@ def machine_lines(run: Run) -> Iterator[str]:
 def absence_lines(run: Run) -> Iterator[str]:
     """What was left out and why; what was wrong; how often others disturbed."""
     for name, reason in run.missing.items():
-        yield f"skipped: {name}: {reason}"
+        yield f"{name}: {reason}" if name.startswith("FAILED") else f"skipped: {name}: {reason}"
     reasons: dict[tuple[str, str], list[str]] = {}
     for cell in run.cells:
         for name, reason in cell.skipped.items():
@@ -230,6 +230,7 @@ def startup_sheet(startups: Iterable[Startup]) -> Sheet:
     for one in startups:
         loaded = {None: "-", False: "not loaded", True: "LOADED"}[one.loads_llvm]
         verdict = "met" if one.is_met else "MISSED"
-        figures = (f"{one.median_ms:.0f}", f"{one.limit_ms:.0f}", loaded, verdict)
+        limit = "-" if one.limit_ms is None else f"{one.limit_ms:.0f}"
+        figures = (f"{one.median_ms:.0f}", limit, loaded, verdict)
         sheet.rows.append((one.what, *figures))
     return sheet

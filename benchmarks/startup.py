@@ -4,43 +4,40 @@ from __future__ import annotations
 
 import json
 import statistics
-import subprocess
 import sys
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 
+from benchmarks.fresh import run_fresh
 from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import Startup
 
 PROCESSES = 9
 QUIET_SECONDS = 5.0
-SECONDS_PER_PROCESS = 0.5
+SECONDS_PER_PROCESS = 0.3
 """Only for the estimate of the time."""
 
 IMPORT = """
 import sys, time
 start = time.perf_counter()
-import gossamer
+{statement}
 seconds = time.perf_counter() - start
 import json
 print(json.dumps([seconds, "llvmlite" in sys.modules]))
 """
 
 
-class StartError(Exception):
-    """A fresh process failed; the text holds what it said."""
-
-
 @dataclass(frozen=True)
 class Start:
-    """Something to start, how long it may take, and how it is measured once: seconds, and whether
-    LLVM was loaded (None: not known)."""
+    """Something to start, how long it may take (None: no matter), and how it is measured once:
+    seconds, and whether LLVM was loaded (None: not known)."""
 
     what: str
-    limit_ms: float
+    limit_ms: float | None
     measure: Callable[[], tuple[float, bool | None]]
 
 
@@ -69,17 +66,10 @@ def measure_startup(start: Start) -> Startup:
     return Startup(start.what, statistics.median(samples), samples, start.limit_ms, loads_llvm)
 
 
-def run(*command: str) -> str:
-    """What a process prints."""
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise StartError(f"{' '.join(command)} failed:\n{done.stderr}")
-    return done.stdout
-
-
-def measure_import() -> tuple[float, bool]:
-    """`import gossamer`, timed inside its process."""
-    seconds, loads_llvm = json.loads(run(sys.executable, "-c", IMPORT))
+def measure_statement(statement: str) -> tuple[float, bool]:
+    """A statement, timed inside its process."""
+    program = IMPORT.format(statement=statement)
+    seconds, loads_llvm = json.loads(run_fresh(sys.executable, "-c", program))
     return float(seconds), bool(loads_llvm)
 
 
@@ -87,11 +77,14 @@ def measure_help() -> tuple[float, None]:
     """`gossamer --help` from its start to its end."""
     command = str(Path(sys.executable).with_name("gossamer"))
     start = time.perf_counter()
-    run(command, "--help")
+    run_fresh(command, "--help")
     return time.perf_counter() - start, None
 
 
 STARTS = (
-    Start("import gossamer", 200.0, measure_import),
+    Start("import gossamer", 200.0, partial(measure_statement, "import gossamer")),
+    Start(
+        "from gossamer import spmm", None, partial(measure_statement, "from gossamer import spmm")
+    ),
     Start("gossamer --help", 300.0, measure_help),
 )

@@ -18,12 +18,12 @@ from typing import TypeAlias
 
 import gossamer
 from benchmarks.harness.rounds import timed_call
-from benchmarks.operators.problem import Array, Problem
+from benchmarks.operators.problem import Problem
 from benchmarks.peers.peer import Prepare, Prepared, UnavailableError
 from gossamer.build import build
-from gossamer.operators import operator_named
-from gossamer.operators.operands import sparse_operand
+from gossamer.operators import NAMES, operands_of, operator_named
 from gossamer.operators.operator import module_of
+from gossamer.operators.plans import CHECKED, structure
 from gossamer_formats import from_scipy
 from gossamer_ir.contracts import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
@@ -49,24 +49,15 @@ def with_rule(rule: Rule) -> Prepare:
 
 
 def prepare_with_rule(problem: Problem, threads: int, *, rule: Rule) -> Prepared:
-    """A bound kernel of spmm or spmv: no checks of arguments are timed."""
-    if problem.op not in ("spmm", "spmv"):
-        raise UnavailableError(f"variants of {problem.op} are not known here")
-    sparse = sparse_operand(from_scipy(problem.csr))
-    features = None if problem.op == "spmv" else problem.features
-    module = module_of(operator_named(problem.op), sparse.variant(features))
-    schedule = rule(module, TARGET, sparse.stats())
+    """A bound kernel of an operator: no checks of arguments are timed."""
+    if problem.op not in NAMES:
+        raise UnavailableError(f"gossamer has no operator {problem.op}")
+    operator = operator_named(problem.op)
+    operands = operands_of(problem.op, from_scipy(problem.csr), *problem.operands)
+    module = module_of(operator, operands.variant())
+    schedule = rule(module, TARGET, operands.matrix.stats())
     kernel = build(module, target=TARGET, schedule=schedule).kernel
     result = problem.empty_result()
-    bound = kernel.bind(**operands(problem, sparse.arrays, result), verified=("indptr", "indices"))
+    arrays = {**structure(operator, operands.matrix), **operands.dense, operands.output: result}
+    bound = kernel.bind(verified=CHECKED, **arrays)
     return Prepared(timed_call(bound, partial(gossamer.set_num_threads, threads)), lambda: result)
-
-
-def operands(
-    problem: Problem, arrays: tuple[Array, Array, Array], result: Array
-) -> dict[str, Array]:
-    """The arrays by the names of the program's parameters."""
-    indptr, indices, data = arrays
-    right, left = ("x", "y") if problem.op == "spmv" else ("b", "c")
-    matrix = {"indptr": indptr, "indices": indices, "a": data}
-    return {**matrix, right: problem.operands[0], left: result}

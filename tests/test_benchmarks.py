@@ -17,6 +17,7 @@ from scipy import sparse
 from benchmarks import (
     __main__,
     compiling,
+    fresh,
     goals,
     machine,
     matrices,
@@ -26,6 +27,7 @@ from benchmarks import (
     picture,
     records,
     report,
+    startup,
 )
 from benchmarks.harness import cells, meter, rounds, tasks
 from benchmarks.harness.meter import Reading
@@ -390,6 +392,26 @@ def test_a_wrong_result_makes_the_command_fail(tmp_path, monkeypatch):
     )
     words = ["--no-save", "--parts", "startup"]
     assert __main__.main(words) == 1
+
+
+def test_a_part_that_fails_is_named_and_the_rest_is_kept(monkeypatch, tmp_path, capsys):
+    def fail(bar):
+        raise fresh.ProcessError("it broke")
+
+    monkeypatch.setattr("benchmarks.startup.measure_startups", fail)
+    words = ["--parts", "startup", "--output", str(tmp_path)]
+    assert __main__.main(words) == 1
+    assert "FAILED: startup: it broke" in capsys.readouterr().out
+    assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_starts_are_measured_in_processes_of_their_own():
+    seconds, loads_llvm = startup.measure_statement("import gossamer")
+    assert seconds > 0
+    assert not loads_llvm
+    assert startup.measure_statement("import llvmlite")[1]
+    with pytest.raises(fresh.ProcessError, match="no_such_module"):
+        startup.measure_statement("import no_such_module")
 
 
 # what is said
