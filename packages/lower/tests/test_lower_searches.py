@@ -143,6 +143,28 @@ for i in T.serial(c):
     assert len(searches(hoisted)) == 1
 
 
+def test_a_search_that_reads_where_to_search_leaves_loops_that_do_not_change_it():
+    body = """
+for i in T.serial(c):
+    for k in T.serial(n):
+        for l in T.serial(k):
+            Y[i] = Y[i] + X[i] * T.search("upper", P, begin=T.int64(P[i]), end=n, value=i)
+"""
+    module = program(body)
+    hoisted = hoist_searches(module)
+    (outer,) = hoisted.functions[0].body
+    assert [type(stmt).__name__ for stmt in outer.body] == ["For"]
+    (middle,) = outer.body
+    assert [type(stmt).__name__ for stmt in middle.body] == ["Let", "For"]
+    assert diagnostics(hoisted) == ()
+    found = []
+    for stage in (module, hoisted, lower_to_flat(module)):
+        y = np.ones(3, np.int64)
+        run(stage, {"x": np.arange(3), "y": y, "p": np.array([0, 0, 1, 7], "i4"), "n": 4, "c": 3})
+        found.append(y.tolist())
+    assert found[0] == found[1] == found[2] == [1, 1 + 6 * 3, 1 + 6 * 2 * 3]
+
+
 def test_a_search_for_what_the_program_writes_stays_where_it_is():
     body = """
 for i in T.serial(c):

@@ -2,7 +2,8 @@
 
 A search whose operands only compute with variables is made even where its result turns out not to
 be used, in a window cut to the buffer. One that reads memory to know where to search stays before
-the statement that needs it, under the conditions it stands under.
+the statement that needs it, under the conditions it stands under; it leaves a loop that does not
+change it where each iteration begins with it, under the condition that there is one.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from gossamer_ir.nodes import (
     Binary,
     Buffer,
     Call,
+    Compare,
     Const,
     Expr,
     For,
@@ -35,6 +37,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
+from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import free_vars, map_children, walk
 from gossamer_lower.stages import map_functions, names_of
 
@@ -78,6 +81,7 @@ class _Naming:
         self.lets: dict[str, Let] = {}
         self._vars: dict[Search, Var] = {}
         self._here: list[Let] = []
+        self._local: set[str] = set()
         self._namer = Namer(names_of(function))
         nodes = [node for stmt in function.body for node in walk(stmt)]
         self._written = {node.buffer for node in nodes if isinstance(node, Store)}
@@ -96,7 +100,25 @@ class _Naming:
             raise _refusal("The condition of a while loop")
         if isinstance(stmt, For) and stmt.weight is not None and _searches(stmt.weight):
             raise _refusal(f"The weight of the loop {stmt.var}")
+        if isinstance(new, For):
+            leaving, new = self._leaving(new)
+            lets += leaving
         return (*lets, new)
+
+    def _leaving(self, loop: For) -> tuple[list[Let], For]:
+        """The lets that a loop begins with and does not change, and the rest of the loop."""
+        leaving: list[Let] = []
+        written = {node.buffer for node in walk(loop) if isinstance(node, Store)}
+        for stmt in loop.body:
+            if not isinstance(stmt, Let) or stmt.var.name not in self._local:
+                break
+            reads = {node.buffer for node in walk(stmt) if isinstance(node, (Load, Search))}
+            if loop.var in free_vars(stmt.value) or reads & written:
+                break
+            leaving.append(stmt)
+        runs = Compare("gt", loop.extent, build.ZERO)
+        rest = msgspec.structs.replace(loop, body=loop.body[len(leaving) :])
+        return [Let(let.var, _under(runs, let.value)) for let in leaving], rest
 
     def _node(self, node: Any, path: Expr | None) -> Any:
         if isinstance(node, STATEMENTS):
@@ -119,13 +141,12 @@ class _Naming:
                 name = self._vars[search].name
                 self.lets[name] = Let(self._vars[search], search)
             return self._vars[search]
-        value: Expr = search
-        if path is not None:
-            value = IfThenElse(self._node(path, None), search, build.ZERO)
+        value = search if path is None else _under(self._node(path, None), search)
         for let in self._here:
             if let.value == value:
                 return let.var
         self._here.append(Let(self._fresh(), value))
+        self._local.add(self._here[-1].var.name)
         return self._here[-1].var
 
     def _fresh(self) -> Var:
@@ -149,6 +170,13 @@ class _Naming:
         if not (room.is_constant and room.constant >= 0):
             end = Binary("min", end, size)
         return msgspec.structs.replace(search, begin=begin, end=end)
+
+
+def _under(condition: Expr, value: Expr) -> IfThenElse:
+    """The value of a let where a condition holds, 0 elsewhere."""
+    if isinstance(value, IfThenElse):
+        return IfThenElse(IfThenElse(condition, value.condition, FALSE), value.if_true, build.ZERO)
+    return IfThenElse(condition, value, build.ZERO)
 
 
 def _is_harmless(node: object) -> bool:
