@@ -383,7 +383,8 @@ def test_a_run_leaves_data_page_and_picture(tmp_path, monkeypatch, capsys):
     assert str(tmp_path) not in str(run.settings)
     assert __main__.main(["report", str(path)]) == 0
     assert "median ms" in capsys.readouterr().out
-    assert "| cora | 4 | 1 |" in path.with_suffix(".md").read_text()
+    page_text = path.with_suffix(".md").read_text().replace(" *", "")  # disturbed or not
+    assert "| cora | 4 | 1 |" in page_text
 
 
 def test_a_wrong_result_makes_the_command_fail(tmp_path, monkeypatch):
