@@ -380,4 +380,64 @@ TIMES_VECTOR = {
 }
 """Those with one number per row."""
 
-PROGRAMS = TIMES_DENSE | TIMES_VECTOR
+_BY_COORDINATES = """
+    M = T.sp.dense_fixed(m)
+    N = T.sp.dense_fixed(n)
+    R = T.sp.match_buffer(r, (M,), "float32")
+    X = T.sp.match_buffer(x, (N,), "float32")
+"""
+_ELEMENTS = """
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    C = T.sp.match_buffer(c, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "elements") as [i, j]:
+        C[i, j] = VALUE
+"""
+
+
+def _elements(
+    axes: str, value: str, expected: Callable[..., Array], *, sizes: str = "m n nnz"
+) -> Program:
+    """A value for each element, of its own value and those by its row and column."""
+
+    def call(matrix: Matrix, _features: int) -> Call:
+        r, x = (values((size,), matrix.data.dtype) for size in matrix.shape)
+        own, by_row, by_column = matrix.data, r[matrix.rows], x[matrix.indices]
+        made = expected(*(found.astype(np.float64) for found in (own, by_row, by_column)))
+        c = _garbage(matrix.data.shape, matrix)
+        found = {**_csr(matrix), "r": r, "x": x, "c": c, "longest": matrix.shape[1]}
+        return _in_slots(matrix, found, made) if axes == _ELL else Call(found, c, made)
+
+    handles = f"a c r x {'' if axes == _ELL else 'indptr'} {'' if axes == _RAGGED else 'indices'}"
+    body = axes + _BY_COORDINATES + _ELEMENTS.replace("VALUE", value)
+    return Program(_script(handles, sizes, body), call)
+
+
+def _in_slots(matrix: Matrix, arguments: dict[str, Any], made: Array) -> Call:
+    """Elements of ELL; what was passed stays in the unused slots."""
+    slotted = _times_ell(matrix, None).arguments
+    c = np.full_like(slotted["a"], -77)
+    used = slotted["indices"] != matrix.shape[1]
+    expected = c.astype(np.float64)
+    expected[used] = made
+    names = ("indices", "a", "width")
+    return Call({**arguments, **{name: slotted[name] for name in names}, "c": c}, c, expected)
+
+
+ELEMENTS = {
+    "elements scaled": _elements(_CSR, "T.max(A[i, j], 0.0) * 2.0", lambda a, r, x: a.clip(0) * 2),
+    "elements by column": _elements(_CSR, "A[i, j] * X[j]", lambda a, r, x: a * x),
+    "elements by row": _elements(_CSR, "A[i, j] * R[i]", lambda a, r, x: a * r),
+    "elements by both": _elements(_CSR, "A[i, j] - R[i] * X[j]", lambda a, r, x: a - r * x),
+    "ragged elements scaled": _elements(
+        _RAGGED, "A[i, j] - 1.0", lambda a, r, x: a - 1, sizes="m n longest nnz"
+    ),
+    "ragged elements by row": _elements(
+        _RAGGED, "A[i, j] + R[i]", lambda a, r, x: a + r, sizes="m n longest nnz"
+    ),
+    "ell elements by column": _elements(
+        _ELL, "A[i, j] * X[j]", lambda a, r, x: a * x, sizes="m n width"
+    ),
+}
+"""Those with one number per stored element."""
+
+PROGRAMS = TIMES_DENSE | TIMES_VECTOR | ELEMENTS

@@ -6,7 +6,7 @@ import re
 
 import numpy as np
 import pytest
-from sparse_programs import PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR, matrices
+from sparse_programs import ELEMENTS, PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR, matrices
 
 import gossamer
 from gossamer.build import build, default_schedule, lowered
@@ -98,9 +98,9 @@ def test_kernels_with_features_are_exact(name, dtype, index, threads):
 
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
-@pytest.mark.parametrize("name", TIMES_VECTOR)
-def test_kernels_for_one_number_per_row_are_exact(name, dtype, index, mean):
-    program = TIMES_VECTOR[name]
+@pytest.mark.parametrize("name", TIMES_VECTOR | ELEMENTS)
+def test_kernels_without_features_are_exact(name, dtype, index, mean):
+    program = PROGRAMS[name]
     module = module_of(program.script, dtype, index)
     for matrix in matrices(dtype, index):
         call = program.call(matrix, 1)
@@ -148,6 +148,19 @@ def test_rows_run_in_parallel_and_no_access_is_guarded(name, mean, sizes):
     assert text.count("T.parallel_for(") == 1
     assert "weight=" in text
     assert "T.guard(" not in text
+
+
+FLAT = ["elements scaled", "elements by column", "ragged elements scaled"]
+
+
+@pytest.mark.parametrize("name", ELEMENTS)
+def test_elements_are_numbered_through_unless_the_row_matters(name):
+    text = text_of(name)
+    assert text.count("T.parallel_for(") == 1
+    assert ("weight=" in text) != (name in FLAT)
+    assert "T.ramp(" in text
+    assert "T.guard(" not in text
+    assert "while" not in text
 
 
 @pytest.mark.parametrize("sizes", [{}, {"feat": 16}, *FIXED])

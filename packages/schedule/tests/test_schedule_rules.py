@@ -143,12 +143,61 @@ def test_vectors_have_the_width_of_the_target():
     assert split.args["factors"] == (None, 8)
 
 
+SCALED = """
+    N = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    C = T.sp.match_buffer(c, (I, J), "float32")
+    R = T.sp.match_buffer(o, (I,), "float32")
+    X = T.sp.match_buffer(b, (N,), "float32")
+    with T.sp.iteration([I, J], "SS", "scaled") as [i, j]:
+        C[i, j] = VALUE
+"""
+
+
+def scaled(axes, value):
+    return AXES[axes] + SCALED.replace("VALUE", value)
+
+
+ELEMENTWISE = [
+    (scaled("csr", "A[i, j] * 2.0"), "i_j_0"),
+    (scaled("csr", "C[i, j] * 2.0"), "i_j_0"),
+    (scaled("csr", "A[i, j] * X[j]"), "i_j_0"),
+    (scaled("ragged", "A[i, j]"), "i_j_0"),
+    (scaled("csr", "A[i, j] * R[i]"), "i"),
+    (scaled("csr", "T.Select(i == j, A[i, j], 0.0)"), "i"),
+    (scaled("ragged", "A[i, j] * X[j]"), "i"),
+    (scaled("ell", "A[i, j]"), "i"),
+    (scaled("affine", "A[i, j]"), "i"),
+]
+
+
+@pytest.mark.parametrize(("body", "loop"), ELEMENTWISE)
+def test_elements_are_numbered_through_where_no_row_is_asked_for(body, loop):
+    schedule = choose(module_of(body), TARGET)
+    fused = [step.args["axes"] for step in schedule.coordinate]
+    assert fused == ([] if loop == "i" else [("I", "J")])
+    assert [step.op for step in schedule.loop] == ["split", "vectorize", "parallel"]
+    assert schedule.loop[-1].args["loop"] == loop
+
+
+def test_short_rows_are_gone_through_one_element_at_a_time():
+    body = scaled("csr", "A[i, j] * R[i]")
+    trace = choose(module_of(body), TARGET, rows_of(2, longest=3)).loop
+    assert [step.op for step in trace] == ["parallel"]
+
+
 SECOND = """
     with T.sp.iteration([I], "S", "again") as [h]:
         C[h] = 1.0
 """
 LEFT_ALONE = {
     "two iterations": CSR + SUM + SECOND,
+    "elements elsewhere": scaled("csr", "A[i, j] * X[i]"),
+    "elements of another length": scaled("csr", "A[i, j] * R[j]"),
+    "elements looked up": scaled("csr", "A[j, j]"),
+    "elements at an expression": scaled("csr", "X[j // 2]"),
+    "a column of elements": scaled("csr", "A[i, j]").replace("C[i, j] =", "X[j] ="),
+    "a taken loop": scaled("csr", "A[i, j]").replace("X =", "i_j ="),
     "no reduction": CSR
     + SUM.replace("C[i] + A[i, j]", "A[i, j] + A[i, j]").replace('"SR"', '"SS"'),
     "a sum of what depends on it": CSR + SUM.replace("C[i] + A", "C[i] + C[i] * A"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import TypeAlias
+
 import msgspec
 
 from gossamer_ir.build import index_var, integer_value
@@ -23,6 +25,8 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.walk import free_vars, walk
+
+Fibre: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
 
 
 class SparseReduction(msgspec.Struct, frozen=True):
@@ -61,7 +65,7 @@ class _Parts(msgspec.Struct, frozen=True):
 
     roots: tuple[Axis, ...]
     row: Axis
-    fibre: CompressedVaried | CompressedFixed | DenseVaried
+    fibre: Fibre
     features: tuple[DenseFixed, ...]
 
 
@@ -176,14 +180,20 @@ def _output(
 
 
 def _before(parts: _Parts, variables: tuple[str, ...]) -> str:
-    """The slots before a row, in the text of the loop stage."""
-    row, fibre = variables[len(parts.roots)], parts.fibre
-    if isinstance(parts.row, CompressedVaried):
-        row = f"{_loaded(parts.row, variables[0])} + {row}"
+    row = variables[len(parts.roots)]
+    if not isinstance(parts.row, CompressedVaried):
+        return slots_before(parts.fibre, row, element=row)
+    element = f"{_loaded(parts.row, variables[0])} + {row}"
+    return slots_before(parts.fibre, row, element=element)
+
+
+def slots_before(fibre: Fibre, row: str, *, element: str) -> str:
+    """The slots before a row, in the text of the loop stage: its variable, and its number among all
+    elements of the row's axis; "" where nobody can tell."""
     if not isinstance(fibre, CompressedFixed):
-        return _loaded(fibre, row)
+        return _loaded(fibre, element)
     width = fibre.width.name if isinstance(fibre.width, Var) else integer_value(fibre.width)
-    return "" if width is None else f"{width} * {variables[len(parts.roots)]}"
+    return "" if width is None else f"{width} * {row}"
 
 
 def _loaded(axis: CompressedVaried | DenseVaried, position: str) -> str:
