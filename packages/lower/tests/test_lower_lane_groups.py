@@ -227,7 +227,7 @@ LEFT_ALONE = {
     "of scalable lanes": sums(
         4, store='Y[{0}] = T.lane_reduce("add", X[T.ramp({0}, 1, 2 * T.vscale())])'
     ),
-    "at places that are read": sums(4, store="Y[P[0] % 8 + {0}] = " + LANES),
+    "at places that are written": sums(4, store="P[0] = 0\nY[P[0] % 8 + {0}] = " + LANES),
 }
 
 

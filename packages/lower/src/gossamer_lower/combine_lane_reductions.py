@@ -75,7 +75,12 @@ def _combine_function(function: Function) -> Function:
         for buffer in function.buffers
         if isinstance(buffer, Buffer) and buffer.handle is not None
     }
-    return msgspec.structs.replace(function, body=_Combining(memory).body(function.body))
+    changing = {
+        memory.get(node.buffer, node.buffer)
+        for node in _nodes(function.body)
+        if isinstance(node, Store)
+    }
+    return msgspec.structs.replace(function, body=_Combining(memory, changing).body(function.body))
 
 
 class _Sum(msgspec.Struct, frozen=True):
@@ -87,10 +92,11 @@ class _Sum(msgspec.Struct, frozen=True):
 
 
 class _Combining:
-    """Knows which buffers are one memory."""
+    """Knows which buffers are one memory, and which memory the function writes."""
 
-    def __init__(self, memory: dict[str, str]) -> None:
+    def __init__(self, memory: dict[str, str], changing: set[str]) -> None:
         self._memory = memory
+        self._changing = changing
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         body = tuple(self._statement(stmt) for stmt in body)
@@ -113,7 +119,7 @@ class _Combining:
     def _combined(self, body: list[Stmt]) -> list[Stmt]:
         """The body with each group as one store; the same object where there is none."""
         placed: dict[int, tuple[Stmt, ...]] = {}
-        for run in _runs(_sums(body)):
+        for run in _runs(self._sums(body)):
             for group in _groups(run):
                 if self._may_move(body, group):
                     placed |= {found.at: () for found in group}
@@ -143,7 +149,7 @@ class _Combining:
         """`Z[i] = identity` and, later, `Z[i] = Z[i] op lanes` as one store of the lanes."""
         dropped: set[int] = set()
         for at, stmt in enumerate(body):
-            if not isinstance(stmt, Store) or not _is_start(stmt):
+            if not isinstance(stmt, Store) or not self._is_start(stmt):
                 continue
             after = self._next_touching(body, at, stmt)
             lanes = None if after is None else _reduced_from(stmt, body[after])
@@ -157,11 +163,11 @@ class _Combining:
         dropped: set[int] = set()
         local = {stmt.buffer.name for stmt in body if isinstance(stmt, Allocate)}
         for at, stmt in enumerate(body):
-            if not isinstance(stmt, Store) or stmt.buffer not in local or not _is_sum(stmt):
+            if not isinstance(stmt, Store) or stmt.buffer not in local or not self._is_sum(stmt):
                 continue
             after = self._next_touching(body, at, stmt)
             user = None if after is None else body[after]
-            if after is None or not isinstance(user, Store) or not _hands_on(user, stmt):
+            if after is None or not isinstance(user, Store) or not self._hands_on(user, stmt):
                 continue
             between = body[at + 1 : after]
             is_last = self._next_touching(body, after, stmt) is None
@@ -169,6 +175,42 @@ class _Combining:
                 dropped.add(at)
                 body[after] = msgspec.structs.replace(user, value=stmt.value)
         return [stmt for at, stmt in enumerate(body) if at not in dropped]
+
+    # --- the shapes of stores
+
+    def _is_scalar(self, store: Store) -> bool:
+        """Whether one element is stored, in a place that stays the same while this function runs."""
+        is_scalar = not DType.parse(build.dtype_of(store.value)).is_vector
+        read = set(self._read(store.indices))
+        return store.predicate is None and is_scalar and read.isdisjoint(self._changing)
+
+    def _is_start(self, store: Store) -> bool:
+        return isinstance(store.value, Const) and self._is_scalar(store)
+
+    def _is_sum(self, store: Store) -> bool:
+        if not isinstance(store.value, LaneReduce) or not self._is_scalar(store):
+            return False
+        kind = DType.parse(build.dtype_of(store.value.value))
+        return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
+
+    def _hands_on(self, user: Store, stored: Store) -> bool:
+        """Whether a store's value is the element as it was stored."""
+        value = user.value
+        return (
+            isinstance(value, Load)
+            and self._is_scalar(user)
+            and (value.buffer, value.indices, value.predicate)
+            == (stored.buffer, stored.indices, None)
+        )
+
+    def _sums(self, body: list[Stmt]) -> Iterator[_Sum]:
+        for at, stmt in enumerate(body):
+            if (
+                isinstance(stmt, Store)
+                and self._is_sum(stmt)
+                and isinstance(stmt.value, LaneReduce)
+            ):
+                yield _Sum(at, stmt, stmt.value)
 
     # --- memory
 
@@ -194,7 +236,7 @@ class _Combining:
         """The memory of a buffer: that of its handle."""
         return self._memory.get(buffer, buffer)
 
-    def _read(self, body: Iterable[Stmt]) -> Iterator[str]:
+    def _read(self, body: Iterable[Node]) -> Iterator[str]:
         for node in _nodes(body):
             if isinstance(node, (Load, Search)):
                 yield self._where(node.buffer)
@@ -205,7 +247,7 @@ class _Combining:
                 yield self._where(node.buffer)
 
 
-def _nodes(body: Iterable[Stmt]) -> Iterator[Node]:
+def _nodes(body: Iterable[Node]) -> Iterator[Node]:
     for stmt in body:
         yield from walk(stmt)
 
@@ -221,39 +263,12 @@ def _differ(one: Expr, other: Expr) -> bool:
 # --- the shapes of statements
 
 
-def _is_scalar_store(store: Store) -> bool:
-    is_scalar = not DType.parse(build.dtype_of(store.value)).is_vector
-    reads = any(isinstance(node, (Load, Search)) for index in store.indices for node in walk(index))
-    return store.predicate is None and is_scalar and not reads
-
-
-def _is_start(store: Store) -> bool:
-    return isinstance(store.value, Const) and _is_scalar_store(store)
-
-
 def _ends_in_sum(stmt: Stmt) -> bool:
     """Whether a statement stores reduced lanes, by themselves or on top of something."""
     if not isinstance(stmt, Store):
         return False
     parts = (stmt.value.lhs, stmt.value.rhs) if isinstance(stmt.value, Binary) else (stmt.value,)
     return any(isinstance(part, LaneReduce) for part in parts)
-
-
-def _is_sum(store: Store) -> bool:
-    if not isinstance(store.value, LaneReduce) or not _is_scalar_store(store):
-        return False
-    kind = DType.parse(build.dtype_of(store.value.value))
-    return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
-
-
-def _hands_on(user: Store, stored: Store) -> bool:
-    """Whether a store's value is the element as it was stored."""
-    value = user.value
-    return (
-        isinstance(value, Load)
-        and _is_scalar_store(user)
-        and (value.buffer, value.indices, value.predicate) == (stored.buffer, stored.indices, None)
-    )
 
 
 def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
@@ -265,12 +280,6 @@ def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
         return None
     is_one = found.op == found.value.op and value == identity(found.op, value.dtype)
     return found.value if is_one else None
-
-
-def _sums(body: list[Stmt]) -> Iterator[_Sum]:
-    for at, stmt in enumerate(body):
-        if isinstance(stmt, Store) and _is_sum(stmt) and isinstance(stmt.value, LaneReduce):
-            yield _Sum(at, stmt, stmt.value)
 
 
 def _runs(sums: Iterable[_Sum]) -> Iterator[list[_Sum]]:

@@ -195,11 +195,11 @@ def _without_bound(node: Any, group: _Group, counts: dict[str, int]) -> Any:
 
 
 def _rolled(node: Any) -> Any:
-    """A statement without unrolled loops: it runs once."""
-    inner = map_children(node, _rolled)
-    if isinstance(inner, For) and inner.kind == "unrolled":
-        return msgspec.structs.replace(inner, kind="serial")
-    return inner
+    """A statement whose outermost unrolled loops are serial: the rest of a group runs once, and
+    copies of it would all be branches."""
+    if isinstance(node, For) and node.kind == "unrolled":
+        return msgspec.structs.replace(node, kind="serial")
+    return map_children(node, _rolled)
 
 
 def _bound_names(run: tuple[Stmt, ...]) -> set[str]:

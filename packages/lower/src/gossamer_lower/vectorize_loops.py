@@ -105,7 +105,8 @@ class _Vectorizing:
         return (stmt,)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        partial = self._partial_results(loop) if loop.kind == "serial" else None
+        is_ordered = loop.kind in ("serial", "unrolled")
+        partial = self._partial_results(loop) if is_ordered else None
         if partial is not None:
             return partial
         mark = self._prover.mark()

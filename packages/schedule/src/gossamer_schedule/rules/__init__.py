@@ -9,9 +9,16 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.elementwise import elementwise
 from gossamer_schedule.rules.reduction_over_fibres import reduction_over_fibres
+from gossamer_schedule.rules.sampled_products import sampled_products
 from gossamer_schedule.rules.sparse_times_dense import sparse_times_dense
 
-RULES = (reduction_over_fibres, sparse_times_dense, bsr_times_dense, elementwise)
+RULES = (
+    reduction_over_fibres,
+    sparse_times_dense,
+    bsr_times_dense,
+    sampled_products,
+    elementwise,
+)
 """Tried in this order; the first that applies wins. Each takes the module, the target and the stats."""
 
 

@@ -1,0 +1,135 @@
+"""Sampled dense times dense (SDDMM): a dot product for each stored element of a sparse matrix.
+
+The nonzeros of a row are taken in groups. Each of a group has a vector of partial sums over the
+features, and one transpose-reduce in registers turns all of them into one vector of results. The row
+of the first operand stays in registers while the row's nonzeros pass by.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.build import index_var, integer_value
+from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
+from gossamer_ir.nodes import (
+    CompressedVaried,
+    DenseVaried,
+    Function,
+    Iteration,
+    Module,
+    SparseBuffer,
+    Store,
+)
+from gossamer_ir.reducers import match_reduction
+from gossamer_schedule.rules.machine import grain, lanes_of
+from gossamer_schedule.rules.patterns import axes_of, has_taken, is_dense_root, single_iteration
+
+SHORT_GROUP, LONG_GROUP = 4, 16
+"""Nonzeros in a group: what is left of a row runs one by one."""
+
+LONG_ROW = 24
+"""Nonzeros per row from which long groups pay."""
+
+UNROLLED_VECTORS = 16
+"""Vectors of features whose loop is unrolled: more of them run in a loop."""
+
+WORK_PER_ROW = 4
+"""What a row costs besides its nonzeros, in nonzeros."""
+
+
+class SampledProducts(msgspec.Struct, frozen=True):
+    """`out[i, j] = sum over k of ...` for each j of the fibre of row i; names of the loop stage.
+
+    `features` is the extent of the loop `feature` (None: symbolic), `before` the text of the number
+    of nonzeros before a row.
+    """
+
+    block: str
+    row: str
+    position: str
+    feature: str
+    features: int | None
+    dtype: str
+    before: str
+
+
+def sampled_products(module: Module, target: Target, stats: Stats | None) -> Schedule | None:
+    """The schedule for such a product; None where the program is another one."""
+    pattern = pattern_of(module)
+    if pattern is None or pattern.features == 0:
+        return None
+    lanes = lanes_of(target, pattern.dtype)
+    mean = stats.mean_row if stats is not None else 0.0
+    return Schedule(loop=_steps(pattern, lanes, LONG_GROUP if mean >= LONG_ROW else SHORT_GROUP))
+
+
+def pattern_of(module: Module) -> SampledProducts | None:
+    """The pattern of a coordinate module of one iteration; None where it has another."""
+    found = single_iteration(module)
+    if found is None or found[1].kinds != "SSR":
+        return None
+    function, iteration = found
+    axes = axes_of(function, iteration)
+    if len(axes) != 3:
+        return None
+    row, fibre, feature = axes
+    if not isinstance(fibre, (CompressedVaried, DenseVaried)) or fibre.parent != row.name:
+        return None
+    if not is_dense_root(row) or not is_dense_root(feature) or getattr(fibre, "padded", False):
+        return None
+    output = _output(function, iteration, axes=(row.name, fibre.name))
+    names = {f"{fibre.name}_indptr"}
+    if output is None or has_taken(function, iteration, names=names):
+        return None
+    row_var, position, feature_var = iteration.vars
+    load = f"{fibre.name}_indptr[{row_var}]"
+    return SampledProducts(
+        block=iteration.name,
+        row=row_var,
+        position=position,
+        feature=feature_var,
+        features=integer_value(feature.length),
+        dtype=output.dtype,
+        before=load if fibre.indptr_dtype == "int64" else f"T.int64({load})",
+    )
+
+
+def _output(
+    function: Function, iteration: Iteration, *, axes: tuple[str, str]
+) -> SparseBuffer | None:
+    """The buffer over the sparse axes that holds the one reduction of the body."""
+    if len(iteration.body) != 1 or len(iteration.init) != 1:
+        return None
+    store, init = iteration.body[0], iteration.init[0]
+    element = tuple(index_var(name) for name in iteration.vars[:2])
+    if not isinstance(store, Store) or match_reduction(store) is None or store.indices != element:
+        return None
+    if not isinstance(init, Store) or (init.buffer, init.indices) != (store.buffer, element):
+        return None
+    for buffer in function.buffers:
+        if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
+            return buffer if buffer.axes == axes else None
+    return None
+
+
+def _step(op: str, **args: Arg) -> Step:
+    return Step(op, args)
+
+
+def _steps(pattern: SampledProducts, lanes: int, group: int) -> Trace:
+    block, position, feature = pattern.block, pattern.position, pattern.feature
+    vectors = None if pattern.features is None else -(-pattern.features // lanes)
+    steps = [
+        _step("split", loop=position, factors=(None, group)),
+        _step("split", loop=feature, factors=(vectors, lanes)),
+        _step("decompose_reduction", block=block, loop=f"{feature}_0"),
+        _step("vectorize", loop=f"{feature}_1", rest="masked"),
+    ]
+    if vectors is not None and vectors <= UNROLLED_VECTORS:
+        steps.append(_step("unroll", loop=f"{feature}_0"))
+    return (*steps, _step("unroll", loop=f"{position}_1"), _parallel(pattern, vectors))
+
+
+def _parallel(pattern: SampledProducts, vectors: int | None) -> Step:
+    weight = f"{pattern.before} + {WORK_PER_ROW} * {pattern.row}"
+    return _step("parallel", loop=pattern.row, weight=weight, grain=grain(vectors or 1))
