@@ -12,6 +12,9 @@ from benchmarks.machine import Machine
 from benchmarks.matrices import Kind
 from benchmarks.roofline import Roofline
 
+FAILED = "FAILED"
+"""What is missing under a name that starts so was wanted."""
+
 RESULTS = Path(__file__).parent / "results"
 
 

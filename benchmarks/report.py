@@ -10,7 +10,7 @@ from rich.console import Console
 from benchmarks.goals import GOALS, geometric_mean
 from benchmarks.peers import OURS
 from benchmarks.picture import draw
-from benchmarks.records import Cell, CompileTime, Run, Startup
+from benchmarks.records import FAILED, Cell, CompileTime, Run, Startup
 from benchmarks.tables import Row, Sheet, to_markdown, to_rich
 
 PLACES: dict[str, Callable[[Cell], bool]] = {
@@ -90,7 +90,7 @@ def machine_lines(run: Run) -> Iterator[str]:
 def absence_lines(run: Run) -> Iterator[str]:
     """What was left out and why; what was wrong; how often others disturbed."""
     for name, reason in run.missing.items():
-        yield f"{name}: {reason}" if name.startswith("FAILED") else f"skipped: {name}: {reason}"
+        yield f"{name}: {reason}" if name.startswith(FAILED) else f"skipped: {name}: {reason}"
     reasons: dict[tuple[str, str], list[str]] = {}
     for cell in run.cells:
         for name, reason in cell.skipped.items():

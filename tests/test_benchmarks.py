@@ -27,6 +27,7 @@ from benchmarks import (
     picture,
     records,
     report,
+    running,
     startup,
 )
 from benchmarks.harness import cells, meter, rounds, tasks
@@ -34,7 +35,7 @@ from benchmarks.harness.meter import Reading
 from benchmarks.harness.rounds import Plan, Timed, timed_call
 from benchmarks.operators import OPERATORS
 from benchmarks.peers.peer import Prepared, UnavailableError
-from benchmarks.peers.torch import Process, Torch
+from benchmarks.peers.torch import Torch
 from benchmarks.roofline import Bandwidth, Roofline
 from benchmarks.variants import load_variants
 
@@ -218,10 +219,8 @@ def test_torch_is_absent_with_the_reason(monkeypatch, tmp_path):
         Torch().prepare(problem(), 1)
     with pytest.raises(UnavailableError, match="does not start"):
         Torch(str(tmp_path / "python")).prepare(problem(), 1)
-    mute = Process(sys.executable, tmp_path / "worker.py")
     with pytest.raises(UnavailableError, match=r"ended: .*worker\.py"):
-        mute.ask("clock")
-    mute.close()
+        Torch(sys.executable, worker=tmp_path / "worker.py").prepare(problem(), 1)
 
 
 def test_another_process_takes_part_over_a_pipe(tmp_path):
@@ -233,7 +232,8 @@ def test_another_process_takes_part_over_a_pipe(tmp_path):
         "    asked = json.loads(line)\n"
         "    if asked['do'] == 'load': shutil.copy(asked['file'], __file__ + '.npz')\n"
         "    refused = asked['do'] == 'result'\n"
-        "    print(json.dumps({'error': 'no'} if refused else {'seconds': 0.5}), flush=True)\n"
+        "    answer = {'error': 'no'} if refused else {'seconds': 0.5, 'version': 'x'}\n"
+        "    print(json.dumps(answer), flush=True)\n"
     )
     with closing(Torch(sys.executable, worker=worker)) as torch:
         given = problem("sddmm")
@@ -355,6 +355,10 @@ def test_a_selection_is_what_was_chosen():
     assert everything.matrices_of("spmm") == OPERATORS["spmm"].matrices
 
 
+def test_every_part_can_be_chosen():
+    assert tuple(running.PARTS) == options.PARTS
+
+
 def test_larger_problems_are_expected_to_take_longer():
     matrix = matrices.random_blocks("large", 2048, 16, 0.2, dtype="float32")
     small, large = (tasks.Task("bsr_spmm", matrix, features, (1,)) for features in (8, 512))
@@ -404,6 +408,22 @@ def test_a_part_that_fails_is_named_and_the_rest_is_kept(monkeypatch, tmp_path, 
     assert __main__.main(words) == 1
     assert "FAILED: startup: it broke" in capsys.readouterr().out
     assert len(list(tmp_path.glob("*.json"))) == 1
+
+
+def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
+    def measure(given, *others):
+        if given.features == 2:
+            raise KeyboardInterrupt
+        return cell()
+
+    monkeypatch.setattr(running, "measure_cell", measure)
+    words = "--parts kernels startup --op bsr_spmm --features 1 2 --threads 1 --output"
+    assert __main__.main([*words.split(), str(tmp_path)]) == 1
+    assert "FAILED: the rest: interrupted" in capsys.readouterr().out
+    (path,) = tmp_path.glob("*.json")
+    run = records.load(path)
+    assert len(run.cells) == 1
+    assert run.startups == ()
 
 
 def test_starts_are_measured_in_processes_of_their_own():

@@ -42,6 +42,7 @@ class Process:
                     stdout=subprocess.PIPE,
                     stderr=errors,
                     text=True,
+                    start_new_session=True,
                 )
             except OSError as error:
                 self.folder.cleanup()
@@ -90,6 +91,7 @@ class Torch:
     def __init__(self, python: str | None = None, *, worker: Path = WORKER) -> None:
         self.python = python or os.environ.get(VARIABLE, "")
         self.worker = worker
+        self.version: str | None = None
         self.process: Process | None = None
         self.loaded: Problem | None = None
 
@@ -111,17 +113,14 @@ class Torch:
                 f"no interpreter with torch was named (--torch-python or {VARIABLE})"
             )
         if self.process is None:
-            self.process = Process(self.python, self.worker)
+            process = Process(self.python, self.worker)
+            try:
+                self.version = str(process.ask("version")["version"])
+            except UnavailableError:
+                process.close()
+                raise
+            self.process = process
         return self.process
-
-    def version(self) -> str | None:
-        """torch's version, if its process runs."""
-        if self.process is None:
-            return None
-        try:
-            return str(self.process.ask("version")["version"])
-        except UnavailableError:
-            return None
 
     def close(self) -> None:
         """Ends the process, if there is one."""

@@ -1,0 +1,174 @@
+"""A run, part by part; what was measured is kept when a later part fails or is interrupted."""
+
+from __future__ import annotations
+
+import argparse
+import datetime
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from rich.console import Console
+
+from benchmarks import compile_time, options, startup
+from benchmarks.compiling import CompilerError, compiler_version
+from benchmarks.fresh import ProcessError
+from benchmarks.harness.cells import measure_cell
+from benchmarks.harness.progress import Bar, progress_bar
+from benchmarks.harness.rounds import Plan
+from benchmarks.harness.tasks import Task, plan_tasks
+from benchmarks.machine import describe_machine, versions
+from benchmarks.peers import contenders
+from benchmarks.peers.peer import Prepare, UnavailableError
+from benchmarks.peers.torch import Torch
+from benchmarks.records import FAILED, Cell, CompileTime, Run, Startup
+from benchmarks.roofline import Roofline, measure_roofline
+from benchmarks.variants import load_variants
+
+ROOFLINE_SECONDS = 3.0
+"""About what the roofline of a number of threads takes."""
+
+
+@dataclass(frozen=True)
+class Job:
+    """Everything a run needs."""
+
+    chosen: argparse.Namespace
+    plan: Plan
+    tasks: Sequence[Task]
+    missing: Mapping[str, str]
+    contenders: Mapping[str, Prepare]
+    threads: tuple[int, ...]
+    torch: Torch
+
+    def seconds_of(self, task: Task) -> float:
+        """How long a cell of a task takes."""
+        return task.estimated_seconds(len(self.contenders), self.plan)
+
+
+@dataclass
+class Findings:
+    """What has been measured so far."""
+
+    missing: dict[str, str]
+    rooflines: dict[int, Roofline] = field(default_factory=dict)
+    cells: list[Cell] = field(default_factory=list)
+    startups: tuple[Startup, ...] = ()
+    compile_times: tuple[CompileTime, ...] = ()
+
+
+@dataclass(frozen=True)
+class Part:
+    """A part of a run: how many seconds it takes, and how it is measured."""
+
+    estimate: Callable[[Job], float]
+    measure: Callable[[Job, Findings, Bar], None]
+
+
+def job_of(chosen: argparse.Namespace, torch: Torch) -> Job:
+    """The job of the options; matrices are loaded for it."""
+    selection = options.selection_of(chosen)
+    tasks, missing = plan_tasks(selection) if "kernels" in chosen.parts else ([], {})
+    known = contenders(torch)
+    variants = load_variants(chosen.variants) if chosen.variants else {}
+    return Job(
+        chosen=chosen,
+        plan=options.plan_of(chosen),
+        tasks=tasks,
+        missing=missing,
+        contenders={**{name: known[name] for name in chosen.peers}, **variants},
+        threads=selection.threads,
+        torch=torch,
+    )
+
+
+def parts_of(job: Job) -> dict[str, Part]:
+    """The chosen parts, in the order of measuring."""
+    return {name: part for name, part in PARTS.items() if name in job.chosen.parts}
+
+
+def estimated_seconds(job: Job) -> float:
+    """How long all parts take."""
+    return sum(part.estimate(job) for part in parts_of(job).values())
+
+
+def measure_run(job: Job, console: Console) -> Run:
+    """Everything that was chosen."""
+    findings = Findings(dict(job.missing))
+    with progress_bar(console, estimated_seconds(job)) as bar:
+        try:
+            for name, part in parts_of(job).items():
+                measure_part(name, part, job, findings, bar)
+        except KeyboardInterrupt:
+            findings.missing[f"{FAILED}: the rest"] = "interrupted"
+    return Run(
+        date=datetime.datetime.now().astimezone().isoformat(timespec="minutes"),
+        machine=describe_machine(job.chosen.machine),
+        versions=versions(torch=job.torch.version, cc=compiler_version()),
+        settings=options.settings(job.chosen),
+        rooflines=tuple(findings.rooflines.values()),
+        cells=tuple(findings.cells),
+        startups=findings.startups,
+        compile_times=findings.compile_times,
+        missing=findings.missing,
+    )
+
+
+def measure_part(name: str, part: Part, job: Job, findings: Findings, bar: Bar) -> None:
+    """One part; a failure is noted, and the others follow."""
+    try:
+        part.measure(job, findings, bar)
+    except (CompilerError, ProcessError, UnavailableError) as error:
+        findings.missing[f"{FAILED}: {name}"] = str(error)
+
+
+def estimate_rooflines(job: Job) -> float:
+    return ROOFLINE_SECONDS * len(job.threads)
+
+
+def measure_rooflines(job: Job, findings: Findings, bar: Bar) -> None:
+    """What the machine can do."""
+    for threads in job.threads:
+        bar.says(f"what the machine can do with {threads} thread(s)")
+        findings.rooflines[threads] = measure_roofline(threads)
+        bar.advance(ROOFLINE_SECONDS)
+
+
+def estimate_cells(job: Job) -> float:
+    return sum(job.seconds_of(task) * len(task.threads) for task in job.tasks)
+
+
+def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
+    """The cells of all tasks; each problem is made once."""
+    for task in job.tasks:
+        bar.says(task.describe(task.threads[0]))
+        problem = task.problem()
+        for threads in task.threads:
+            bar.says(task.describe(threads))
+            roofline = findings.rooflines.get(threads)
+            cell = measure_cell(problem, threads, job.contenders, roofline, job.plan)
+            findings.cells.append(cell)
+            bar.advance(job.seconds_of(task))
+
+
+def measure_startups(job: Job, findings: Findings, bar: Bar) -> None:
+    """Import and command line."""
+    findings.startups = startup.measure_startups(bar)
+
+
+def estimate_compile_times(job: Job) -> float:
+    processes = options.compile_processes(job.chosen)
+    return compile_time.estimated_seconds(job.chosen.op, processes)
+
+
+def measure_compile_times(job: Job, findings: Findings, bar: Bar) -> None:
+    """From script to callable for the chosen operators."""
+    processes = options.compile_processes(job.chosen)
+    findings.compile_times = compile_time.measure_compile_times(job.chosen.op, bar, processes)
+
+
+PARTS = {
+    "roofline": Part(estimate_rooflines, measure_rooflines),
+    "kernels": Part(estimate_cells, measure_cells),
+    "startup": Part(lambda job: startup.estimated_seconds(), measure_startups),
+    "compile": Part(estimate_compile_times, measure_compile_times),
+}
