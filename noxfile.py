@@ -2,9 +2,12 @@
 
     nox -s demo            the main job: a script becomes a kernel, checked and timed
     nox -s tests           every distribution on its own, then the repository
-    nox -s "tests(ir)"     one distribution, installed with only what it declares
+    nox -s "tests(ir)"     one distribution, installed with only what it declares, and its coverage
     nox -s lint types      ruff and import-linter; mypy --strict per distribution
-    nox -s bench           against SciPy, MKL and Numba; arguments after -- (try -- --help)
+    nox -s wire            the tests with every border between packages forced through bytes
+    nox -s wheels          each wheel alone in an empty environment runs its README's examples
+    nox -s lowest          each distribution with the lowest versions that it declares
+    nox -s bench           against SciPy, MKL, Numba, torch; arguments after -- (try -- --help)
 
 Distributions of this repository are installed from wheels built here and passed by path, together
 with all they need from this repository: no index is ever asked for them.
@@ -14,6 +17,8 @@ from __future__ import annotations
 
 import hashlib
 import os
+import shutil
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -23,6 +28,7 @@ import nox
 from nox.command import CommandFailed
 from packaging.requirements import Requirement
 from packaging.utils import canonicalize_name
+from packaging.version import Version
 
 nox.needs_version = ">=2025.2.9"
 nox.options.sessions = ["lint", "types", "tests"]
@@ -31,6 +37,9 @@ nox.options.error_on_missing_interpreters = True
 
 ROOT = Path(__file__).parent
 WHEELHOUSE = ROOT / ".nox" / "wheelhouse"
+LOWEST_PYTHON = "3.11"
+COVERED = 85
+"""Percent of its lines that the own tests of a distribution must run."""
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 
 
@@ -41,8 +50,13 @@ class Distribution:
     short: str
     name: str
     folder: Path
-    needs: tuple[str, ...]
-    extras: dict[str, tuple[str, ...]]
+    requirements: tuple[Requirement, ...]
+    extras: dict[str, tuple[Requirement, ...]]
+
+    @property
+    def package(self) -> str:
+        """What is imported."""
+        return self.name.replace("-", "_")
 
     def digest(self) -> str:
         """Changes when anything that goes into the wheel does."""
@@ -68,8 +82,12 @@ class Distribution:
         return next(self.wheel_folder().glob("*.whl"), None)
 
 
-def names_of(requirements: list[str]) -> tuple[str, ...]:
-    return tuple(canonicalize_name(Requirement(text).name) for text in requirements)
+def names_of(requirements: Iterable[Requirement]) -> tuple[str, ...]:
+    return tuple(canonicalize_name(found.name) for found in requirements)
+
+
+def parsed(requirements: Iterable[str]) -> tuple[Requirement, ...]:
+    return tuple(Requirement(text) for text in requirements)
 
 
 def read_distribution(pyproject: Path) -> Distribution:
@@ -79,8 +97,8 @@ def read_distribution(pyproject: Path) -> Distribution:
         short=pyproject.parent.name,
         name=canonicalize_name(project["name"]),
         folder=pyproject.parent,
-        needs=names_of(project.get("dependencies", [])),
-        extras={extra: names_of(listed) for extra, listed in extras.items()},
+        requirements=parsed(project.get("dependencies", [])),
+        extras={extra: parsed(listed) for extra, listed in extras.items()},
     )
 
 
@@ -91,22 +109,45 @@ FOUND = [
 ]
 BY_NAME = {distribution.name: distribution for distribution in FOUND}
 ORDER = TopologicalSorter(
-    {name: [need for need in found.needs if need in BY_NAME] for name, found in BY_NAME.items()}
+    {
+        name: [need for need in names_of(found.requirements) if need in BY_NAME]
+        for name, found in BY_NAME.items()
+    }
 )
 DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
-PARTS = [*(distribution.short for distribution in DISTRIBUTIONS), "repository"]
+BY_SHORT = {distribution.short: distribution for distribution in DISTRIBUTIONS}
+COMPOSERS = [BY_SHORT["gossamer"]]
+"""Whose tests cross borders, besides those of the repository."""
+EACH = [nox.param(short, id=short) for short in BY_SHORT]
 
 
 def needed_by(wanted: list[Distribution], extra: str) -> list[Distribution]:
     """The distributions of this repository that `wanted` with an extra need, and themselves."""
-    waiting = [name for found in wanted for name in (found.name, *found.extras.get(extra, ()))]
+    waiting = [
+        name for found in wanted for name in (found.name, *names_of(found.extras.get(extra, ())))
+    ]
     names: set[str] = set()
     while waiting:
         name = waiting.pop()
         if name in BY_NAME and name not in names:
             names.add(name)
-            waiting.extend(BY_NAME[name].needs)
+            waiting.extend(names_of(BY_NAME[name].requirements))
     return [distribution for distribution in DISTRIBUTIONS if distribution.name in names]
+
+
+def third_party(closure: list[Distribution], *extras: Requirement) -> list[Requirement]:
+    """What the distributions require that is not of this repository."""
+    listed = [*(found for each in closure for found in each.requirements), *extras]
+    return [found for found in listed if canonicalize_name(found.name) not in BY_NAME]
+
+
+def lower_bounds(requirements: Iterable[Requirement]) -> list[str]:
+    """Of each, the lowest version that all of them allow, as `name==version`."""
+    bounds: dict[str, Version] = {}
+    for found in requirements:
+        lowest = [Version(item.version) for item in found.specifier if item.operator == ">="]
+        bounds[found.name] = max([*lowest, bounds.get(found.name, Version("0"))])
+    return [f"{name}=={version}" for name, version in sorted(bounds.items())]
 
 
 def group(*names: str) -> list[str]:
@@ -123,16 +164,20 @@ def install(
     )
     paths = []
     for distribution in closure:
-        wheel = distribution.wheel()
-        if wheel is None:
-            session.error(f"{distribution.short} has changed since its wheel was built")
-        path = os.path.join(".", wheel.relative_to(ROOT))
+        path = os.path.join(".", wheel_of(session, distribution).relative_to(ROOT))
         paths.append(f"{path}[{extra}]" if extra and distribution in wanted else path)
     session.install(*paths, *others)
 
 
+def wheel_of(session: nox.Session, distribution: Distribution) -> Path:
+    wheel = distribution.wheel()
+    if wheel is None:
+        session.error(f"{distribution.short} has changed since its wheel was built")
+    return wheel
+
+
 @nox.session(reuse_venv=True)
-def wheels(session: nox.Session) -> None:
+def build(session: nox.Session) -> None:
     """Builds the wheels of the distributions that changed; the others need it."""
     stale = [distribution for distribution in DISTRIBUTIONS if distribution.wheel() is None]
     if not stale:
@@ -145,24 +190,85 @@ def wheels(session: nox.Session) -> None:
         session.run("python", "-m", *build, "-w", str(target), f"./{distribution.place}")
 
 
-@nox.session(requires=["wheels"])
+@nox.session(requires=["build"])
 def demo(session: nox.Session) -> None:
     """The main job; arguments after -- go to `gossamer demo`."""
     install(session, [BY_NAME["gossamer"]])
     session.run("gossamer", "demo", *session.posargs)
 
 
-@nox.session(requires=["wheels"])
-@nox.parametrize("part", [nox.param(part, id=part) for part in PARTS])
+@nox.session(requires=["build"])
+@nox.parametrize("part", [*EACH, nox.param("repository", id="repository")])
 def tests(session: nox.Session, part: str) -> None:
-    """One distribution with only what it declares, or the repository with all of them."""
+    """One distribution with only what it declares, or the repository with all of them.
+
+    The tests of a distribution must run most of its lines; with arguments after -- nothing is measured.
+    """
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
         install(session, DISTRIBUTIONS, *group("test"))
         session.run("python", "-m", "pytest", "-q", "tests", *session.posargs, env=env)
         return
-    distribution = next(item for item in DISTRIBUTIONS if item.short == part)
-    install(session, [distribution], extra="test")
+    distribution = BY_SHORT[part]
+    install(session, [distribution], *group("coverage"), extra="test")
+    env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
+    report = ["--cov-report", "term-missing:skip-covered", f"--cov-fail-under={COVERED}"]
+    arguments = session.posargs or ["--cov", distribution.package, *report]
+    session.run("pytest", "-q", f"{distribution.place}/tests", *arguments, env=env)
+
+
+@nox.session(requires=["build"])
+def wire(session: nox.Session) -> None:
+    """The tests with every border between packages forced through bytes; see tests/wire.py."""
+    install(session, DISTRIBUTIONS, *group("test"))
+    places = session.posargs or ["tests", *(f"{found.place}/tests" for found in COMPOSERS)]
+    env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
+    session.run("python", "-m", "pytest", "-q", "-p", "tests.wire", *places, env=env)
+
+
+@nox.session(requires=["build"])
+@nox.parametrize("part", EACH)
+def wheels(session: nox.Session, part: str) -> None:
+    """One wheel with only what it needs, from a folder of wheels: its README's examples run."""
+    distribution = BY_SHORT[part]
+    closure = needed_by([distribution], extra="")
+    house = Path(session.create_tmp()) / "wheels"
+    shutil.rmtree(house, ignore_errors=True)
+    house.mkdir()
+    for found in DISTRIBUTIONS:
+        shutil.copy(wheel_of(session, found), house)
+    session.install(*sorted({str(found) for found in third_party(closure)}))
+    session.install("--no-index", "--find-links", str(house), distribution.name)
+    session.run("python", "-m", "pip", "check")
+    ours = str(session.run("python", "-c", INSTALLED, silent=True))
+    if ours.split() != sorted(found.name for found in closure):
+        session.error(f"{distribution.name} came with {ours}")
+    session.run("python", "-c", f"import {distribution.package}")
+    with session.chdir(session.create_tmp()):
+        env = {"GOSSAMER_CACHE_DIR": os.path.abspath("cache")}
+        readme = distribution.folder / "README.md"
+        session.run("python", "-W", "error", str(ROOT / "tests/examples.py"), str(readme), env=env)
+
+
+INSTALLED = """
+from importlib.metadata import distributions
+names = {found.name for found in distributions() if found.name.startswith("gossamer")}
+print(*sorted(names))
+"""
+
+
+@nox.session(requires=["build"], python=LOWEST_PYTHON)
+@nox.parametrize("part", EACH)
+def lowest(session: nox.Session, part: str) -> None:
+    """The tests of one distribution with the lowest versions that it and what it needs declare."""
+    distribution = BY_SHORT[part]
+    closure = needed_by([distribution], extra="test")
+    bounds = lower_bounds(third_party(closure, *distribution.extras["test"]))
+    constraints = Path(session.create_tmp()) / "lowest.txt"
+    constraints.write_text("\n".join(bounds))
+    session.log(f"lowest versions: {', '.join(bounds)}")
+    install(session, [distribution], "--constraint", str(constraints), extra="test")
+    env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("pytest", "-q", f"{distribution.place}/tests", *session.posargs, env=env)
 
 
@@ -176,7 +282,7 @@ def lint(session: nox.Session) -> None:
     session.run("lint-imports", "--no-cache", env={"PYTHONPATH": sources})
 
 
-@nox.session(requires=["wheels"])
+@nox.session(requires=["build"])
 def types(session: nox.Session) -> None:
     """mypy --strict, one distribution after the other, then the files beside them."""
     install(session, DISTRIBUTIONS, *group("types"))
@@ -193,8 +299,30 @@ def types(session: nox.Session) -> None:
         session.error(f"mypy found errors in {', '.join(wrong)}")
 
 
-@nox.session(requires=["wheels"])
+@nox.session(requires=["build"])
 def bench(session: nox.Session) -> None:
     """The benchmark; arguments after -- go to `python -m benchmarks`."""
     install(session, [BY_NAME["gossamer"]], *group("bench"))
-    session.run("python", "-m", "benchmarks", *session.posargs)
+    env = {"GOSSAMER_BENCH_TORCH": torch_python(session)} if takes_torch(session.posargs) else {}
+    session.run("python", "-m", "benchmarks", *session.posargs, env=env)
+
+
+def takes_torch(arguments: Sequence[str]) -> bool:
+    """Whether torch is among the peers of the benchmark: by default it is."""
+    if {"report", "--help", "-h"} & set(arguments):
+        return False
+    return "torch" in arguments if "--peers" in arguments else True
+
+
+def torch_python(session: nox.Session) -> str:
+    """The interpreter of an environment with torch, which brings an OpenMP and an MKL of its own."""
+    folder = ROOT / ".nox" / "bench-torch"
+    python, wanted = folder / "bin" / "python", " ".join(group("bench-torch"))
+    made = folder / "made-with.txt"
+    if not made.exists() or made.read_text() != wanted:
+        session.run_install("python", "-m", "venv", "--clear", str(folder), silent=True)
+        session.run_install(
+            str(python), "-m", "pip", "install", "-q", *group("bench-torch"), external=True
+        )
+        made.write_text(wanted)
+    return str(python)

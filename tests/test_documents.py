@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import doctest
 import fnmatch
 import importlib.util
 import re
@@ -15,8 +14,9 @@ import pytest
 import scipy.io
 from scipy import sparse
 
+from tests.examples import PYTHON, run_examples
+
 ROOT = Path(__file__).resolve().parents[1]
-PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
 COMMAND = re.compile(r"^gossamer (.+?) +#", re.MULTILINE)
 LINK = re.compile(r"\]\((?!https?:)([^)#]+)")
@@ -37,14 +37,7 @@ def pytest_generate_tests(metafunc):
 def test_the_examples_run(document, tmp_path, monkeypatch):
     """All of one document in one namespace: statements, or examples with their results."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
-    names = {"__name__": document.stem}
-    for number, code in enumerate(PYTHON.findall(document.read_text())):
-        if code.startswith(">>> "):
-            test = doctest.DocTestParser().get_doctest(code, names, document.name, None, number)
-            assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0
-            names.update(test.globs)
-        else:
-            exec(compile(code, str(document), "exec"), names)
+    run_examples(document)
 
 
 def test_the_commands_run(root, tmp_path, monkeypatch):

@@ -1,0 +1,38 @@
+"""Runs the Python examples of a Markdown document, all of them in one namespace.
+
+    python tests/examples.py README.md
+
+A block is statements, or examples with their results (which start with ">>> "). Needs nothing but
+what the document imports.
+"""
+
+from __future__ import annotations
+
+import doctest
+import re
+import sys
+from pathlib import Path
+from typing import Any
+
+PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
+
+
+def run_examples(document: Path) -> int:
+    """The number of blocks that were run; `AssertionError` where a result is another one."""
+    blocks = PYTHON.findall(document.read_text())
+    names: dict[str, Any] = {"__name__": document.stem}
+    for number, code in enumerate(blocks):
+        if code.startswith(">>> "):
+            test = doctest.DocTestParser().get_doctest(code, names, document.name, None, number)
+            assert doctest.DocTestRunner().run(test, clear_globs=False).failed == 0
+            names.update(test.globs)
+        else:
+            exec(compile(code, str(document), "exec"), names)
+    return len(blocks)
+
+
+if __name__ == "__main__":
+    for argument in sys.argv[1:]:
+        count = run_examples(Path(argument))
+        assert count, f"{argument} has no example"
+        print(f"{argument}: {count} examples run")

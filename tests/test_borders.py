@@ -1,0 +1,136 @@
+"""The table of borders that `nox -s wire` forces through bytes has every one that the code has."""
+
+from __future__ import annotations
+
+import ast
+import functools
+import importlib
+import inspect
+import re
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from gossamer_backend import Artifact
+from gossamer_ir.contracts import Schedule, Signature, Stats, Step, Target
+from gossamer_ir.nodes import Module
+from tests.wire import BORDERS, CROSSED, Border, forced, through
+
+DATA = re.compile(
+    r"\b(Module|Target|Trace|Schedule|Stats|Signature|Intrinsic|FormatDescription|Artifact)\b"
+)
+DATA_OF_BACKEND = {"Artifact"}
+"""What crosses borders itself."""
+BASE = "gossamer_ir"
+PROPERTIES = (property, functools.cached_property)
+
+
+def imports_across_borders(distributions):
+    """The objects that a package has from another one, each with the module it has it from."""
+    for distribution in distributions:
+        for path in distribution.source.rglob("*.py"):
+            for node in ast.walk(ast.parse(path.read_text())):
+                if isinstance(node, ast.ImportFrom) and node.level == 0:
+                    package = node.module.partition(".")[0]
+                    if package.startswith("gossamer") and package not in (
+                        distribution.package,
+                        BASE,
+                    ):
+                        yield from ((node.module, alias.name) for alias in node.names)
+
+
+def carries_data(function):
+    for inside in ("fget", "func"):
+        function = getattr(function, inside, function)
+    function = inspect.unwrap(function)
+    annotations = getattr(function, "__annotations__", {})
+    return any(DATA.search(str(annotation)) for annotation in annotations.values())
+
+
+def members(cls):
+    """Public methods and properties, and how it is made."""
+    for name, value in vars(cls).items():
+        is_public = not name.startswith("_") or name == "__init__"
+        if is_public and (inspect.isfunction(value) or isinstance(value, PROPERTIES)):
+            yield name, value
+
+
+def is_protocol(cls):
+    return getattr(cls, "_is_protocol", False)
+
+
+def borders_of(home, name):
+    """What of an imported object has to be in the table; protocols stand for their implementations."""
+    found = getattr(importlib.import_module(home), name)
+    if inspect.isclass(found) and name not in DATA_OF_BACKEND and not is_protocol(found):
+        return {(found, member) for member, value in members(found) if carries_data(value)}
+    if inspect.isfunction(found) or isinstance(found, functools._lru_cache_wrapper):
+        return {(None, name)} if carries_data(found) else set()
+    return set()
+
+
+def listed():
+    for border in BORDERS:
+        owner, _, name = border.name.rpartition(".")
+        yield (getattr(importlib.import_module(border.home), owner) if owner else None, name)
+
+
+def test_every_border_of_the_code_is_in_the_table(distributions):
+    needed = set().union(*(borders_of(*found) for found in imports_across_borders(distributions)))
+    assert len(needed) > 15
+    missing = [
+        f"{owner.__name__ if owner else ''}.{name}" for owner, name in needed - set(listed())
+    ]
+    assert missing == [], "tests/wire.py has a table of borders; these are not in it"
+
+
+def test_the_table_has_every_border_once():
+    assert len(set(BORDERS)) == len(BORDERS)
+    assert len(set(listed())) == len(BORDERS)
+
+
+SIGNATURE = Signature("f", (), (), ())
+VALUES = [
+    Module("flat", (), "main"),
+    Target("toy", (("cpu", "any"),)),
+    Schedule(loop=(Step("unroll", {"loop": "i"}),)),
+    (Step("unroll", {"loop": "i"}), Step("vectorize", {"loop": "j"})),
+    Stats(rows=3, columns=2, nnz=1, longest_row=1, empty_rows=2),
+    Artifact("toy", "1.0", "toy", SIGNATURE, b"code"),
+    [Target("toy")],
+]
+
+
+@pytest.mark.parametrize("value", VALUES, ids=lambda value: type(value).__name__)
+def test_data_goes_through_bytes(value):
+    found = through(value)
+    assert found == value
+    assert found is not value
+
+
+@pytest.mark.parametrize("value", [None, "text", 3, b"bytes", (), {"a": 1}, np.arange(3)])
+def test_what_is_no_data_stays_as_it_is(value):
+    assert through(value) is value or value == ()
+
+
+def test_a_call_is_forced_through_bytes_there_and_back():
+    border, seen = Border("a", "b", "c", "d"), []
+    target = Target("toy")
+    crossing = forced(border, lambda given, number: seen.append((given, number)) or target)
+    assert crossing(target, number=3) == target
+    assert seen == [(target, 3)]
+    assert seen[0][0] is not target
+    assert CROSSED.pop(border) == 2
+
+
+def test_a_run_that_crosses_no_border_fails_and_says_so(root, tmp_path):
+    (tmp_path / "test_nothing.py").write_text("def test_nothing(): pass\n")
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "tests.wire", "-p", "no:cacheprovider"]
+    done = subprocess.run(
+        [*command, str(tmp_path)], cwd=root, capture_output=True, text=True, check=False
+    )
+    assert (done.returncode, done.stderr) == (1, "")
+    assert "1 passed" in done.stdout
+    assert done.stdout.count("No test crosses") == len(BORDERS)

@@ -1,0 +1,180 @@
+"""A pytest plugin that forces every border between packages through bytes.
+
+    python -m pytest -p tests.wire tests packages/gossamer/tests      (what `nox -s wire` does)
+
+Data that crosses a border is encoded and decoded on its way there and on its way back, so that
+nothing can rely on the identity of an object or on anything that the wire format does not hold. The
+round trips are counted per border; one that no test has crossed fails the run.
+"""
+
+from __future__ import annotations
+
+import functools
+import importlib
+import inspect
+import pkgutil
+import sys
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from types import ModuleType
+from typing import Any
+
+import msgspec
+import pytest
+
+from gossamer_backend.artifact import Artifact
+from gossamer_ir.contracts import Record, Schedule, Step
+from gossamer_ir.nodes import FormatDescription, Module, Node
+from gossamer_ir.wire import dumps, dumps_record, loads, loads_record
+
+
+@dataclass(frozen=True)
+class Border:
+    """Who calls whom, the module from which outsiders import what they call, and its name there."""
+
+    caller: str
+    callee: str
+    home: str
+    name: str
+
+    def __str__(self) -> str:
+        return f"{self.caller} -> {self.callee}: {self.name}"
+
+
+BORDERS = (
+    Border("gossamer", "formats", "gossamer_formats", "SparseTensor.format"),
+    Border("gossamer", "formats", "gossamer_formats", "SparseTensor.stats"),
+    Border("gossamer", "formats", "gossamer_formats", "csr"),
+    Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
+    Border("gossamer", "schedule", "gossamer_schedule", "replay"),
+    Border("gossamer", "schedule", "gossamer_schedule.rules", "choose"),
+    Border("gossamer", "lower", "gossamer_lower", "lower_iterations"),
+    Border("gossamer", "lower", "gossamer_lower", "lower_buffers"),
+    Border("gossamer", "lower", "gossamer_lower", "lower_to_flat"),
+    Border("gossamer", "lower", "gossamer_lower", "guard_flat"),
+    Border("gossamer", "backend", "gossamer_backend", "name_key"),
+    Border("gossamer", "backend", "gossamer_backend", "request_key"),
+    Border("gossamer", "backend", "gossamer_backend", "object_key"),
+    Border("gossamer", "backend", "gossamer_backend", "ArtifactCache.get"),
+    Border("gossamer", "backend", "gossamer_backend", "ArtifactCache.put"),
+    Border("gossamer", "backend", "gossamer_backend", "Kernel.signature"),
+    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.probe"),
+    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.compile"),
+    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.texts"),
+    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.load"),
+    Border("gossamer", "backend", "gossamer_backend.export", "export_artifact"),
+    Border("backend", "a plugin", "gossamer_backend.plugin", "Plugin.schedule"),
+    Border("backend", "a plugin", "gossamer_backend.plugin", "Plugin.rewritten"),
+    Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.probe"),
+    Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.compile"),
+    Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.texts"),
+    Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.load"),
+    Border("generic-cpu", "backend", "gossamer_backend", "Kernel.__init__"),
+    Border("generic-cpu", "llvm", "gossamer_llvm", "emit"),
+    Border("generic-cpu", "llvm", "gossamer_llvm", "guarded_buffers"),
+)
+
+CROSSED: Counter[Border] = Counter()
+
+
+def through(value: Any) -> Any:
+    """The value after its way through bytes; what is no data of gossamer stays as it is."""
+    match value:
+        case Module():
+            return loads(dumps(value))
+        case Artifact():
+            return Artifact.decode(value.encode())
+        case (Step(), *_):
+            return through(Schedule(loop=value)).loop
+        case Record() | FormatDescription():
+            return loads_record(dumps_record(value), type(value))
+        case Node():
+            return msgspec.json.decode(msgspec.json.encode(value), type=type(value))
+        case tuple() | list() if type(value) in (tuple, list):
+            return type(value)(through(item) for item in value)
+    return value
+
+
+def forced(border: Border, function: Callable[..., Any]) -> Callable[..., Any]:
+    """The function, whose arguments and result go through bytes."""
+
+    def sent(value: Any) -> Any:
+        received = through(value)
+        assert received == value, f"{border} changes {value!r}"
+        CROSSED[border] += received is not value
+        return received
+
+    @functools.wraps(function)
+    def crossing(*arguments: Any, **named: Any) -> Any:
+        given = [sent(value) for value in arguments]
+        return sent(function(*given, **{name: sent(value) for name, value in named.items()}))
+
+    return crossing
+
+
+def forced_member(border: Border, plain: Any) -> Any:
+    """As `forced`, for what a class has."""
+    match plain:
+        case property():
+            return property(forced(border, plain.fget))
+        case functools.cached_property():
+            made = functools.cached_property(forced(border, plain.func))
+            made.__set_name__(type(plain), plain.attrname)
+            return made
+    return forced(border, plain)
+
+
+def modules_of(package: str) -> Iterator[ModuleType]:
+    """A package with everything in it."""
+    found = importlib.import_module(package)
+    yield found
+    for item in pkgutil.walk_packages(found.__path__, f"{package}."):
+        if not item.name.endswith(".__main__"):
+            yield importlib.import_module(item.name)
+
+
+def install(border: Border) -> None:
+    """Puts the forced function in place of the plain one wherever outsiders have or find it."""
+    owner, _, attribute = border.name.rpartition(".")
+    home = importlib.import_module(border.home)
+    if owner:
+        cls = getattr(home, owner)
+        setattr(cls, attribute, forced_member(border, inspect.getattr_static(cls, attribute)))
+        return
+    plain = getattr(home, attribute)
+    made = forced(border, plain)
+    package = border.home.partition(".")[0]
+    outside = [
+        module
+        for name, module in list(sys.modules.items())
+        if name.partition(".")[0].startswith("gossamer") and name.partition(".")[0] != package
+    ]
+    for module in (home, *outside):
+        if vars(module).get(attribute) is plain:
+            setattr(module, attribute, made)
+
+
+def pytest_configure() -> None:
+    packages = {border.home.partition(".")[0] for border in BORDERS}
+    for package in sorted(packages | {"gossamer"}):
+        list(modules_of(package))
+    for border in BORDERS:
+        install(border)
+
+
+def never_crossed() -> list[Border]:
+    return [border for border in BORDERS if not CROSSED[border]]
+
+
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    if never_crossed() and session.exitstatus == pytest.ExitCode.OK:
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.section("round trips through bytes at each border")
+    for border in BORDERS:
+        terminalreporter.write_line(f"{CROSSED[border]:10,}  {border}")
+    for border in never_crossed():
+        terminalreporter.write_line(f"No test crosses {border}.", red=True)
