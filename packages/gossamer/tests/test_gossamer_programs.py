@@ -219,6 +219,20 @@ def test_inputs_may_be_read_only(name):
     np.testing.assert_array_equal(call.result, call.expected)
 
 
+@pytest.mark.parametrize("part", [(0, 2000), (700, 1900), (1999, 2000), (5, 5)])
+def test_a_fibre_of_stored_rows_may_begin_anywhere(part):
+    first, last = part
+    (matrix,) = (found for found in matrices("float32", "int32") if found.name == "many rows")
+    call = PROGRAMS["dcsr times dense"].call(matrix, 9)
+    gossamer.set_num_threads(3)
+    rows = call.arguments["indices_i"][first:last]
+    call.arguments["indptr_i"][:] = first, last
+    expected = np.full_like(call.expected, -77)
+    expected[rows] = call.expected[rows]
+    call_kernel(module_of(PROGRAMS["dcsr times dense"].script, feat=9), call)
+    np.testing.assert_array_equal(call.result, expected)
+
+
 @pytest.mark.parametrize("rows", [[3, 1], [2, 2], [0, 9]])
 def test_stored_rows_that_are_not_what_the_axis_says_are_refused(rows):
     program = PROGRAMS["dcsr times dense"]
