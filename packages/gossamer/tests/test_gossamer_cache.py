@@ -12,6 +12,7 @@ import signal
 import subprocess
 import sys
 import time
+import warnings
 from pathlib import Path
 
 import msgspec
@@ -239,3 +240,18 @@ def test_the_command_shows_size_and_limit(command, tmp_path, monkeypatch):
     refused = command("cache", "info")
     assert refused.status == 2
     assert "GOSSAMER_CACHE_LIMIT is 'much', which is no number of megabytes" in refused.err
+
+
+def test_a_command_whose_cache_cannot_be_used_says_so_once(
+    command, matrix_file, tmp_path, monkeypatch
+):
+    (tmp_path / "file").touch()
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "file"))
+    monkeypatch.setattr(gossamer.build, "_loaded", {})
+    with warnings.catch_warnings():
+        warnings.simplefilter("default")
+        found = command("run", "spmv", "--matrix", matrix_file, "--check")
+    assert found.status == 0
+    [line] = found.err.splitlines()
+    assert line.startswith("warning: The kernel cache is not used: ")
+    assert line.endswith("Set GOSSAMER_CACHE_DIR to a directory of your own.")
