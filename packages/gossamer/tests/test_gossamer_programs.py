@@ -279,3 +279,41 @@ def test_stored_rows_in_no_order_are_summed_one_after_the_other(loose):
     kernel = build(module).kernel
     kernel(**{param.name: {**arguments, "c": c}[param.name] for param in kernel.signature.buffers})
     np.testing.assert_array_equal(c, expected)
+
+
+LOOKED_UP = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle, w: T.handle, indptr: T.handle, indices: T.handle,
+         m: T.int64, n: T.int64, r: T.int64, nnz: T.int64, feat: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), sorted=False, unique=False)
+    N = T.sp.dense_fixed(n)
+    R = T.sp.dense_fixed(r)
+    K = T.sp.dense_fixed(feat)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (R, K), "float32")
+    W = T.sp.match_buffer(w, (N,), "int32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "product") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[T.int64(W[j]), k]
+"""
+
+
+@pytest.mark.parametrize("sizes", [{}, {"feat": 24}])
+def test_rows_that_are_looked_up_are_guarded(sizes):
+    kernel = build(specialize(parse_module(LOOKED_UP), sizes)).kernel
+    for matrix in matrices("float32", "int32"):
+        call = PROGRAMS["csr times dense"].call(matrix, 24)
+        order = np.arange(matrix.shape[1], dtype=np.int32)[::-1].copy()
+        arguments = {**call.arguments, "w": order, "r": len(order)}
+        arguments["b"] = call.arguments["b"][::-1].copy()
+        names = (*kernel.signature.buffers, *kernel.signature.scalars)
+        kernel(**{param.name: arguments[param.name] for param in names})
+        np.testing.assert_array_equal(call.result, call.expected, matrix.name)
+        if len(matrix.indices):
+            order[matrix.indices[0]] = len(order)
+            with pytest.raises(UserError, match="accessed B_data out of bounds"):
+                kernel(**{param.name: arguments[param.name] for param in names})

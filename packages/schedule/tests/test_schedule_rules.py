@@ -143,6 +143,31 @@ def test_vectors_have_the_width_of_the_target():
     assert split.args["factors"] == (None, 8)
 
 
+READS = {
+    "B[j, k]": True,
+    "B[j, 0]": False,
+    "B[j, k + 1]": False,
+    "B[j + 0, k]": False,
+    "B[k, j]": False,
+    "B[j, i]": False,
+    "T.Select(j < i, B[j, k], 0.0)": True,
+}
+
+
+@pytest.mark.parametrize("read", READS)
+def test_vectors_are_for_operands_read_at_the_coordinates(read):
+    body = CSR + PRODUCT.replace("B[j, k]", read)
+    ops = [step.op for step in choose(module_of(body, f=32), TARGET).loop]
+    assert ops[-1] == "parallel"
+    assert ("vectorize" in ops) == READS[read]
+
+
+def test_a_number_per_row_without_vectors_stays_in_a_register():
+    body = CSR + DOT.replace("X[j]", "X[j // 2]")
+    ops = [step.op for step in choose(module_of(body), TARGET, rows_of(100)).loop]
+    assert ops == ["cache_write", "reverse_compute_at", "decompose_reduction", "parallel"]
+
+
 SCALED = """
     N = T.sp.dense_fixed(n)
     A = T.sp.match_buffer(a, (I, J), "float32")

@@ -19,7 +19,8 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.walk import free_vars, walk
-from gossamer_schedule.rules.patterns import axes_of, has_taken, is_dense_root, single_iteration
+from gossamer_schedule.rules.patterns import axes_of, has_taken, single_iteration
+from gossamer_schedule.rules.regular_reads import is_dense_root
 
 _MADE = ("0", "1", "2", "init", "c", "0_init", "1_init", "2_init", "c_0", "c_1")
 """What follows the name of a loop in the names that a schedule makes of it."""

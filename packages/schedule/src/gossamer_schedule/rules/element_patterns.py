@@ -17,20 +17,19 @@ from gossamer_ir.nodes import (
     Iteration,
     Load,
     Module,
-    Search,
     SparseBuffer,
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import children, walk
+from gossamer_ir.walk import children
 from gossamer_schedule.rules.patterns import (
     Fibre,
     axes_of,
     has_taken,
-    is_dense_root,
     single_iteration,
     slots_before,
 )
+from gossamer_schedule.rules.regular_reads import is_dense_root, reads_regularly
 
 
 class Elementwise(msgspec.Struct, frozen=True):
@@ -57,7 +56,6 @@ class _Elements(msgspec.Struct, frozen=True):
     fibre: Fibre
     vars: tuple[str, ...]
     buffers: Mapping[str, SparseBuffer]
-    axes: Mapping[str, Axis]
 
 
 def elementwise_pattern(module: Module) -> Elementwise | None:
@@ -70,7 +68,9 @@ def elementwise_pattern(module: Module) -> Elementwise | None:
     if elements is None or iteration.init or len(iteration.body) != 1:
         return None
     store = iteration.body[0]
-    if not isinstance(store, Store) or not _is_value(store, elements):
+    if not isinstance(store, Store) or store.predicate or not _is_own(store, elements):
+        return None
+    if not reads_regularly(function, iteration, lane=iteration.vars[1]):
         return None
     row, position = iteration.vars
     fused = {f"{row}_{position}", f"{elements.fibre.name}_indptr"}
@@ -96,21 +96,7 @@ def _elements(function: Function, iteration: Iteration) -> _Elements | None:
     if isinstance(fibre, DenseFixed) or fibre.parent != row.name:
         return None
     buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
-    by_name = {axis.name: axis for axis in function.axes}
-    return _Elements(row, fibre, iteration.vars, buffers, by_name)
-
-
-def _is_value(store: Store, elements: _Elements) -> bool:
-    """Whether a store is to the element, and reads elements and dense operands at its coordinates."""
-    reads = [node for node in walk(store.value) if isinstance(node, (Load, Search))]
-    return (
-        store.predicate is None
-        and _is_own(store, elements)
-        and all(
-            isinstance(node, Load) and (_is_own(node, elements) or _is_dense(node, elements))
-            for node in reads
-        )
-    )
+    return _Elements(row, fibre, iteration.vars, buffers)
 
 
 def _is_own(access: Load | Store, elements: _Elements) -> bool:
@@ -118,20 +104,6 @@ def _is_own(access: Load | Store, elements: _Elements) -> bool:
     variables = tuple(index_var(name) for name in elements.vars)
     is_stored = buffer is not None and buffer.axes == (elements.row.name, elements.fibre.name)
     return is_stored and access.indices == variables
-
-
-def _is_dense(load: Load, elements: _Elements) -> bool:
-    """Whether a dense operand is read at coordinates that are surely within its axes."""
-    buffer = elements.buffers.get(load.buffer)
-    if buffer is None:
-        return False
-    lengths = dict(zip(elements.vars, (elements.row.length, elements.fibre.length), strict=True))
-    return all(
-        is_dense_root(elements.axes[name])
-        and isinstance(index, Var)
-        and lengths.get(index.name) == elements.axes[name].length
-        for name, index in zip(buffer.axes, load.indices, strict=True)
-    )
 
 
 def _asks(value: Any, elements: _Elements) -> bool:

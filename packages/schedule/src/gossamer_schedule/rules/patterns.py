@@ -25,6 +25,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.walk import free_vars, walk
+from gossamer_schedule.rules.regular_reads import is_dense_root, reads_regularly
 
 Fibre: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
 
@@ -36,7 +37,8 @@ class SparseReduction(msgspec.Struct, frozen=True):
     varied (CSR, ragged) or of fixed width (ELL). Names are those of the loop stage: loops, the block,
     the output. `features` is the extent of the loop `feature` (None: symbolic); "" where there is no
     such loop. `before` counts the slots before a row ("": nobody can tell); `width` are those of each
-    row (None: they vary, or are symbolic). `is_contiguous` says that terms are read one after the other.
+    row (None: they vary, or are symbolic). `is_contiguous` says that terms are read one after the other,
+    `is_regular` that vectors can read them (`reads_regularly`).
     """
 
     block: str
@@ -49,6 +51,7 @@ class SparseReduction(msgspec.Struct, frozen=True):
     before: str
     width: int | None
     is_contiguous: bool
+    is_regular: bool
 
 
 def parallel_rows(pattern: SparseReduction, least: int, *, per_row: int) -> Step:
@@ -98,11 +101,6 @@ def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
     return tuple(over) if len(over) == len(iteration.axes) else ()
 
 
-def is_dense_root(axis: Axis) -> bool:
-    """Whether an axis is dense and has no parent."""
-    return isinstance(axis, DenseFixed) and axis.parent is None
-
-
 def _parts(axes: tuple[Axis, ...]) -> _Parts | None:
     """The row, its fibre and at most one axis of features; before a stored row its root."""
     count = 1 if _is_stored_row(axes) else 0
@@ -149,6 +147,7 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
         before=_before(parts, iteration.vars),
         width=_width(parts.fibre),
         is_contiguous=_is_contiguous(function, iteration, parts.fibre),
+        is_regular=reads_regularly(function, iteration, lane=features[0] if features else position),
     )
 
 

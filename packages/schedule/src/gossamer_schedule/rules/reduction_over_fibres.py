@@ -47,7 +47,7 @@ def reduction_over_fibres(module: Module, target: Target, stats: Stats | None) -
     pattern = sparse_reduction(module)
     if pattern is None or pattern.feature:
         return None
-    vectors = (_contiguous if pattern.is_contiguous else _gathered)(pattern, target, stats)
+    vectors = _vectors(pattern, target, stats) if pattern.is_regular else ()
     rows = parallel_rows(pattern, grain(1), per_row=WORK_PER_ROW)
     return Schedule(loop=(*_in_register(pattern), *vectors, rows))
 
@@ -61,7 +61,13 @@ def _in_register(pattern: SparseReduction) -> Trace:
     )
 
 
-def _gathered(pattern: SparseReduction, _target: Target, stats: Stats | None) -> Trace:
+def _vectors(pattern: SparseReduction, target: Target, stats: Stats | None) -> Trace:
+    if pattern.is_contiguous:
+        return _contiguous(pattern, target, stats)
+    return _gathered(pattern, stats)
+
+
+def _gathered(pattern: SparseReduction, stats: Stats | None) -> Trace:
     mean = _mean(pattern, stats) or 0.0
     if mean < MIDDLE_ROW:
         return ()

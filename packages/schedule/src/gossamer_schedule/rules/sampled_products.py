@@ -22,7 +22,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.reducers import match_reduction
 from gossamer_schedule.rules.machine import grain, lanes_of
-from gossamer_schedule.rules.patterns import axes_of, has_taken, is_dense_root, single_iteration
+from gossamer_schedule.rules.patterns import axes_of, has_taken, single_iteration
+from gossamer_schedule.rules.regular_reads import is_dense_root
 
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group: what is left of a row runs one by one."""

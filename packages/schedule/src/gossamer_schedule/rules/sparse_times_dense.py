@@ -48,6 +48,8 @@ def sparse_times_dense(module: Module, target: Target, _stats: Stats | None) -> 
     pattern = sparse_reduction(module)
     if pattern is None or not pattern.feature or pattern.features == 0:
         return None
+    if not pattern.is_regular:
+        return Schedule(loop=(_parallel(pattern, 1),))
     if pattern.features == 1:
         return Schedule(loop=_single_feature(pattern))
     nest = _nest(pattern, target)

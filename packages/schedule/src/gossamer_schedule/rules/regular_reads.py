@@ -1,0 +1,55 @@
+"""Whether the operands of a program are read in a way that vectors can follow without guards."""
+
+from __future__ import annotations
+
+from gossamer_ir.build import index_var
+from gossamer_ir.nodes import (
+    Axis,
+    DenseFixed,
+    Expr,
+    Function,
+    Iteration,
+    Load,
+    OverAxis,
+    SparseBuffer,
+    Var,
+)  # fmt: skip
+from gossamer_ir.walk import walk
+
+
+def is_dense_root(axis: Axis) -> bool:
+    """Whether an axis is dense and has no parent."""
+    return isinstance(axis, DenseFixed) and axis.parent is None
+
+
+def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> bool:
+    """Whether all loads are at variables of the iteration, each in its own axis or in a dense one of
+    the same length, and step along the last dimension with the variable `lane`.
+
+    Such loads are in bounds, and those of neighbouring lanes lie side by side or are gathered.
+    """
+    axes = {axis.name: axis for axis in function.axes}
+    buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
+    over = zip(iteration.vars, iteration.axes, strict=True)
+    iterated = {name: axes[item.axis] for name, item in over if isinstance(item, OverAxis)}
+
+    def is_regular(load: Load) -> bool:
+        buffer = buffers.get(load.buffer)
+        return (
+            buffer is not None
+            and index_var(lane) not in load.indices[:-1]
+            and all(
+                _is_within(index, axes[name], iterated)
+                for name, index in zip(buffer.axes, load.indices, strict=True)
+            )
+        )
+
+    loads = [node for stmt in iteration.body for node in walk(stmt) if isinstance(node, Load)]
+    return all(is_regular(load) for load in loads)
+
+
+def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
+    over = iterated.get(index.name) if isinstance(index, Var) else None
+    if over is None:
+        return False
+    return over.name == axis.name or (is_dense_root(axis) and over.length == axis.length)
