@@ -10,7 +10,11 @@ import pytest
 
 import gossamer_testkit
 
-MODULES = [found.name for found in pkgutil.iter_modules(gossamer_testkit.__path__)]
+PREFIX = "gossamer_testkit."
+MODULES = [
+    found.name.removeprefix(PREFIX)
+    for found in pkgutil.walk_packages(gossamer_testkit.__path__, PREFIX)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

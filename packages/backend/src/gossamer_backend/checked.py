@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.capabilities import required_capabilities
 from gossamer_backend.kernel import Kernel
 from gossamer_backend.protocol import Backend, Probe, ShowsCode
+from gossamer_backend.requirements import require_compilable, require_own_target
 from gossamer_ir.contracts import Target
-from gossamer_ir.errors import ArgumentError, PluginError
+from gossamer_ir.errors import PluginError
 from gossamer_ir.nodes import Module
 
 
@@ -28,22 +28,22 @@ class CheckedBackend:
 
     def probe(self, target: Target) -> Probe:
         """Whether the target works on this machine."""
-        self._require_own(target)
+        require_own_target(self, target)
         return self.plain.probe(target)
 
     def compile(self, module: Module, target: Target) -> Artifact:
         """Compiles a flat module.
 
         `PluginError` where the module needs a capability that was not declared, `ArgumentError`
-        where it is not flat or the target is another backend's.
+        where it is not flat or the target is another backend's, `VerifyError` where it is wrong.
         """
-        self._require_declared(module, target)
+        require_compilable(self, module, target)
         return self._require_artifact(self.plain.compile(module, target))
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
         """The text of a flat module at each further stage (`llvm`, `asm`); {} where the backend
         shows none. Errors as in `compile`."""
-        self._require_declared(module, target)
+        require_compilable(self, module, target)
         if not isinstance(self.plain, ShowsCode):
             return {}
         return dict(self.plain.texts(module, target))
@@ -56,27 +56,6 @@ class CheckedBackend:
                 f"'{artifact.backend}' {artifact.backend_version}."
             )
         return self.plain.load(artifact)
-
-    def _require_own(self, target: Target) -> None:
-        if target.backend != self.name:
-            raise ArgumentError(
-                "backend.target", f"'{target.text}' is no target of the backend '{self.name}'."
-            )
-
-    def _require_declared(self, module: Module, target: Target) -> None:
-        self._require_own(target)
-        if module.stage != "flat":
-            raise ArgumentError(
-                "backend.stage",
-                f"Backends compile flat modules, this one is of stage '{module.stage}'.",
-                hint="Lower it first.",
-            )
-        missing = required_capabilities(module) - self.capabilities
-        if missing:
-            raise PluginError(
-                f"The backend '{self.name}' did not declare what the module needs: "
-                f"{', '.join(sorted(missing))}."
-            )
 
     def _require_artifact(self, artifact: Artifact) -> Artifact:
         if not isinstance(artifact, Artifact) or artifact.backend != self.name:

@@ -7,11 +7,13 @@ import numpy as np
 from gossamer_backend import Artifact, Kernel, Probe
 from gossamer_backend.hookspecs import Pass, hookimpl
 from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
+from gossamer_backend.requirements import require_compilable
 from gossamer_backend.sizes import evaluate
 from gossamer_ir.contracts import Intrinsic, Schedule
-from gossamer_ir.errors import GossamerError
-from gossamer_ir.interpret import run
+from gossamer_ir.interpret import GuardFailed, run
+from gossamer_ir.nodes import Guard
 from gossamer_ir.signature import signature_of
+from gossamer_ir.walk import walk
 from gossamer_ir.wire import dumps, loads
 
 
@@ -28,7 +30,8 @@ class TinyInterpreter:
         return Probe(usable=True, resolved=target.text)
 
     def compile(self, module, target):
-        guarded = ("one of its buffers",)
+        require_compilable(self, module, target)
+        guarded = tuple(dict.fromkeys(n.buffer for n in walk(module) if isinstance(n, Guard)))
         return Artifact(
             self.name, self.version, target.text, signature_of(module), dumps(module), guarded
         )
@@ -56,8 +59,8 @@ def interpreter(artifact):
             given[param.name] = arrays[param.buffer]
         try:
             run(module, given)
-        except GossamerError:
-            values[-1].contents.failed_buffer = 0
+        except GuardFailed as error:
+            values[-1].contents.failed_buffer = artifact.guarded.index(error.buffer)
             return OUT_OF_BOUNDS
         return OK
 

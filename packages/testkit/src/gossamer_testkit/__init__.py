@@ -1,6 +1,9 @@
 """What a backend author runs: corpus, data strategies, oracles."""
 
+from gossamer_testkit.case import Case, Expected
 from gossamer_testkit.cases import csr_cases
+from gossamer_testkit.conformance import BackendSuite
+from gossamer_testkit.corpus import Manifest, Program, corpus_names, corpus_program
 from gossamer_testkit.csr import Csr, from_mask, from_rows
 from gossamer_testkit.oracles import (
     max_relative_error,
@@ -13,7 +16,14 @@ from gossamer_testkit.oracles import (
 from gossamer_testkit.strategies import csr_matrices, dense_operands
 
 __all__ = [
+    "BackendSuite",
+    "Case",
     "Csr",
+    "Expected",
+    "Manifest",
+    "Program",
+    "corpus_names",
+    "corpus_program",
     "csr_cases",
     "csr_matrices",
     "dense_operands",

@@ -6,6 +6,7 @@ from functools import cache
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, package_versions
 from gossamer_backend.native import SYMBOL
+from gossamer_backend.requirements import require_compilable
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
@@ -64,6 +65,7 @@ class GenericCpu:
         from gossamer_generic_cpu import compiler, cpus, machine, threads
         from gossamer_llvm import guarded_buffers
 
+        require_compilable(self, module, target)
         cpu = cpus.resolve_cpu(target)
         threads.parallelism_of(target)
         compiled = compiler.object_code(module, cpu)

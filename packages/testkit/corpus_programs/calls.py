@@ -1,0 +1,110 @@
+"""Parallel loops and launches."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from corpus_programs.source import Source, flat, function
+
+
+def sources() -> Iterator[Source]:
+    """All of them."""
+    for name, start, weight, grain in (
+        ("parallel", 0, "", ""),
+        ("parallel_grain", 0, "", "grain=64"),
+        ("parallel_offset", 10, "", ""),
+        ("parallel_weighted", 0, "weight=W[i]", ""),
+        ("parallel_weighted_grain", 0, "weight=W[i]", "grain=1000"),
+        ("parallel_weighted_offset", 10, "weight=W[i]", ""),
+    ):
+        yield _counting(name, start, weight, grain)
+    yield _allocating()
+    yield _guarded()
+    yield _launches()
+
+
+def _counting(name: str, start: int, weight: str, grain: str) -> Source:
+    """OUT[i] += i + 1, so that an iteration that runs twice or never shows."""
+    weights = f"W = w (n + {start + 1},) int64" if weight else ""
+    handles = "out: handle, w: handle" if weight else "out: handle"
+    buffers = f"OUT = out (n + {start + 1},) int64\n{weights}"
+    arguments = "[out, w, n]" if weight else "[out, n]"
+    options = "".join(f", {item}" for item in (weight, grain) if item)
+    entry = function(
+        "counting", f"{handles}, n: int64", buffers=buffers,
+        body=f'T.parallel_for("counting_i", "i", {start}, {start} + n, args={arguments}{options})',
+    )  # fmt: skip
+    inner = function(
+        "counting_i", f"begin: int64, end: int64, {handles}, n: int64", buffers=buffers,
+        body="for i in T.serial(begin, end):\n    OUT[i] = OUT[i] + i + 1",
+    )  # fmt: skip
+    return Source(name, "Each iteration runs once, however the loop is cut.", flat(entry, inner),
+                  "weight_cases", "counted", {"start": start, "weighted": bool(weight)})  # fmt: skip
+
+
+def _allocating() -> Source:
+    """Every chunk has a buffer of its own, and the caller one that all of them share."""
+    entry = function(
+        "twice", "x: handle, y: handle, n: int64",
+        buffers="X = x (n,) float32\nY = y (n,) float32",
+        body="""
+S = T.alloc_buffer((n,), "float32")
+for i in T.serial(n):
+    S[i] = X[i]
+T.parallel_for("twice_i", "j", n, args=[S, y, n])
+""",
+    )  # fmt: skip
+    inner = function(
+        "twice_i", "begin: int64, end: int64, s: handle, y: handle, n: int64",
+        buffers="S = s (n,) float32\nY = y (n,) float32",
+        body="""
+L = T.alloc_buffer((n,), "float32")
+for i in T.serial(begin, end):
+    L[i] = S[i]
+for j in T.serial(begin, end):
+    Y[j] = L[j] + S[j]
+""",
+    )  # fmt: skip
+    arrays = {"x": ["counting", "float32"], "y": ["untouched", "float32"]}
+    return Source("parallel_allocate", "Buffers of the caller and of each chunk.", flat(entry, inner),
+                  "vectors", "doubled", {"arrays": arrays})  # fmt: skip
+
+
+def _guarded() -> Source:
+    buffers = "X = x (n,) float32\nP = p (m,) int64\nY = y (m,) float32"
+    handles = "x: handle, p: handle, y: handle"
+    entry = function(
+        "take", f"{handles}, n: int64, m: int64", buffers=buffers,
+        body='T.parallel_for("take_i", "i", m, args=[x, p, y, n, m])',
+    )  # fmt: skip
+    inner = function(
+        "take_i", f"begin: int64, end: int64, {handles}, n: int64, m: int64", buffers=buffers,
+        body="""
+for i in T.serial(begin, end):
+    T.guard(P[i] >= 0 and P[i] < n, X)
+    Y[i] = X[P[i]]
+""",
+    )  # fmt: skip
+    return Source("parallel_guard", "A guard that fails in a chunk stops the call.", flat(entry, inner),
+                  "guard_cases", "gathered", {"buffer": "X"})  # fmt: skip
+
+
+def _launches() -> Source:
+    """The second launch reads what the first wrote."""
+    entry = function(
+        "steps", "x: handle, y: handle, n: int64",
+        buffers="X = x (n,) float32\nY = y (n,) float32",
+        body='T.launch("times", [x, y, n, T.float32(3)])\nT.launch("plus", [y, n, T.float32(1)])',
+    )  # fmt: skip
+    times = function(
+        "times", "x: handle, y: handle, n: int64, factor: float32",
+        buffers="X = x (n,) float32\nY = y (n,) float32",
+        body="for i in T.serial(n):\n    Y[i] = X[i] * factor",
+    )  # fmt: skip
+    plus = function(
+        "plus", "y: handle, n: int64, addend: float32", buffers="Y = y (n,) float32",
+        body="for i in T.serial(n):\n    Y[i] = Y[i] + addend",
+    )  # fmt: skip
+    arrays = {"x": ["small", "float32"], "y": ["untouched", "float32"]}
+    return Source("launches", "Two launches, one after the other.", flat(entry, times, plus),
+                  "vectors", "scaled", {"arrays": arrays})  # fmt: skip

@@ -1,0 +1,235 @@
+"""Lets, loops, branches, guards, facts, searches, scalars, lane reductions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from corpus_programs.elementwise import FLOATS, NUMBERS
+from corpus_programs.source import Source, flat, function
+
+SEARCHES = {
+    "lower": ("lower_positions", "KEYS[middle] < V[i]"),
+    "upper": ("upper_positions", "KEYS[middle] <= V[i]"),
+}
+REDUCED = (
+    ("float32", (2, 4, 8, 16, 64)), ("float64", (4, 8)), ("int32", (8, 16)), ("int64", (2, 8)),
+)  # fmt: skip
+TRANSPOSED = (
+    ("add", "float32", 8, 8), ("add", "float32", 16, 16), ("add", "float32", 2, 16),
+    ("add", "float64", 8, 4), ("max", "float32", 4, 8), ("min", "int32", 4, 4),
+    ("mul", "int64", 2, 2),
+)  # fmt: skip
+
+
+def sources() -> Iterator[Source]:
+    """All of them."""
+    yield from _loops()
+    yield from _searches()
+    yield from _guards_and_facts()
+    for dtype in ("bool", *NUMBERS):
+        yield _scalar(dtype)
+    for dtype, counts in REDUCED:
+        for lanes in counts:
+            yield _lane_reduce(("add", "mul", "min", "max"), dtype, lanes)
+    yield _lane_reduce(("and", "or"), "bool", 8)
+    for op, dtype, count, lanes in TRANSPOSED:
+        yield _transpose_reduce(op, dtype, count, lanes)
+    for dtype in FLOATS:
+        yield _fma(dtype)
+
+
+def _loops() -> Iterator[Source]:
+    x_to_y = {"x": ["small", "int64"], "y": ["untouched", "int64"]}
+    yield over_vectors(
+        "lets", "Lets of lets, and lets in loops.", "scaled", x_to_y, """
+one: T.int64 = T.int64(1)
+two: T.int64 = one + one
+for i in T.serial(n):
+    x_i: T.int64 = X[i]
+    twice: T.int64 = x_i * two
+    Y[i] = twice + x_i + one
+""")  # fmt: skip
+    yield over_vectors(
+        "branches", "Ifs within ifs.", "sign_classes", x_to_y, """
+for i in T.serial(n):
+    if X[i] > 0:
+        if X[i] > 5:
+            Y[i] = T.int64(2)
+        else:
+            Y[i] = T.int64(1)
+    else:
+        if X[i] < 0:
+            Y[i] = T.int64(-1)
+        else:
+            Y[i] = T.int64(0)
+""")  # fmt: skip
+    yield over_vectors(
+        "prefix_sums", "Each iteration reads what the one before it wrote.", "prefix_sums", x_to_y, """
+if n > 0:
+    Y[0] = X[0]
+for i in T.serial(1, n):
+    Y[i] = Y[i - 1] + X[i]
+""")  # fmt: skip
+    yield over_vectors(
+        "while", "A loop whose end is not known: Collatz steps.", "collatz",
+        {"y": ["zeros", "int64"], "p": ["natural", "int64"]}, """
+for i in T.serial(n):
+    while P[i] > 1:
+        if P[i] % 2 == 0:
+            P[i] = P[i] // 2
+        else:
+            P[i] = P[i] * 3 + 1
+        Y[i] = Y[i] + 1
+""")  # fmt: skip
+    yield over_vectors(
+        "triangle", "A loop whose extent is the variable of the loop around it.", "triangle",
+        {"y": ["untouched", "int64", [1, 0], [1, 0]]}, """
+for i in T.serial(n):
+    for j in T.serial(i):
+        Y[i, j] = i * n + j
+""", shapes={"y": "(n, n)"}, sizes=[0, 1, 2, 9])  # fmt: skip
+    yield over_vectors(
+        "empty_loops", "Loops of no iterations, also of negative extent.", "unchanged", x_to_y, """
+for i in T.serial(0):
+    Y[0] = T.int64(1)
+for j in T.serial(5, 5 - n):
+    Y[j] = T.int64(2)
+for k in T.serial(-n):
+    Y[k] = T.int64(3)
+""")  # fmt: skip
+    yield over_vectors(
+        "prefetch", "Hints far outside the buffer change nothing.", "copied", x_to_y, """
+for i in T.serial(n):
+    T.prefetch(X, i + 64)
+    T.prefetch(X, i - 1000000007)
+    Y[i] = X[i]
+""")  # fmt: skip
+
+
+def _searches() -> Iterator[Source]:
+    """Binary searches as loops: what a lookup becomes when it is lowered."""
+    for dtype in ("int32", "int64"):
+        for name, (oracle, condition) in SEARCHES.items():
+            yield _search(name, dtype, oracle, condition, "Y[i] = LOW[0]")
+        found = """Y[i] = T.int64(-1)
+    if LOW[0] < n:
+        if KEYS[LOW[0]] == V[i]:
+            Y[i] = LOW[0]"""
+        yield _search("exact", dtype, "exact_positions", SEARCHES["lower"][1], found)
+
+
+def _search(name: str, dtype: str, oracle: str, condition: str, found: str) -> Source:
+    body = f"""
+for i in T.serial(m):
+    LOW = T.alloc_buffer((1,), "int64", scope="local")
+    HIGH = T.alloc_buffer((1,), "int64", scope="local")
+    LOW[0] = T.int64(0)
+    HIGH[0] = n
+    while LOW[0] < HIGH[0]:
+        middle: T.int64 = (LOW[0] + HIGH[0]) // 2
+        if {condition}:
+            LOW[0] = middle + 1
+        else:
+            HIGH[0] = middle
+    {found}
+"""
+    text = function(
+        "search", "keys: handle, v: handle, y: handle, n: int64, m: int64",
+        buffers=f"KEYS = keys (n,) {dtype}\nV = v (m,) {dtype}\nY = y (m,) int64", body=body,
+    )  # fmt: skip
+    return Source(f"search_{name}_{dtype}", f"A binary search ({name}) as a loop.", flat(text),
+                  "search_cases", oracle, {"dtype": dtype})  # fmt: skip
+
+
+def _guards_and_facts() -> Iterator[Source]:
+    params = "x: handle, p: handle, y: handle, n: int64, m: int64"
+    buffers = "X = x (n,) float32\nP = p (m,) int64\nY = y (m,) float32"
+    loop = "for i in T.serial(m):\n"
+    guarded = "T.guard(P[i] >= 0 and P[i] < n, X)\n"
+    bodies = {
+        "guard": loop + f"    {guarded}    Y[i] = X[P[i]]",
+        "guard_after_allocation": 'S = T.alloc_buffer((n + 1000,), "float32")\n'
+        f"{loop}    {guarded}    S[P[i]] = X[P[i]]\n    Y[i] = S[P[i]]",
+        "guard_in_branch": f"{loop}    if m > 0:\n        {guarded}        Y[i] = X[P[i]]",
+    }
+    for name, body in bodies.items():
+        text = function("take", params, buffers=buffers, body=body)
+        yield Source(name, "Guards that hold and guards that fail.", flat(text), "guard_cases",
+                     "gathered", {"buffer": "X"})  # fmt: skip
+    for dtype in ("int32", "int64"):
+        text = function(
+            "sums", "a: handle, y: handle, indptr: handle, indices: handle, m: int64, n: int64, nnz: int64",
+            buffers=f"A = a (nnz,) float32\nY = y (m,) float32\n"
+            f"P = indptr (m + 1,) {dtype}\nQ = indices (nnz,) {dtype}",
+            facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nin_range(Q, 0, n)\n"
+            "sorted_segments(Q, P, unique=True)",
+            body="""
+for i in T.serial(m):
+    Y[i] = T.float32(0)
+    for j in T.serial(T.int64(P[i]), T.int64(P[i + 1])):
+        Y[i] = Y[i] + A[j]
+""",
+        )  # fmt: skip
+        yield Source(f"facts_{dtype}", "What is assumed of index arrays is checked before the call.",
+                     flat(text), "fact_cases", "csr_row_sums", {"index_dtype": dtype})  # fmt: skip
+
+
+def _scalar(dtype: str) -> Source:
+    text = function("scalar", f"y: handle, s: {dtype}", buffers=f"Y = y (1,) {dtype}",
+                    body="Y[0] = s")  # fmt: skip
+    return Source(f"scalar_{dtype}", f"A scalar parameter of {dtype}.", flat(text), "scalar_values",
+                  "scalar_stored", {"dtype": dtype})  # fmt: skip
+
+
+def _lane_reduce(ops: tuple[str, ...], dtype: str, lanes: int) -> Source:
+    recipe = "flags" if dtype == "bool" else "small"
+    run = f"X[T.ramp(i * {lanes}, 1, {lanes})]"
+    stores = [f'Y[{row}, i] = T.lane_reduce("{op}", {run})' for row, op in enumerate(ops)]
+    return over_vectors(
+        f"lane_reduce_{dtype}x{lanes}", f"The lanes of each vector combined: {', '.join(ops)}.",
+        "lane_reduced",
+        {"x": [recipe, dtype, [lanes, 0]], "y": ["zeros", dtype, [0, len(ops)], [1, 0]]},
+        "\n    ".join(["for i in T.serial(n):", *stores]),
+        shapes={"x": f"(n * {lanes},)", "y": f"({len(ops)}, n)"},
+        options={"ops": list(ops), "lanes": lanes}, sizes=[0, 1, 7],
+    )  # fmt: skip
+
+
+def _transpose_reduce(op: str, dtype: str, count: int, lanes: int) -> Source:
+    """Rows of `lanes` elements, `count` at a time, each combined to one."""
+    rows = [f"X[T.ramp((i * {count} + {row}) * {lanes}, 1, {lanes})]" for row in range(count)]
+    return over_vectors(
+        f"transpose_reduce_{op}_{dtype}_{count}x{lanes}",
+        f"Each of {count} vectors of {lanes} lanes combined by {op}, results in one vector.",
+        "rows_reduced",
+        {"x": ["small", dtype, [count * lanes, 0]], "y": ["zeros", dtype, [count, 0]]},
+        f"for i in T.serial(n):\n    Y[T.ramp(i * {count}, 1, {count})] = "
+        f'T.transpose_reduce("{op}", {", ".join(rows)})',
+        shapes={"x": f"(n * {count * lanes},)", "y": f"(n * {count},)"},
+        options={"op": op, "lanes": lanes}, sizes=[0, 1, 5],
+    )  # fmt: skip
+
+
+def _fma(dtype: str) -> Source:
+    recipe = "above one" if dtype == "float32" else "just above one"
+    return over_vectors(
+        f"fma_{dtype}", "A product and a sum that are rounded once.", "fused_multiply_add",
+        {"x": [recipe, dtype], "z": [recipe, dtype], "y": ["zeros", dtype]},
+        f"for i in T.serial(n):\n    Y[i] = T.fma(X[i], Z[i], T.{dtype}(-1))",
+    )  # fmt: skip
+
+
+def over_vectors(
+    name: str, says: str, oracle: str, arrays: dict[str, list[object]], body: str, *,
+    shapes: dict[str, str] | None = None, options: dict[str, object] | None = None,
+    sizes: list[int] | None = None,
+) -> Source:  # fmt: skip
+    """A function of arrays by recipe and of n, which the maker `vectors` calls."""
+    buffers = "\n".join(
+        f"{key.upper()} = {key} {(shapes or {}).get(key, '(n,)')} {recipe[1]}"
+        for key, recipe in arrays.items()
+    )
+    params = ", ".join([*(f"{key}: handle" for key in arrays), "n: int64"])
+    text = function("program", params, buffers=buffers, body=body)
+    told = {"arrays": arrays, **({"sizes": sizes} if sizes else {}), **(options or {})}
+    return Source(name, says, flat(text), "vectors", oracle, told)

@@ -1,0 +1,171 @@
+"""Every operation on every dtype, scalar and with lanes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from corpus_programs.source import Source
+from gossamer_ir.build import constant, dtype_of, index, index_var, mul
+from gossamer_ir.dtypes import with_lanes
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    Expr,
+    For,
+    Function,
+    IfThenElse,
+    Lanes,
+    Load,
+    Module,
+    Param,
+    Ramp,
+    Select,
+    Store,
+    Unary,
+)
+
+SIGNED = ("int8", "int16", "int32", "int64")
+UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
+FLOATS = ("float32", "float64")
+NUMBERS = (*SIGNED, *UNSIGNED, *FLOATS)
+COMPARES = ("eq", "ne", "lt", "le", "gt", "ge")
+COMMON = ("add", "sub", "mul", "min", "max", "select")
+OF_INTEGERS = ("floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr", "bitnot")
+OF_BOOLS = ("and", "or", "not")
+LANES = (
+    ("float32", (2, 4, 8, 16, 32, 64)), ("float64", (2, 8)), ("int32", (4, 16)), ("int64", (8,)),
+    ("int8", (64,)), ("int16", (16,)), ("uint8", (16,)), ("uint16", (8,)), ("uint32", (8,)),
+    ("uint64", (4,)),
+)  # fmt: skip
+COMPARED_LANES = (("float32", 16), ("float64", 8), ("int32", 4), ("int8", 64), ("uint8", 16))
+CAST_TARGETS = {
+    "int64": ("bool", "int64"),
+    "small": ("int8", "int16", "int32"),
+    "unsigned": UNSIGNED,
+    "floats": FLOATS,
+}
+CAST_LANES = (("int32", "int64", 16), ("float32", "float64", 8), ("int8", "float32", 16))
+
+
+def sources() -> Iterator[Source]:
+    """All of them."""
+    for dtype in NUMBERS:
+        yield _rows("arithmetic", dtype, _arithmetic(dtype, lanes=1))
+        yield _rows("compare", dtype, COMPARES, output="bool")
+    yield _rows("logic", "bool", OF_BOOLS)
+    for dtype in FLOATS:
+        for name in ("sqrt", "floor", "ceil"):
+            yield _rows(name, dtype, (name,))
+    for dtype in (*SIGNED, *FLOATS):
+        yield _rows("abs", dtype, ("abs",))
+    for dtype, counts in LANES:
+        for lanes in counts:
+            yield _rows("arithmetic", dtype, _arithmetic(dtype, lanes=lanes), lanes=lanes)
+    for dtype, lanes in COMPARED_LANES:
+        yield _rows("compare", dtype, COMPARES, output="bool", lanes=lanes)
+    yield _rows("sqrt", "float32", ("sqrt",), lanes=16)
+    for source in ("bool", *NUMBERS):
+        for family, targets in CAST_TARGETS.items():
+            others = tuple(target for target in targets if target != source)
+            yield _casts(source, others, f"cast_{source}_to_{family}")
+    for source, target, lanes in CAST_LANES:
+        yield _casts(source, (target,), f"cast_{source}x{lanes}_to_{target}", lanes=lanes)
+
+
+def _arithmetic(dtype: str, *, lanes: int) -> tuple[str, ...]:
+    own = ("div", "neg") if dtype in FLOATS else OF_INTEGERS
+    signed = ("neg",) if dtype in SIGNED else ()
+    return (*COMMON, *own, *signed, *(("if_then_else",) if lanes == 1 else ()))
+
+
+def _rows(
+    family: str, dtype: str, rows: tuple[str, ...], *, output: str = "", lanes: int = 1
+) -> Source:
+    """OUT[r, i] is the operation rows[r] of X[i] and Z[i]."""
+    kind = output or dtype
+    n, where, steps = _positions(lanes)
+    buffers = (
+        Buffer("X", (n,), dtype, "x"),
+        Buffer("Z", (n,), dtype, "z"),
+        Buffer("OUT", (index(len(rows)), n), kind, "out"),
+    )
+    wide = dtype if lanes == 1 else with_lanes(dtype, lanes)
+    x, z = Load("X", (where,), wide), Load("Z", (where,), wide)
+    stores = tuple(
+        Store("OUT", (index(row), where), _operation(name, x, z, lanes))
+        for row, name in enumerate(rows)
+    )
+    loop = For("i", index(0), steps, stores)
+    params = (*(Param(name, "handle") for name in ("x", "z", "out")), Param("n", "int64"))
+    suffix = "" if lanes == 1 else f"x{lanes}"
+    return Source(
+        f"{family}_{dtype}{suffix}",
+        f"Each row of the output is an operation on X and Z: {', '.join(rows)}.",
+        Module("flat", (Function("rows", params, (loop,), buffers=buffers),), "rows"),
+        "truths" if dtype == "bool" else "pairs",
+        "elementwise",
+        {"dtype": dtype, "output": kind, "rows": list(rows)},
+    )
+
+
+def _positions(lanes: int) -> tuple[Expr, Expr, Expr]:
+    """The size, where an iteration reads and writes, how many there are."""
+    n, at = index_var("n"), index_var("i")
+    if lanes == 1:
+        return n, at, n
+    ramp = Ramp(mul(at, index(lanes)), index(1), Lanes(lanes))
+    return n, ramp, Binary("floordiv", n, index(lanes))
+
+
+def _operation(name: str, x: Expr, z: Expr, lanes: int) -> Expr:
+    dtype = dtype_of(x)
+    if name in COMPARES:
+        return Compare(name, x, z)
+    if name in ("neg", "not", "bitnot"):
+        return Unary(name, x)
+    if name in ("abs", "sqrt", "floor", "ceil"):
+        return Call(name, (x,), dtype)
+    if name == "select":
+        return Select(Compare("lt", x, z), x, z)
+    if name == "if_then_else":
+        return IfThenElse(Compare("lt", x, z), z, x)
+    if name in ("floordiv", "floormod"):
+        z = Binary("bitor", z, _literal(1, dtype, lanes))
+    if name in ("shl", "shr"):
+        z = Binary("floormod", z, _literal(_bits(dtype) - 1, dtype, lanes))
+    return Binary(name, x, z)
+
+
+def _literal(value: int, dtype: str, lanes: int) -> Expr:
+    scalar = constant(value, dtype.partition("x")[0] if lanes > 1 else dtype)
+    return scalar if lanes == 1 else Broadcast(scalar, Lanes(lanes))
+
+
+def _bits(dtype: str) -> int:
+    return int("".join(filter(str.isdigit, dtype.partition("x")[0])))
+
+
+def _casts(source: str, targets: tuple[str, ...], name: str, *, lanes: int = 1) -> Source:
+    n, where, steps = _positions(lanes)
+
+    def kind(dtype: str) -> str:
+        return dtype if lanes == 1 else with_lanes(dtype, lanes)
+
+    x = Load("X", (where,), kind(source))
+    outputs = tuple(Buffer(f"Y_{target}", (n,), target, f"y_{target}") for target in targets)
+    stores = tuple(Store(buffer.name, (where,), Cast(kind(buffer.dtype), x)) for buffer in outputs)
+    buffers = (Buffer("X", (n,), source, "x"), *outputs)
+    params = (*(Param(buffer.handle or "", "handle") for buffer in buffers), Param("n", "int64"))
+    loop = For("i", index(0), steps, stores)
+    return Source(
+        name,
+        f"Each output holds X converted from {source} to its own dtype.",
+        Module("flat", (Function("casts", params, (loop,), buffers=buffers),), "casts"),
+        "cast_values",
+        "casts",
+        {"source": source, "targets": list(targets)},
+    )

@@ -1,0 +1,78 @@
+"""The operators, as the default rules schedule them and as they are written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from corpus_programs.source import Source
+from gossamer.build import lowered
+from gossamer.operators import operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer_ir.contracts import Schedule, Target
+from gossamer_ir.nodes import Module
+from gossamer_schedule.rules import choose
+
+TARGET = Target.parse("generic-cpu:vector_bits=512")
+"""A machine that is the same wherever the corpus is made."""
+
+SPMM = (
+    ("float32", "int32", 33), ("float32", "int64", None), ("float64", "int32", 8),
+    ("float64", "int64", 5), ("float32", "int32", 64),
+)  # fmt: skip
+SPMV = (("float32", "int32"), ("float32", "int64"), ("float64", "int32"), ("float64", "int64"))
+SYMBOLIC = [0, 1, 17]
+
+
+def sources() -> Iterator[Source]:
+    """All of them."""
+    for dtype, index_dtype, features in SPMM:
+        yield _spmm(dtype, index_dtype, features, is_scheduled=True)
+    for dtype, index_dtype in SPMV:
+        yield _spmv(dtype, index_dtype, is_scheduled=True)
+    yield _spmm("float32", "int32", 3, is_scheduled=False)
+    yield _spmv("float64", "int32", is_scheduled=False)
+
+
+def _spmm(dtype: str, index_dtype: str, features: int | None, *, is_scheduled: bool) -> Source:
+    module = _flat(
+        "spmm", Variant(dtype, index_dtype, index_dtype, features), is_scheduled=is_scheduled
+    )
+    width = "symbolic" if features is None else f"{features}"
+    suffix = width if is_scheduled else "as_written"
+    return Source(
+        f"spmm_{dtype}_{index_dtype}_{suffix}",
+        f"CSR times dense, {width} features, {_how(is_scheduled=is_scheduled)}.",
+        module,
+        "spmm_cases",
+        "csrmm",
+        {
+            "dtype": dtype,
+            "index_dtype": index_dtype,
+            "features": SYMBOLIC if features is None else [features],
+            "symbolic": features is None,
+        },
+    )
+
+
+def _spmv(dtype: str, index_dtype: str, *, is_scheduled: bool) -> Source:
+    module = _flat("spmv", Variant(dtype, index_dtype, index_dtype), is_scheduled=is_scheduled)
+    suffix = "" if is_scheduled else "_as_written"
+    return Source(
+        f"spmv_{dtype}_{index_dtype}{suffix}",
+        f"CSR times a vector, {_how(is_scheduled=is_scheduled)}.",
+        module,
+        "spmv_cases",
+        "csrmv",
+        {"dtype": dtype, "index_dtype": index_dtype},
+    )
+
+
+def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
+    module = module_of(operator_named(operator), variant)
+    schedule = choose(module, TARGET) if is_scheduled else Schedule()
+    *_, found = lowered(module, schedule)
+    return found
+
+
+def _how(*, is_scheduled: bool) -> str:
+    return "as the default rules schedule it" if is_scheduled else "as it is written"

@@ -1,0 +1,44 @@
+"""What not every backend has: math functions, half precision, scalable vectors."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from corpus_programs.control import over_vectors
+from corpus_programs.elementwise import FLOATS
+from corpus_programs.source import Source
+
+FUNCTIONS = ("exp", "log", "tanh", "erf", "sin", "cos", "round")
+
+LANES = "T.vscale() * 4"
+RUN = f"T.ramp(i * lanes, 1, {LANES})"
+MASK = f"{RUN} < T.broadcast(n, {LANES})"
+ZERO = f"T.broadcast(T.float32(0), {LANES})"
+LOAD = f"T.load(X, {RUN}, predicate={MASK}, passthrough={ZERO})"
+
+
+def sources() -> Iterator[Source]:
+    """All of them."""
+    for dtype in FLOATS:
+        for name in FUNCTIONS:
+            yield over_vectors(
+                f"{name}_{dtype}", f"Y = {name}(X), up to the last few bits.", "math_function",
+                {"x": ["positive", dtype], "y": ["zeros", dtype]},
+                f"for i in T.serial(n):\n    Y[i] = T.{name}(X[i])", options={"function": name},
+            )  # fmt: skip
+        yield over_vectors(
+            f"pow_{dtype}", "Y = X ** Z, up to the last few bits.", "math_function",
+            {"x": ["positive", dtype], "z": ["fractions", dtype], "y": ["zeros", dtype]},
+            "for i in T.serial(n):\n    Y[i] = T.pow(X[i], Z[i])", options={"function": "pow"},
+        )  # fmt: skip
+    yield over_vectors(
+        "half_float16", "Sums in half precision.", "doubled",
+        {"x": ["small", "float16"], "y": ["zeros", "float16"]},
+        "for i in T.serial(n):\n    Y[i] = X[i] + X[i]",
+    )  # fmt: skip
+    yield over_vectors(
+        "scalable_copy_float32", "Vectors as long as the machine's, the last one masked.", "copied",
+        {"x": ["counting", "float32"], "y": ["untouched", "float32"]},
+        f"lanes: T.int64 = {LANES}\nfor i in T.serial((n + lanes - 1) // lanes):\n    "
+        f"T.store(Y, {RUN}, value={LOAD}, predicate={MASK})",
+    )  # fmt: skip

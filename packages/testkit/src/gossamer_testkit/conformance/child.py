@@ -1,0 +1,76 @@
+"""The other process: `python -m gossamer_testkit.conformance.child ANSWERS`, work on standard input.
+
+It writes one line of JSON per name as soon as it knows, so that the last line tells where it died.
+"""
+
+from __future__ import annotations
+
+import importlib
+import importlib.util
+import json
+import os
+import pickle
+import sys
+from collections.abc import Callable
+from typing import Any
+
+from gossamer_backend import Backend
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import GossamerError
+from gossamer_testkit.conformance.bad_modules import BAD_MODULES
+from gossamer_testkit.conformance.fingerprint import fingerprint
+from gossamer_testkit.corpus import corpus_program
+
+
+def main() -> None:
+    """Does the work."""
+    payload = pickle.load(sys.stdin.buffer)
+    sys.path[:] = payload["path"]
+    _import(*payload["home"])
+    how, data = payload["backend"]
+    found = pickle.loads(data)
+    backend: Backend = found if how == "instance" else found()
+    task, target = TASKS[payload["task"]], Target.parse(payload["target"])
+    with open(sys.argv[1], "w") as answers:
+        for name in payload["names"]:
+            answers.write(json.dumps((name, task(backend, target, name))) + "\n")
+            answers.flush()
+            os.fsync(answers.fileno())
+
+
+def _import(name: str, file: str) -> None:
+    """Imports a module by its name, else from its file under that name."""
+    try:
+        importlib.import_module(name)
+    except ImportError:
+        spec = importlib.util.spec_from_file_location(name, file)
+        if spec is None or spec.loader is None:
+            raise
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+
+
+def _fingerprint(backend: Backend, target: Target, name: str) -> str:
+    """The fingerprint of a program of the corpus."""
+    return fingerprint(backend.compile(corpus_program(name).module, target))
+
+
+def _refusal(backend: Backend, target: Target, name: str) -> str:
+    """`refused`, or what happened instead."""
+    try:
+        backend.compile(BAD_MODULES[name](), target)
+    except GossamerError:
+        return "refused"
+    except (Exception, SystemExit) as error:  # noqa: BLE001  (whatever a backend raises is the answer)
+        return f"{type(error).__name__}: {error}"[:500]
+    return "accepted"
+
+
+TASKS: dict[str, Callable[[Backend, Target, str], Any]] = {
+    "fingerprint": _fingerprint,
+    "refusal": _refusal,
+}
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,60 @@
+"""The code that a backend makes: the same each time and everywhere, and all that is said of it."""
+
+from __future__ import annotations
+
+from gossamer_backend import Artifact
+from gossamer_ir.contracts import Target
+from gossamer_ir.nodes import Guard
+from gossamer_ir.signature import signature_of
+from gossamer_ir.walk import walk
+from gossamer_testkit.conformance.base import Checks, require
+from gossamer_testkit.conformance.fingerprint import PARTS, fingerprint
+from gossamer_testkit.conformance.processes import in_another_process
+from gossamer_testkit.corpus import corpus_program
+
+
+class CodeChecks(Checks):
+    """Determinism, artifacts as data."""
+
+    def test_code_is_the_same_each_time(self, covered: str, target: str) -> None:
+        """The same module gives the same artifact; its metadata may differ (times)."""
+        found = corpus_program(covered)
+        first, second = self.artifact(found, target), self.compiled(found, target)
+        different = [part for part in PARTS if getattr(first, part) != getattr(second, part)]
+        require(not different, f"Compiled twice, these parts differ: {', '.join(different)}.")
+
+    def test_another_process_makes_the_same_code(self, target: str) -> None:
+        """With another seed for the hashes of text, so that no order of a set shows."""
+        programs = self.all_covered()
+        names = [program.name for program in programs]
+        answers = in_another_process(self.backend, target, task="fingerprint", names=names)
+        for program in programs:
+            answer = answers[program.name]
+            require(
+                answer == fingerprint(self.artifact(program, target)),
+                f"Another process makes something else of {program.name}: {answer}.",
+            )
+
+    def test_an_artifact_says_what_it_is(self, covered: str, target: str) -> None:
+        """Backend, version, target, the signature of the module, the buffers it guards."""
+        found = corpus_program(covered)
+        artifact, module = self.artifact(found, target), found.module
+        require(isinstance(artifact, Artifact), f"It made {artifact!r}, which is no Artifact.")
+        made_by = (artifact.backend, artifact.backend_version)
+        require(made_by == (self.backend.name, self.backend.version), f"It says {made_by} made it.")
+        own = Target.parse(artifact.target).backend == self.backend.name
+        require(own, f"It says that it is for {artifact.target}.")
+        require(artifact.signature == signature_of(module), "Its signature is not the module's.")
+        guarded = {node.buffer for node in walk(module) if isinstance(node, Guard)}
+        missing = guarded - set(artifact.guarded)
+        require(not missing, f"It does not list the guarded buffers {', '.join(sorted(missing))}.")
+
+    def test_an_artifact_survives_serialization(self, covered: str, target: str) -> None:
+        """Encoded, decoded and loaded it is the same kernel."""
+        found = corpus_program(covered)
+        artifact = self.artifact(found, target)
+        again = Artifact.decode(artifact.encode())
+        require(again == artifact, "Encoded and decoded it is another artifact.")
+        self.kernel(found, target)
+        loaded = self.backend.load(again)
+        require(loaded.artifact == artifact, "The kernel was loaded from another artifact.")

@@ -1,0 +1,25 @@
+"""An artifact in few digits, for comparison between processes."""
+
+from __future__ import annotations
+
+import hashlib
+
+import msgspec
+
+from gossamer_backend import Artifact
+
+PARTS = ("backend", "backend_version", "target", "signature", "code", "guarded")
+"""The fields of an artifact that must not vary; its metadata may hold times."""
+
+
+def fingerprint(artifact: Artifact) -> str:
+    """A digest of every part that must not vary.
+
+    >>> from gossamer_ir.contracts import Signature
+    >>> first = Artifact("toy", "1.0", "toy", Signature("f", (), (), ()), b"code")
+    >>> fingerprint(first) == fingerprint(msgspec.structs.replace(first, metadata=(("ms", "1"),)))
+    True
+    >>> fingerprint(first) == fingerprint(msgspec.structs.replace(first, code=b"other"))
+    False
+    """
+    return hashlib.sha256(msgspec.structs.replace(artifact, metadata=()).encode()).hexdigest()

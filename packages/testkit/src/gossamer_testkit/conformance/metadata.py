@@ -1,0 +1,78 @@
+"""What a backend says of itself."""
+
+from __future__ import annotations
+
+import re
+from typing import get_args
+
+from gossamer_backend import API_VERSION, Backend, Probe
+from gossamer_ir.contracts import Target
+from gossamer_ir.dtypes import SCALARS
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Scope
+from gossamer_testkit.conformance.base import Checks, require
+
+_PLAIN = (
+    "search|while|guard|parallel|launch|prefetch|thread_binding|vectors\\.fixed|vectors\\.scalable"
+)
+_WORD = re.compile(
+    rf"{_PLAIN}|dtype\.({'|'.join(SCALARS)})|scope\.({'|'.join(get_args(Scope))})|call\.[A-Za-z_]\w*"
+)
+
+
+class MetadataChecks(Checks):
+    """Name, versions, capabilities, targets, probes."""
+
+    def test_it_is_a_backend_of_this_version_of_the_protocol(self) -> None:
+        """It has all members of `Backend`."""
+        backend = self.backend
+        require(isinstance(backend, Backend), f"{backend!r} lacks members of Backend.")
+        require(
+            backend.api_version == API_VERSION,
+            f"It is written for version {backend.api_version} of the protocol, not {API_VERSION}.",
+        )
+
+    def test_its_name_can_stand_in_a_target(self) -> None:
+        """The name is the first part of its targets."""
+        try:
+            parsed = Target.parse(self.backend.name)
+        except ArgumentError as error:
+            raise AssertionError(f"The name cannot stand in a target: {error}") from error
+        require(parsed == Target(self.backend.name), f"'{self.backend.name}' has options in it.")
+
+    def test_its_version_is_text_that_stays(self) -> None:
+        """The version is part of cache keys."""
+        version = self.backend.version
+        require(isinstance(version, str) and version, f"The version is {version!r}, not text.")
+        require(version == self.backend.version, "The version is another one each time.")
+
+    def test_its_capabilities_are_words_that_exist(self) -> None:
+        """A misspelt word would declare nothing."""
+        words = self.backend.capabilities
+        require(isinstance(words, frozenset), "The capabilities are no frozenset.")
+        unknown = sorted(word for word in words if not _WORD.fullmatch(word))
+        require(not unknown, f"No capabilities are called {', '.join(unknown)}.")
+
+    def test_it_offers_targets_of_its_own(self) -> None:
+        """At least one, the default first."""
+        offered = self.backend.targets()
+        require(isinstance(offered, tuple) and offered, "It offers no tuple of targets.")
+        for text in offered:
+            found = Target.parse(text)
+            require(found.backend == self.backend.name, f"The target {text} is of another backend.")
+
+    def test_it_says_whether_a_target_works_here(self, target: str) -> None:
+        """And why not; what it resolves a target to is a target that it resolves to itself."""
+        parsed = Target.parse(target)
+        probe = self.backend.probe(parsed)
+        require(isinstance(probe, Probe), f"It answers {probe!r}, which is no Probe.")
+        require(probe == self.backend.probe(parsed), "It answers something else each time.")
+        require(probe.usable or probe.reason, f"It does not say why {target} does not work.")
+        if probe.resolved:
+            resolved = Target.parse(probe.resolved)
+            require(resolved.backend == self.backend.name, f"{probe.resolved} is not its own.")
+            again = self.backend.probe(resolved)
+            require(
+                (again.usable, again.resolved or probe.resolved) == (probe.usable, probe.resolved),
+                f"{target} is resolved to {probe.resolved}, and that to {again.resolved or again}.",
+            )

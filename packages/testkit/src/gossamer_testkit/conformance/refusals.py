@@ -1,0 +1,47 @@
+"""What a backend must not accept."""
+
+from __future__ import annotations
+
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import GossamerError, PluginError
+from gossamer_testkit.conformance.bad_modules import BAD_MODULES
+from gossamer_testkit.conformance.base import Checks, fail, require, skip
+from gossamer_testkit.conformance.processes import in_another_process
+from gossamer_testkit.corpus import corpus_program
+
+
+class RefusalChecks(Checks):
+    """What was not declared, what is wrong, what is another's. `gossamer_backend.requirements`
+    has a function with which `compile` can begin."""
+
+    def test_what_it_does_not_declare_is_refused_by_name(self, undeclared: str) -> None:
+        """A `PluginError` names every word that is missing."""
+        found = corpus_program(undeclared)
+        missing = found.lacks(self.backend.capabilities)
+        target = self.target_texts()[0]
+        try:
+            self.compiled(found, target)
+        except PluginError as error:
+            silent = [word for word in missing if word not in str(error)]
+            require(not silent, f"The refusal does not name {', '.join(silent)}: {error}")
+            return
+        fail(f"It compiles what needs {', '.join(missing)}, which it does not declare.")
+
+    def test_wrong_modules_are_refused(self) -> None:
+        """By an error of gossamer: in another process, since some of them might end it."""
+        target = self.target_texts()[0]
+        names = list(BAD_MODULES)
+        answers = in_another_process(self.backend, target, task="refusal", names=names)
+        wrong = [f"{name}: {answer}" for name, answer in answers.items() if answer != "refused"]
+        require(not wrong, f"These are not refused: {'; '.join(wrong)}.")
+
+    def test_a_target_of_another_backend_is_refused(self) -> None:
+        """The registry asks for its own targets only; others may ask for anything."""
+        covered = self.all_covered()
+        if not covered:
+            skip(f"{self.backend.name} covers no program")
+        try:
+            self.backend.compile(covered[0].module, Target("no-backend-has-this-name"))
+        except GossamerError:
+            return
+        fail("It compiles for a target of another backend.")

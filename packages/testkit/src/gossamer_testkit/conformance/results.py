@@ -1,0 +1,52 @@
+"""What kernels compute, against oracles that no backend takes part in."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer_ir.errors import GossamerError, UserError
+from gossamer_ir.interpret import run
+from gossamer_testkit.case import Case, call, differences
+from gossamer_testkit.conformance.base import Checks, fail, skip
+from gossamer_testkit.corpus import Program, corpus_program
+
+
+class ResultChecks(Checks):
+    """Every case of every program of the corpus."""
+
+    def test_a_module_of_the_corpus_is_correct(self, program: str, target: str) -> None:
+        """Its results are the oracle's, its failures have the code and the name they should."""
+        found = corpus_program(program)
+        missing = found.lacks(self.backend.capabilities)
+        if missing:
+            skip(f"{self.backend.name} does not declare {', '.join(missing)}")
+        kernel = self.kernel(found, target)
+        for case in found.cases():
+            wrong = verdict(kernel, found, case)
+            if wrong:
+                opinion = "" if case.raises else f" {second_opinion(found, case)}"
+                fail(f"{program}, case '{case.name}': {wrong}{opinion}")
+
+
+def verdict(kernel: Callable[..., object], program: Program, case: Case) -> str:
+    """What is wrong with a call, in sentences; "" where nothing is."""
+    try:
+        arrays = call(kernel, case)
+    except UserError as error:
+        if error.code != case.raises:
+            return f"the call fails: {error}"
+        return "" if case.names in str(error) else f"the error does not name {case.names}: {error}"
+    if case.raises:
+        return f"the call succeeds, expected the error {case.raises}."
+    return " ".join(differences(case, arrays, program.expected(case)))
+
+
+def second_opinion(program: Program, case: Case) -> str:
+    """What the reference interpreter says, for who looks for the culprit."""
+    module = program.module
+    try:
+        arrays = call(lambda **values: run(module, values), case)
+    except GossamerError as error:
+        return f"(The reference interpreter fails: {error})"
+    agrees = not differences(case, arrays, program.expected(case))
+    return f"(The reference interpreter {'agrees' if agrees else 'disagrees'} with the oracle.)"

@@ -1,0 +1,100 @@
+"""Calls and compilations from several threads, and kernels on several threads."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+
+import numpy as np
+
+from gossamer_backend import get_num_threads, set_num_threads
+from gossamer_testkit.case import Case, call, same_bytes
+from gossamer_testkit.conformance.base import Checks, require
+from gossamer_testkit.conformance.fingerprint import fingerprint
+from gossamer_testkit.corpus import Program, corpus_program
+
+THREADS = 2
+COUNTS = (1, 2, 3, 7)
+"""Numbers of threads that a kernel is told to use."""
+
+REPEATS = 2
+MOST = 6
+"""Cases of a program that are called again and again: the largest, where threads meet."""
+
+
+class ThreadChecks(Checks):
+    """Two threads at a time."""
+
+    def test_two_threads_may_call_one_kernel(self, covered: str, target: str) -> None:
+        """Each gets what a single one gets."""
+        found = corpus_program(covered)
+        kernel = self.kernel(found, target)
+        cases = _callable_cases(found)
+        alone = [call(kernel, case) for case in cases]
+        wrong: list[str] = []
+
+        def work() -> None:
+            for case, wanted in zip(cases, alone, strict=True):
+                if not same_bytes(call(kernel, case), wanted):
+                    wrong.append(case.name)
+
+        at_once(work)
+        require(not wrong, f"Called by two threads at once, it computes something else: {wrong}.")
+
+    def test_the_number_of_threads_changes_nothing(self, parallel: str, target: str) -> None:
+        """Bit by bit, and again and again."""
+        found = corpus_program(parallel)
+        kernel = self.kernel(found, target)
+        before = get_num_threads()
+        try:
+            for case in _callable_cases(found):
+                self._compare_counts(kernel, case)
+        finally:
+            set_num_threads(before)
+
+    def _compare_counts(self, kernel: Callable[..., object], case: Case) -> None:
+        set_num_threads(1)
+        wanted = call(kernel, case)
+        for count in COUNTS * REPEATS:
+            set_num_threads(count)
+            require(
+                same_bytes(call(kernel, case), wanted),
+                f"With {count} threads, it computes something else in the case '{case.name}'.",
+            )
+
+    def test_two_threads_may_compile_at_once(self, target: str) -> None:
+        """Each gets the code that a single one gets."""
+        programs = self.all_covered()[:8]
+        wanted = {found.name: fingerprint(self.artifact(found, target)) for found in programs}
+        wrong: list[str] = []
+
+        def work() -> None:
+            for found in programs:
+                if fingerprint(self.compiled(found, target)) != wanted[found.name]:
+                    wrong.append(found.name)
+
+        at_once(work)
+        require(not wrong, f"Compiled by two threads at once, these differ: {wrong}.")
+
+
+def at_once(work: Callable[[], None]) -> None:
+    """Runs it in several threads that start together; an error in one of them is raised here."""
+    start = threading.Barrier(THREADS)
+
+    def run() -> None:
+        start.wait()
+        work()
+
+    with ThreadPoolExecutor(THREADS) as pool:
+        for done in [pool.submit(run) for _ in range(THREADS)]:
+            done.result()
+
+
+def _callable_cases(program: Program) -> list[Case]:
+    cases = [case for case in program.cases() if not case.raises]
+    return sorted(cases, key=_bytes)[-MOST:]
+
+
+def _bytes(case: Case) -> int:
+    return sum(value.nbytes for value in case.values.values() if isinstance(value, np.ndarray))

@@ -1,0 +1,22 @@
+"""What programs of the corpus should do, in NumPy alone, by the names that manifests use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gossamer_testkit.case import Expected, Values
+from gossamer_testkit.expectations.elementwise import casts, elementwise
+from gossamer_testkit.expectations.programs import PROGRAMS
+from gossamer_testkit.expectations.sparse import csr_row_sums, csrmm, csrmv
+
+Oracle = Callable[[Values, Mapping[str, Any]], dict[str, Expected]]
+
+ORACLES: dict[str, Oracle] = {
+    **PROGRAMS,
+    "casts": casts,
+    "csr_row_sums": csr_row_sums,
+    "csrmm": csrmm,
+    "csrmv": csrmv,
+    "elementwise": elementwise,
+}

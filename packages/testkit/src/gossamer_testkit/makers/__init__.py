@@ -1,0 +1,32 @@
+"""Who makes arguments for the programs of the corpus, by the names that manifests use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+from gossamer_testkit.case import Case
+from gossamer_testkit.makers.facts import fact_cases
+from gossamer_testkit.makers.guards import guard_cases
+from gossamer_testkit.makers.pairs import cast_values, pairs, truths
+from gossamer_testkit.makers.scalars import scalar_values
+from gossamer_testkit.makers.searches import search_cases
+from gossamer_testkit.makers.sparse import spmm_cases, spmv_cases
+from gossamer_testkit.makers.vectors import vectors
+from gossamer_testkit.makers.weights import weight_cases
+
+Maker = Callable[[Mapping[str, Any]], Iterator[Case]]
+
+MAKERS: dict[str, Maker] = {
+    "cast_values": cast_values,
+    "fact_cases": fact_cases,
+    "guard_cases": guard_cases,
+    "pairs": pairs,
+    "scalar_values": scalar_values,
+    "search_cases": search_cases,
+    "spmm_cases": spmm_cases,
+    "spmv_cases": spmv_cases,
+    "truths": truths,
+    "vectors": vectors,
+    "weight_cases": weight_cases,
+}

@@ -1,0 +1,140 @@
+"""The corpus: files that load, manifests that are true, oracles that the interpreter agrees with."""
+
+import numpy as np
+import pytest
+
+from gossamer_backend import required_capabilities
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interpret import GuardFailed, run
+from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS, Block, Iteration, Search
+from gossamer_ir.verify import verify
+from gossamer_ir.walk import walk
+from gossamer_ir.wire import dumps
+from gossamer_testkit import Case, Expected, corpus_names, corpus_program
+from gossamer_testkit.case import call, differences, fresh, same_bytes
+from gossamer_testkit.expectations import ORACLES
+from gossamer_testkit.makers import MAKERS
+
+NAMES = corpus_names()
+NOT_FLAT = {Block, Iteration, Search}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_module_is_valid_and_its_manifest_true(name):
+    program = corpus_program(name)
+    module = verify(program.module)
+    assert dumps(module) == program.text
+    assert module.stage == "flat"
+    assert set(program.manifest.capabilities) == required_capabilities(module)
+    assert program.manifest.says.endswith(".")
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_the_interpreter_agrees_with_the_oracle(name):
+    program = corpus_program(name)
+    module = program.module
+    for case in program.cases():
+        if not case.raises:
+            found = call(lambda **values: run(module, values), case)
+            assert differences(case, found, program.expected(case)) == [], case.name
+        elif case.raises == "kernel.out_of_bounds":
+            with pytest.raises(GuardFailed, match=case.names):
+                run(module, fresh(case))
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_cases_have_names_and_are_the_same_each_time(name):
+    program = corpus_program(name)
+    first, second = list(program.cases()), list(program.cases())
+    assert len({case.name for case in first}) == len(first) > 0
+    params = {param.name for param in program.module.functions[0].params}
+    for one, other in zip(first, second, strict=True):
+        arrays = [
+            {key: value for key, value in case.values.items() if isinstance(value, np.ndarray)}
+            for case in (one, other)
+        ]
+        assert same_bytes(*arrays)
+        assert set(one.values) == params
+
+
+def test_every_node_of_the_flat_stage_occurs():
+    found = {type(node) for name in NAMES for node in walk(corpus_program(name).module)}
+    assert {*EXPRESSIONS, *STATEMENTS} - NOT_FLAT - found == set()
+
+
+def test_every_maker_and_every_oracle_is_used():
+    manifests = [corpus_program(name).manifest for name in NAMES]
+    assert {manifest.cases for manifest in manifests} == set(MAKERS)
+    assert {manifest.oracle for manifest in manifests} == set(ORACLES)
+
+
+FAMILIES = (
+    "allocate_dynamic_", "arithmetic_", "cast_", "compare_", "facts_", "gather_", "guard",
+    "lane_reduce_", "launches", "parallel_weighted", "scalable_", "scatter_", "search_", "spmm_",
+    "spmv_", "transpose_reduce_",
+)  # fmt: skip
+
+
+@pytest.mark.parametrize("family", FAMILIES)
+def test_the_corpus_has_the_family(family):
+    assert any(name.startswith(family) for name in NAMES)
+
+
+def test_zero_extents_are_among_the_cases_wherever_there_is_an_extent():
+    without = []
+    for name in NAMES:
+        sizes = [
+            [value for key, value in case.values.items() if key in ("n", "m")]
+            for case in corpus_program(name).cases()
+        ]
+        if sizes[0] and not any(0 in found for found in sizes):
+            without.append(name)
+    assert without == []
+
+
+def test_an_unknown_program_is_named():
+    with pytest.raises(ArgumentError) as caught:
+        corpus_program("nothing")
+    assert caught.value.code == "corpus.unknown"
+
+
+X = np.array([1.0, 2.0], np.float32)
+DIFFERENCES = {
+    "right": ([3.0, 4.0], Expected(np.array([3, 4])), ""),
+    "wrong": ([3.0, 5.0], Expected(np.array([3, 4])), "y[1] is 5.0, expected 4."),
+    "all wrong": ([0.0, 5.0], Expected(np.array([3, 4])), "and 1 more elements are wrong"),
+    "within rounding": ([3.0000002, 4.0], Expected(np.array([3, 4]), np.array([3, 4]), 2), ""),
+    "beyond rounding": ([3.000002, 4.0], Expected(np.array([3, 4]), np.array([3, 4]), 2), "y[0] is 3.0"),
+    "NaN where it should be": ([np.nan, 4.0], Expected(np.array([np.nan, 4])), ""),
+    "NaN where it should not be": ([np.nan, 4.0], Expected(np.array([3, 4])), "y[0] is nan"),
+    "a NaN that is missing": ([3.0, 4.0], Expected(np.array([np.nan, 4])), "expected nan"),
+    "infinity within rounding": (
+        [np.inf, 4.0], Expected(np.array([3, 4]), np.array([3, 4]), 2), "y[0] is inf",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("case", DIFFERENCES)
+def test_differences_are_found_and_told(case):
+    found, expected, message = DIFFERENCES[case]
+    called = Case("a case", {"x": X, "y": np.zeros(2, np.float32)})
+    lines = differences(called, {"x": X, "y": np.array(found, np.float32)}, {"y": expected})
+    assert bool(lines) == bool(message)
+    assert message in "".join(lines)
+
+
+def test_an_input_that_was_written_is_a_difference():
+    called = Case("a case", {"x": X, "y": X})
+    assert differences(called, {"x": X + 1, "y": X}, {"y": Expected(X)}) == [
+        "x[0] is 2.0, expected 1.0, and 1 more elements are wrong."
+    ]
+
+
+def test_a_case_is_called_with_arrays_of_its_own():
+    case = Case("a case", {"x": X, "n": 2})
+
+    def kernel(x, n):
+        x[:n] = 7
+
+    assert call(kernel, case)["x"].tolist() == [7, 7]
+    assert case.values["x"].tolist() == [1, 2]

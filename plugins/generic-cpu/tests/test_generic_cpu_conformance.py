@@ -1,0 +1,8 @@
+"""The conformance suite of the testkit, for this machine's CPU and for a common one."""
+
+from gossamer_generic_cpu.backend import GenericCpu
+from gossamer_testkit import BackendSuite
+
+
+class TestGenericCpu(BackendSuite):
+    backend = GenericCpu()
