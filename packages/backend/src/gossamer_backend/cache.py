@@ -163,7 +163,10 @@ class ArtifactCache:
         try:
             try:
                 self._store(path, data)
-            except FileNotFoundError:  # Somebody cleared the directory in between.
+            except (
+                FileNotFoundError,
+                FileExistsError,
+            ):  # Somebody removed the directory meanwhile.
                 self._store(path, data)
         except OSError as error:
             cause: Cause = "full" if error.errno in _FULL else "unusable"
