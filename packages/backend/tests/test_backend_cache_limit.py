@@ -156,7 +156,7 @@ def test_processes_that_write_and_evict_at_once_agree(tmp_path):
         worker.join(timeout=60)
     assert [worker.exitcode for worker in workers] == [0, 0, 0]
     cache = ArtifactCache(tmp_path, limit=30 * SIZE)
-    assert 10 * SIZE < cache.info().bytes <= cache.limit + 3 * SIZE
+    assert 10 * SIZE < cache.info().bytes <= cache.limit + 5 * SIZE
 
 
 @pytest.mark.parametrize(
