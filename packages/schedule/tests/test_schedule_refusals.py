@@ -144,7 +144,19 @@ for i in T.serial(8):
 IDLE = "for t in T.serial(n):" + COPY.replace("\n", "\n    ")
 RECURRENCE = BEHIND.replace("= Y[wh, wk]", "= Y[wh, wk] + Z[wh, 0]")
 
+FILLED = """
+for i in T.serial(8):
+    with T.block("fill"):
+        vi = T.axis.spatial(8, i)
+        P[vi] = 1
+    with T.block("gather"):
+        wi = T.axis.spatial(8, i)
+        V[wi] = Y[T.int64(P[wi]), 0]
+"""
+
 LOCAL = {"scope": "local"}
+ROWS = {"buffer": "Y", "distance": 2}
+COPIED = {"block": "copy", "buffer": "X", "distance": 2}
 CASES = [
     ("split.factors", COPY, "split", {"loop": "j", "factors": (2, None)}),
     ("split.factors", COPY, "split", {"loop": "j", "factors": (None, 0)}),
@@ -175,6 +187,14 @@ CASES = [
     ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "n * i"}),
     ("parallel.weight", COPY, "parallel", {"loop": "i", "weight": "T.int64(P[i])"}),
     ("parallel.grain", COPY, "parallel", {"loop": "i", "grain": 0}),
+    ("prefetch.distance", COPY, "prefetch", {**COPIED, "loop": "i", "distance": 0}),
+    ("prefetch.no_access", COPY, "prefetch", {**COPIED, "buffer": "Y", "loop": "i"}),
+    ("prefetch.no_access", BEHIND, "prefetch", {"block": "second", **ROWS, "loop": "i"}),
+    ("prefetch.range", COPY.replace("X[vi, vj]", "X[vj, vi]"), "prefetch",
+     {**COPIED, "loop": "i"}),
+    ("prefetch.range", COPY.replace("X[vi, vj]", "X[vi, 2 * vj]"), "prefetch",
+     {**COPIED, "loop": "i"}),
+    ("prefetch.changing", FILLED, "prefetch", {"block": "gather", **ROWS, "loop": "i"}),
     ("reorder.loops", COPY, "reorder", {"loops": ("i",)}),
     ("reorder.loops", COPY, "reorder", {"loops": ("i", "i")}),
     ("reorder.not_nested", TWO_COPIES, "reorder", {"loops": ("k", "j")}),
@@ -270,6 +290,7 @@ ARGUMENTS = {
     "split": {"loop": "i", "factors": (None, 2)},
     "reorder": {"loops": ("i", "j")},
     "parallel": {"loop": "i"},
+    "prefetch": {"block": "copy", "buffer": "X", "loop": "i", "distance": 2},
     "vectorize": {"loop": "i"},
     "unroll": {"loop": "i"},
     "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},

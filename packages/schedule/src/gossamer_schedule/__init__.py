@@ -5,6 +5,7 @@ from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.parallel import parallel
+from gossamer_schedule.primitives.prefetch import prefetch
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
@@ -17,6 +18,6 @@ from gossamer_schedule.result import Result
 
 __all__ = [
     "PRIMITIVES", "Result", "ScheduleBuilder", "apply", "cache_write", "decompose_reduction",
-    "get_blocks", "get_iterations", "get_loops", "parallel", "reorder", "replay",
-    "reverse_compute_at", "sparse_fuse", "sparse_reorder", "split", "unroll", "vectorize",
+    "get_blocks", "get_iterations", "get_loops", "parallel", "prefetch", "reorder",
+    "replay", "reverse_compute_at", "sparse_fuse", "sparse_reorder", "split", "unroll", "vectorize",
 ]  # fmt: skip

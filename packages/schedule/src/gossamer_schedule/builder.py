@@ -87,3 +87,6 @@ class ScheduleBuilder:
 
     def decompose_reduction(self, block: str, *, loop: str) -> ScheduleBuilder:
         return self._apply("decompose_reduction", block=block, loop=loop)
+
+    def prefetch(self, block: str, *, buffer: str, loop: str, distance: int) -> ScheduleBuilder:
+        return self._apply("prefetch", block=block, buffer=buffer, loop=loop, distance=distance)

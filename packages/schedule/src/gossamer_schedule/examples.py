@@ -17,6 +17,21 @@ def scale(x: T.handle, y: T.handle, n: T.int64):
 """)
 """Y = 2 X, loop stage."""
 
+GATHER = parse_module("""
+@T.prim_func
+def gather(x: T.handle, p: T.handle, y: T.handle, m: T.int64, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m,), "float32")
+    P = T.match_buffer(p, (n,), "int64")
+    Y = T.match_buffer(y, (n,), "float32")
+    T.assume(in_range(P, 0, m))
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[P[vi]]
+""")
+"""y = x[p], loop stage."""
+
 SPMV = parse_module("""
 @T.prim_func
 def spmv(

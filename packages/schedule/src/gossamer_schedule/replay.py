@@ -12,6 +12,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.parallel import parallel
+from gossamer_schedule.primitives.prefetch import prefetch
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
@@ -26,6 +27,7 @@ PRIMITIVES: dict[str, Callable[..., Result]] = {
     "cache_write": cache_write,
     "decompose_reduction": decompose_reduction,
     "parallel": parallel,
+    "prefetch": prefetch,
     "reorder": reorder,
     "reverse_compute_at": reverse_compute_at,
     "sparse_fuse": sparse_fuse,
@@ -109,6 +111,7 @@ def _checked(step: Step, name: str, expected: Any) -> Any:
 
 
 _TYPES: dict[str, Any] = {
+    "int": int,
     "str": str,
     "str | None": str | None,
     "int | None": int | None,

@@ -1,0 +1,261 @@
+"""`prefetch`: what later iterations of a loop will gather is asked for in time."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Literal
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.build import ONE, ZERO, add, ceildiv, index, index_var, integer_value, mul
+from gossamer_ir.contracts import Step
+from gossamer_ir.dtypes import DType
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.nodes import (
+    Block,
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    If,
+    IfThenElse,
+    Load,
+    Module,
+    Prefetch,
+    Stmt,
+)
+from gossamer_ir.prove import Prover
+from gossamer_ir.simplify import FALSE, simplify
+from gossamer_ir.walk import free_vars, substitute, walk
+from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.digits import ascending
+from gossamer_schedule.linear import NOTHING, Form, form_of, resolve
+from gossamer_schedule.refusals import listing, refusal
+from gossamer_schedule.resolve import (
+    find_block,
+    find_buffer,
+    find_function,
+    find_loop,
+    namer_of,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.steps import step
+
+LINE_BYTES = 64
+"""What a cache moves at once, on nearly every machine."""
+
+
+def prefetch(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    loop: str,
+    distance: int,
+    function: str | None = None,
+) -> Result:
+    """Asks, in each iteration of a loop, for what a block in it reads of a buffer `distance`
+    iterations later.
+
+    Takes a module of the loop stage. Loops inside may run over elements side by side; all their
+    cache lines are asked for then. Where an index array ends before that, nothing is asked for.
+    Results do not depend on it.
+
+    Raises `ScheduleError`: `schedule.prefetch.distance` (less than one), `.no_access` (the block
+    reads no such buffer in the loop), `.range` (loops inside run over elements that are not side by
+    side), `.changing` (an index is read from what the loop writes), `.no_loop`, `.no_block`,
+    `.no_buffer`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import GATHER
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(GATHER))
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[P[vi]]
+    >>> print(body_text(prefetch(GATHER, "gather", buffer="X", loop="i", distance=8).module))
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[P[vi]]
+        if i + 8 < n:
+            T.prefetch(X, P[i + 8])
+    """
+    require_stage(module, "prefetch", stages=("loop",))
+    owner = find_function(module, "prefetch", function=function)
+    site = find_loop(owner, "prefetch", loop=loop)
+    found = find_buffer(owner, "prefetch", buffer=buffer)
+    assert isinstance(found, Buffer), "the loop stage has no other buffers"
+    inside = find_block(owner, "prefetch", block=block)
+
+    _require_distance(distance, site, module)
+    reads = _require_reads(inside, found, site=site, module=module)
+    _require_lasting(reads, site, module=module)
+    spans = [_require_span(read, found, site=site, module=module) for read in reads]
+
+    asked = tuple(_asked(site, span, found, distance) for span in spans)
+    body = (*site.node.body, *asked)
+
+    rewritten = with_function(module, owner, replaced(site, (replace(site.node, body=body),)))
+
+    taken = step(block=block, buffer=buffer, loop=loop, distance=distance, function=function)
+    return Result(rewritten, (loop,), Step("prefetch", taken))
+
+
+# --- preconditions
+
+
+def _require_distance(distance: int, site: Site, module: Module) -> None:
+    if distance < 1:
+        raise refusal(
+            "prefetch.distance",
+            f"The distance is {distance}; expected at least one iteration of '{site.node.var}'.",
+            place=site.place(module),
+        )
+
+
+def _require_reads(
+    inside: Site, buffer: Buffer, *, site: Site, module: Module
+) -> list[tuple[Expr, ...]]:
+    """The indices by which the block reads the buffer, in variables of loops, each once."""
+    node: Block = inside.node
+    values = {**values_at(inside), **{found.var: found.value for found in node.iters}}
+    reads: list[tuple[Expr, ...]] = []
+    for load in _loads(node, buffer.name):
+        indices = tuple(resolve(at, values) for at in load.indices)
+        if indices not in reads and any(site.node.var in free_vars(at) for at in indices):
+            reads.append(indices)
+    if not reads or site.node not in inside.loops:
+        raise refusal(
+            "prefetch.no_access",
+            f"Block '{node.name}' reads nothing of '{buffer.name}' that changes with loop "
+            f"'{site.node.var}'.",
+            hint=listing("buffers that it reads", sorted(mentioned(node.body))),
+            place=inside.place(module),
+        )
+    return reads
+
+
+def _loads(block: Block, buffer: str) -> Iterator[Load]:
+    for stmt in block.body:
+        for node in walk(stmt):
+            if isinstance(node, Load) and node.buffer == buffer:
+                yield node
+
+
+def _require_lasting(reads: list[tuple[Expr, ...]], site: Site, *, module: Module) -> None:
+    changing = mentioned(at for read in reads for at in read) & written(site.node.body)
+    if changing:
+        raise refusal(
+            "prefetch.changing",
+            f"What will be read is known only when '{sorted(changing)[0]}' has been written.",
+            place=site.place(module),
+        )
+
+
+class _Span(msgspec.Struct, frozen=True):
+    """The first of some elements side by side, and how many there are."""
+
+    indices: tuple[Expr, ...]
+    count: Expr
+
+
+def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, site: Site, module: Module) -> _Span:
+    """What the loops inside run over, which must be elements side by side."""
+    loops = loops_of(site.function)
+    inner = {found.var for found in _below(site.node)}
+    *outer, last = read
+    order = _digits(last, inner, loops)
+    if order is None or any(free_vars(at) & inner for at in outer):
+        raise refusal(
+            "prefetch.range",
+            f"It is not proved that the loops in '{site.node.var}' run over elements of "
+            f"'{buffer.name}' side by side.",
+            hint="Prefetch at a loop inside of them.",
+            place=site.place(module),
+        )
+    count: Expr = ONE
+    for name in order:
+        count = mul(count, loops[name].extent)
+    first = simplify(substitute(last, dict.fromkeys(order, ZERO)))
+    return _Span((*outer, first), count)
+
+
+def _digits(last: Expr, inner: Set[str], loops: Mapping[str, For]) -> tuple[str, ...] | None:
+    """The loops inside, as digits without gaps of an index; None where they are none."""
+    form = form_of(last, {}, loops=loops)
+    terms = {name: product for name, product in form.terms.items() if name in inner}
+    order = ascending(Form(terms, NOTHING, frozenset()), loops=loops)
+    if order is None or form.opaque & inner:
+        return None
+    return (
+        order if all(loops.keys().isdisjoint(free_vars(loops[n].extent)) for n in order) else None
+    )
+
+
+def _below(loop: For) -> list[For]:
+    return [node for stmt in loop.body for node in walk(stmt) if isinstance(node, For)]
+
+
+# --- what is asked for
+
+
+def _asked(site: Site, span: _Span, buffer: Buffer, distance: int) -> Stmt:
+    var = site.node.var
+    later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
+    indices = tuple(substitute(at, later) for at in span.indices)
+    condition = _all(list(_conditions(site, indices)))
+    asked = _lines(site, _Span(indices, span.count), buffer)
+    return asked if condition is None else If(condition, (asked,))
+
+
+def _all(conditions: list[Expr]) -> Expr | None:
+    """All conditions, each evaluated only where those before it hold."""
+    if not conditions:
+        return None
+    first, rest = conditions[0], _all(conditions[1:])
+    return first if rest is None else IfThenElse(first, rest, FALSE)
+
+
+def _lines(site: Site, span: _Span, buffer: Buffer) -> Stmt:
+    """A prefetch for each line of the elements; a loop over them, where there are several."""
+    per_line = max(1, 8 * LINE_BYTES // DType.parse(buffer.dtype).bits)
+    count = integer_value(span.count)
+    if count is not None and count <= per_line:
+        return Prefetch(buffer.name, span.indices)
+    line = namer_of(site.function).fresh(f"{site.node.var}_line")
+    *outer, first = span.indices
+    at = add(first, mul(index_var(line), index(per_line)))
+    kind: Literal["unrolled", "serial"] = "serial" if count is None else "unrolled"
+    asked = Prefetch(buffer.name, (*outer, at))
+    return For(line, ZERO, ceildiv(span.count, per_line), (asked,), kind=kind)
+
+
+def _conditions(site: Site, indices: tuple[Expr, ...]) -> Iterator[Expr]:
+    """That the elements of index arrays exist which say what to ask for."""
+    prover = Prover(lasting_facts(site.function))
+    for outer in (*site.loops, site.node):
+        prover.assume_range(outer.var, outer.start, outer.extent)
+    shapes = {
+        found.name: found.shape for found in site.function.buffers if isinstance(found, Buffer)
+    }
+    seen: set[Load] = set()
+    for load in _inner_first(indices):
+        if load in seen:
+            continue
+        seen.add(load)
+        for at, extent in zip(load.indices, shapes.get(load.buffer, ()), strict=False):
+            for condition in (Compare("ge", at, ZERO), Compare("lt", at, extent)):
+                if not prover.proves(condition):
+                    prover.assume(condition)
+                    yield condition
+
+
+def _inner_first(indices: tuple[Expr, ...]) -> Iterator[Load]:
+    """The loads in some indices, those that others need before them."""
+    for at in indices:
+        found = [node for node in walk(at) if isinstance(node, Load)]
+        yield from reversed(found)

@@ -1,0 +1,75 @@
+"""What is asked for ahead, and that results do not depend on it."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.nodes import Prefetch
+from gossamer_ir.walk import walk
+from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule.show import body_text
+
+
+def asked(builder, **arguments):
+    return body_text(builder.prefetch("csrmm", buffer="B", **arguments).module)
+
+
+def test_a_row_of_the_gathered_operand_is_asked_for_line_by_line(spmm):
+    text = asked(ScheduleBuilder(spmm(40)), loop="j", distance=8)
+    assert "if T.int64(J_indptr[i]) + (j + 8) < nnz:" in text
+    assert "for j_line in T.unroll(3):" in text
+    assert "T.prefetch(B, T.int64(J_indices[T.int64(J_indptr[i]) + (j + 8)]), j_line * 16)" in text
+
+
+def test_a_short_row_takes_one_prefetch(spmm):
+    text = asked(ScheduleBuilder(spmm(16)), loop="j", distance=1)
+    assert "T.prefetch(B, T.int64(J_indices[T.int64(J_indptr[i]) + (j + 1)]), 0)" in text
+
+
+def test_any_number_of_features_takes_a_loop(spmm):
+    assert "for j_line in T.serial((K + 15) // 16):" in asked(
+        ScheduleBuilder(spmm()), loop="j", distance=4
+    )
+
+
+def test_of_a_tile_only_its_own_lines_are_asked_for(spmm):
+    tiled = ScheduleBuilder(spmm(500)).split("k", factors=(2, 16, 16))
+    text = asked(tiled.reorder("k_0", "j", "k_1", "k_2"), loop="j", distance=4)
+    assert "for j_line in T.unroll(16):" in text
+    assert "k_0 * 256 + j_line * 16)" in text
+
+
+def test_an_element_read_twice_is_asked_for_once(program):
+    body = """
+for i in T.serial(8):
+    with T.block("twice"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = W[T.int64(P[vi])] + W[T.int64(P[vi])] * W[vi]
+"""
+    found = ScheduleBuilder(program(body)).prefetch("twice", buffer="W", loop="i", distance=3)
+    assert sum(isinstance(node, Prefetch) for node in walk(found.module)) == 2
+
+
+def test_each_index_is_read_only_where_it_exists(program):
+    body = """
+for i in T.serial(8):
+    with T.block("far"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = W[T.int64(P[T.int64(P[vi])])]
+"""
+    found = ScheduleBuilder(program(body)).prefetch("far", buffer="W", loop="i", distance=3)
+    text = body_text(found.module)
+    outer, inner = text.index("if T.if_then_else(i + 3 < 9"), text.index("P[i + 3]) >= 0")
+    assert outer < inner < text.index("T.prefetch(W")
+
+
+@pytest.mark.parametrize("features", [1, 7, 16, 33, 300])
+@pytest.mark.parametrize("distance", [1, 4, 1000])
+def test_results_stay(spmm, require_spmm, features, distance):
+    builder = ScheduleBuilder(spmm(features)).prefetch(
+        "csrmm", buffer="B", loop="j", distance=distance
+    )
+    require_spmm(builder.module, features)
+    require_spmm(builder.module, features, rows=1, columns=1)
+    split = builder.split("j", factors=(None, 4)).parallel("i")
+    require_spmm(split.module, features)
