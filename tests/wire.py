@@ -73,6 +73,7 @@ BORDERS = (
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.texts"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.load"),
     Border("generic-cpu", "backend", "gossamer_backend", "Kernel.__init__"),
+    Border("generic-cpu", "backend", "gossamer_backend.requirements", "require_compilable"),
     Border("generic-cpu", "llvm", "gossamer_llvm", "emit"),
     Border("generic-cpu", "llvm", "gossamer_llvm", "guarded_buffers"),
 )
