@@ -15,7 +15,7 @@ import msgspec
 HERE = Path(__file__).parent
 sys.path.insert(0, str(HERE))
 
-from corpus_programs import calls, control, elementwise, kernels, memory, rarer  # noqa: E402
+from corpus_programs import calls, control, elementwise, formats, kernels, memory, rarer  # noqa: E402
 
 from gossamer_backend import required_capabilities  # noqa: E402
 from gossamer_ir.verify import verify  # noqa: E402
@@ -27,7 +27,7 @@ FOLDER = HERE / "src" / "gossamer_testkit" / "programs"
 
 def programs() -> Iterator[tuple[Manifest, bytes]]:
     """The manifest and the wire text of every program."""
-    for family in (elementwise, memory, control, calls, rarer, kernels):
+    for family in (elementwise, memory, control, calls, rarer, kernels, formats):
         for source in family.sources():
             module = verify(source.module)
             needs = tuple(sorted(required_capabilities(module)))

@@ -171,7 +171,7 @@ for i in T.serial(m):
 """,
         )  # fmt: skip
         yield Source(f"facts_{dtype}", "What is assumed of index arrays is checked before the call.",
-                     flat(text), "fact_cases", "csr_row_sums", {"index_dtype": dtype})  # fmt: skip
+                     flat(text), "fact_cases", "row_sums", {"index_dtype": dtype})  # fmt: skip
 
 
 def _scalar(dtype: str) -> Source:

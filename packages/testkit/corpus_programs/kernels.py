@@ -69,8 +69,12 @@ def _spmv(dtype: str, index_dtype: str, *, is_scheduled: bool) -> Source:
 
 def _flat(operator: str, variant: Variant, *, is_scheduled: bool) -> Module:
     module = module_of(operator_named(operator), variant)
-    schedule = choose(module, TARGET) if is_scheduled else Schedule()
-    *_, found = lowered(module, schedule)
+    return scheduled(module) if is_scheduled else list(lowered(module, Schedule()))[-1]
+
+
+def scheduled(module: Module) -> Module:
+    """A coordinate module at the flat stage, as the default rules schedule it."""
+    *_, found = lowered(module, choose(module, TARGET))
     return found
 
 

@@ -8,15 +8,31 @@ from typing import Any
 from gossamer_testkit.case import Expected, Values
 from gossamer_testkit.expectations.elementwise import casts, elementwise
 from gossamer_testkit.expectations.programs import PROGRAMS
-from gossamer_testkit.expectations.sparse import csr_row_sums, csrmm, csrmv
+from gossamer_testkit.expectations.sparse import (
+    bsr,
+    csr_row_sums,
+    csrmm,
+    csrmv,
+    dcsr,
+    elements,
+    ell,
+    sddmm,
+    segment_sums,
+)
 
 Oracle = Callable[[Values, Mapping[str, Any]], dict[str, Expected]]
 
 ORACLES: dict[str, Oracle] = {
     **PROGRAMS,
+    "bsr": bsr,
     "casts": casts,
-    "csr_row_sums": csr_row_sums,
     "csrmm": csrmm,
     "csrmv": csrmv,
+    "dcsr": dcsr,
+    "elements": elements,
     "elementwise": elementwise,
+    "ell": ell,
+    "row_sums": csr_row_sums,
+    "sddmm": sddmm,
+    "segment_sums": segment_sums,
 }

@@ -7,6 +7,15 @@ from typing import Any
 
 from gossamer_testkit.case import Case
 from gossamer_testkit.makers.facts import fact_cases
+from gossamer_testkit.makers.formats import (
+    bsr_cases,
+    dcsr_cases,
+    elements_cases,
+    ell_cases,
+    row_sums_cases,
+    sddmm_cases,
+    segment_sums_cases,
+)
 from gossamer_testkit.makers.guards import guard_cases
 from gossamer_testkit.makers.pairs import cast_values, pairs, truths
 from gossamer_testkit.makers.scalars import scalar_values
@@ -18,12 +27,19 @@ from gossamer_testkit.makers.weights import weight_cases
 Maker = Callable[[Mapping[str, Any]], Iterator[Case]]
 
 MAKERS: dict[str, Maker] = {
+    "bsr_cases": bsr_cases,
     "cast_values": cast_values,
+    "dcsr_cases": dcsr_cases,
+    "elements_cases": elements_cases,
+    "ell_cases": ell_cases,
     "fact_cases": fact_cases,
     "guard_cases": guard_cases,
     "pairs": pairs,
+    "row_sums_cases": row_sums_cases,
     "scalar_values": scalar_values,
     "search_cases": search_cases,
+    "sddmm_cases": sddmm_cases,
+    "segment_sums_cases": segment_sums_cases,
     "spmm_cases": spmm_cases,
     "spmv_cases": spmv_cases,
     "truths": truths,

@@ -19,9 +19,9 @@ def spmm_cases(options: Mapping[str, Any]) -> Iterator[Case]:
     dtype = options["dtype"]
     for matrix in csr_cases(dtype=dtype, index_dtype=options["index_dtype"]):
         for features in options["features"]:
-            dense = _integers((matrix.shape[1], features), dtype)
+            dense = integers((matrix.shape[1], features), dtype)
             c = np.full((matrix.shape[0], features), UNTOUCHED, dtype)
-            values = {**_matrix(matrix), "b": dense, "c": c}
+            values = {**matrix_values(matrix), "b": dense, "c": c}
             name = matrix.name
             if options["symbolic"]:
                 name, values = f"{name}, {features} features", {**values, "feat_size": features}
@@ -33,11 +33,12 @@ def spmv_cases(options: Mapping[str, Any]) -> Iterator[Case]:
     dtype = options["dtype"]
     for matrix in csr_cases(dtype=dtype, index_dtype=options["index_dtype"]):
         y = np.full(matrix.shape[0], UNTOUCHED, dtype)
-        x = _integers((matrix.shape[1],), dtype)
-        yield Case(matrix.name, {**_matrix(matrix), "x": x, "y": y})
+        x = integers((matrix.shape[1],), dtype)
+        yield Case(matrix.name, {**matrix_values(matrix), "x": x, "y": y})
 
 
-def _matrix(matrix: Csr) -> dict[str, Any]:
+def matrix_values(matrix: Csr) -> dict[str, Any]:
+    """Arrays and sizes of a CSR matrix by the names of parameters."""
     return {
         "a": matrix.data,
         "indptr": matrix.indptr,
@@ -48,6 +49,6 @@ def _matrix(matrix: Csr) -> dict[str, Any]:
     }
 
 
-def _integers(shape: tuple[int, ...], dtype: str) -> Array:
+def integers(shape: tuple[int, ...], dtype: str) -> Array:
     """Small integers, whose products and sums are exact."""
     return (np.arange(int(np.prod(shape))) * 7 % 13 - 6).astype(dtype).reshape(shape)
