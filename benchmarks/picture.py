@@ -1,7 +1,7 @@
 """The roofline of a run as SVG: speed over intensity, both logarithmic, a panel per thread count.
 
 The roofs are those that were measured (Williams, Waterman, Patterson, "Roofline", 2009): reading from
-memory, reading from cache, and multiply-adds in registers. A point is a cell of ours: full where its arrays
+memory, reading from cache, and the peak of multiply-adds. A point is a cell of ours: full where its arrays
 exceed the caches, hollow where they fit; hovering names it.
 """
 
@@ -132,14 +132,14 @@ def grid(frame: Frame) -> Iterator[str]:
 
 
 def roof_lines(frame: Frame, roof: Roofline) -> Iterator[str]:
-    """Multiply-adds, reading from memory, reading from cache."""
+    """The peak, reading from memory, reading from cache."""
     top, memory, cached = peak(roof), roof.read[-1].gb_per_s, roof.gb_per_s(CACHED_BYTES)
     yield from slope(frame, memory, top, kind="roof", name="memory")
     yield from slope(frame, cached, top, kind="cache", name="cache")
     ridge = max(min(top / cached, frame.x.high), frame.x.low)
     if ridge < frame.x.high:
         yield polyline("roof", [frame.place(ridge, top), frame.place(frame.x.high, top)])
-    text = f"multiply-adds {top:.0f} GFLOP/s"
+    text = f"peak {top:.0f} GFLOP/s"
     yield label(frame.x.end - 6, frame.y.at(top) - 6, text, anchor="end")
 
 

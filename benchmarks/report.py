@@ -77,13 +77,15 @@ def machine_lines(run: Run) -> Iterator[str]:
     machine = run.machine
     yield f"{machine.name}: {machine.cpu}, {machine.processors} processors, {run.date}"
     yield ", ".join(f"{name} {version}" for name, version in run.versions.items())
+    if run.settings:
+        yield "settings: " + "; ".join(f"{name}: {text}" for name, text in run.settings.items())
     for roof in run.rooflines:
         reads = ", ".join(f"{p.bytes / 2**20:g} MiB {p.gb_per_s:.0f}" for p in roof.read)
         peaks = ", ".join(f"{dtype} {peak:.0f}" for dtype, peak in roof.gflop_per_s.items())
         mark = " (DISTURBED)" if roof.is_disturbed else ""
         yield (
-            f"{roof.threads} thread(s){mark}: triad {roof.triad_gb_per_s:.1f} GB/s; multiply-adds, "
-            f"GFLOP/s: {peaks}; reading, GB/s by working set: {reads}"
+            f"{roof.threads} thread(s){mark}: triad {roof.triad_gb_per_s:.1f} GB/s; peak, GFLOP/s: "
+            f"{peaks}; reading, GB/s by working set: {reads}"
         )
 
 
