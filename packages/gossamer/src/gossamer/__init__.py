@@ -5,6 +5,8 @@ Importing this is cheap: what a name needs is imported when it is first used.
 
 from __future__ import annotations
 
+import os
+import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
@@ -38,10 +40,21 @@ _HOMES = {
 }
 
 
+# A child that is forked in the middle of an import would wait for ever for whoever began it.
+_importing = threading.RLock()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(
+        before=_importing.acquire,
+        after_in_parent=_importing.release,
+        after_in_child=_importing.release,
+    )
+
+
 def __getattr__(name: str) -> Any:
     if name not in _HOMES:
         raise AttributeError(f"module 'gossamer' has no attribute '{name}'")
-    value = getattr(import_module(_HOMES[name]), name)
+    with _importing:
+        value = getattr(import_module(_HOMES[name]), name)
     globals()[name] = value
     return value
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from functools import partial
+from functools import cache, partial
 from typing import TYPE_CHECKING
 
 import msgspec
@@ -14,6 +14,7 @@ from gossamer_ir.contracts import Stats, Target
 
 if TYPE_CHECKING:
     from gossamer.build import Built
+    from gossamer_backend import FactCheck
 
 DEFAULT_TARGET = "generic-cpu"
 LIMIT = 1024
@@ -21,6 +22,15 @@ LIMIT = 1024
 
 _Key = tuple[str, Variant, Stats, str]
 _built: dict[_Key, Built] = {}
+
+
+@cache
+def default_check() -> FactCheck:
+    """Checks facts about arrays with kernels for the default target."""
+    with compiling:
+        from gossamer.build import fact_check
+
+        return fact_check(DEFAULT_TARGET)
 
 
 def kernel_for(

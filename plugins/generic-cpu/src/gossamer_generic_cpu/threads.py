@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 from functools import cache, partial
 
+from gossamer_backend.exclusion import compiling
 from gossamer_backend.native import Parallelism, ParallelismSource
 from gossamer_backend.threads import LIMIT, get_num_threads
 from gossamer_ir.contracts import Target
@@ -26,8 +27,9 @@ SPINS = "100000"
 """About 0.1 milliseconds, within which back-to-back regions find their threads awake."""
 
 _LIBRARIES = ("libgomp.so.1", "libgomp.1.dylib")
-_is_lost = False
-"""Whether libgomp waits for threads of the process that this one was forked from."""
+
+_FORKED_WITHOUT_EXEC = 0x40
+"""PF_FORKNOEXEC of Linux, in the flags of `/proc/self/stat`."""
 
 
 def parallelism_of(target: Target) -> ParallelismSource:
@@ -106,7 +108,8 @@ def _with(threads: int) -> Parallelism:
 
 @cache
 def _function() -> int | None:
-    return parallel_function()
+    with compiling:
+        return parallel_function()
 
 
 def refresh() -> None:
@@ -121,6 +124,21 @@ def _is_gomp_loaded() -> bool:
             ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
             return True
     return False
+
+
+def _is_forked() -> bool:
+    """Whether this process goes on with the memory of another one, as far as the system says."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            flags = file.read().rpartition(b")")[2].split()[6]
+    except (OSError, IndexError):
+        return False
+    return bool(int(flags) & _FORKED_WITHOUT_EXEC)
+
+
+_is_lost = _is_forked() and _is_gomp_loaded()
+"""Whether libgomp may wait for threads of the process that this one was forked from, be it that it
+was somebody else who had used it there."""
 
 
 def _before_fork() -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from importlib import import_module
 
 from gossamer.operators.operator import Operator
+from gossamer_backend.exclusion import compiling
 from gossamer_ir.errors import ArgumentError
 
 NAMES = ("spmm", "spmv")
@@ -16,5 +17,6 @@ def operator_named(name: str) -> Operator:
         raise ArgumentError(
             "operator.unknown", f"'{name}' is no operator; there are: {', '.join(NAMES)}."
         )
-    found: Operator = import_module(f"gossamer.operators.{name}").OPERATOR
+    with compiling:
+        found: Operator = import_module(f"gossamer.operators.{name}").OPERATOR
     return found

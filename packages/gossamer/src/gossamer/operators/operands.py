@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.kernels import DEFAULT_TARGET
+from gossamer.kernels import default_check
 from gossamer.operators.operator import Variant
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
 from gossamer_ir.contracts import Stats
@@ -64,9 +64,7 @@ def sparse_operand(matrix: Any) -> Sparse:
     if isinstance(matrix, SparseTensor):
         _require_csr(matrix)
         return Sparse(matrix.storage, matrix)
-    from gossamer.build import fact_check
-
-    return Sparse(borrow_scipy(matrix, check=fact_check(DEFAULT_TARGET)), None)
+    return Sparse(borrow_scipy(matrix, check=default_check()), None)
 
 
 def _require_csr(tensor: SparseTensor) -> None:
