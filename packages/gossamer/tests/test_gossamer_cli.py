@@ -14,14 +14,16 @@ from scipy import sparse
 
 from gossamer.cli.run import FIELDS, require_within
 from gossamer.cli.show import STAGES
+from gossamer.operators import NAMES
 from gossamer.oracle import Comparison
+from gossamer.workload import Workload
 
 
 def last_object(text):
     return json.loads(text.strip().splitlines()[-1])
 
 
-@pytest.mark.parametrize("op", ["spmm", "spmv"])
+@pytest.mark.parametrize("op", NAMES)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 def test_run_ends_with_one_object(op, dtype, command, matrix_file):
     found = command(
@@ -35,7 +37,7 @@ def test_run_ends_with_one_object(op, dtype, command, matrix_file):
     assert record["matrix"] == matrix_file
     assert record["shape"] == [30, 40]
     assert record["nnz"] == 240
-    assert record["features"] == (7 if op == "spmm" else None)
+    assert record["features"] == (None if op == "spmv" else 7)
     assert (record["dtype"], record["threads"], record["backend"]) == (dtype, 2, "generic-cpu")
     assert 0 <= record["max_rel_error"] < 1e-5
     assert isinstance(record["cached"], bool)
@@ -52,7 +54,7 @@ def test_run_says_what_it_did(command, matrix_file):
 
 
 @pytest.mark.parametrize("shape", [(0, 0), (0, 4), (4, 0), (4, 4)])
-@pytest.mark.parametrize("op", ["spmm", "spmv"])
+@pytest.mark.parametrize("op", NAMES)
 def test_matrices_without_nonzeros_are_run(op, shape, command, tmp_path):
     path = str(tmp_path / "empty.npz")
     sparse.save_npz(path, sparse.csr_array(shape, dtype=np.float32))
@@ -61,12 +63,24 @@ def test_matrices_without_nonzeros_are_run(op, shape, command, tmp_path):
     assert last_object(found.out)["max_rel_error"] == 0
 
 
-def test_no_features_are_run(command, matrix_file):
+@pytest.mark.parametrize("op", ["spmm", "sddmm"])
+def test_no_features_are_run(op, command, matrix_file):
     found = command(
-        "run", "spmm", "--matrix", matrix_file, "--features", "0", "--repeat", "1", "--json"
+        "run", op, "--matrix", matrix_file, "--features", "0", "--repeat", "1", "--check", "--json"
     )
     assert found.status == 0
     assert last_object(found.out)["features"] == 0
+
+
+@pytest.mark.parametrize("op", NAMES)
+def test_a_wrong_result_is_exit_code_1_where_it_is_checked(op, command, matrix_file, monkeypatch):
+    monkeypatch.setattr(Workload, "run", lambda work: np.full_like(work.out, 1e3))
+    words = ("run", op, "--matrix", matrix_file, "--repeat", "1", "--json")
+    assert command(*words).status == 0
+    found = command(*words, "--check")
+    assert found.status == 1
+    assert last_object(found.out)["max_rel_error"] > 1e-3
+    assert found.err.startswith("check failed: ")
 
 
 def test_a_failed_check_is_exit_code_1(capsys):
@@ -74,18 +88,19 @@ def test_a_failed_check_is_exit_code_1(capsys):
     with pytest.raises(typer.Exit) as caught:
         require_within(Comparison(0.5, 1e-6, is_within=False))
     assert caught.value.exit_code == 1
-    assert capsys.readouterr().err.startswith("check failed: the largest error is 0.5 of |A| |B|")
+    assert capsys.readouterr().err.startswith("check failed: the largest error is 0.5 of a sum's ")
 
 
 BAD_COMMANDS = [
-    ("operator.unknown", "'sddmm'", "run sddmm --matrix FILE"),
-    ("operator.unknown", "'sddmm'", "show sddmm --stage flat"),
+    ("operator.unknown", "'solve'", "run solve --matrix FILE"),
+    ("operator.unknown", "'solve'", "show solve --stage flat"),
     ("option.stage", "'ptx'", "show spmm --stage ptx"),
     ("option.range", "--features is 0", "show spmm --stage flat --features 0"),
     ("option.range", "--features is -1", "run spmm --matrix FILE --features -1"),
     ("option.range", "--repeat is 0", "run spmm --matrix FILE --repeat 0"),
     ("option.range", "--repeat is -3", "run spmm --matrix FILE --repeat -3"),
     ("option.memory", "GB of this machine", "run spmm --matrix FILE --features 1000000000000"),
+    ("option.memory", "GB of this machine", "run sddmm --matrix FILE --features 1000000000000"),
     ("option.memory", "GB of this machine", "run spmm --matrix FILE --features 10" + 40 * "0"),
     ("option.dtype", "'float16'", "run spmm --matrix FILE --dtype float16"),
     ("option.dtype", "''", "run spmm --matrix FILE --dtype="),
@@ -158,13 +173,13 @@ def test_output_that_cannot_be_written_is_one_sentence():
     assert found.stderr == "error: The output cannot be written: No space left on device.\n"
 
 
-@pytest.mark.parametrize("op", ["spmm", "spmv"])
+@pytest.mark.parametrize("op", NAMES)
 @pytest.mark.parametrize("stage", STAGES)
 def test_show_prints_a_stage(op, stage, command):
     marks = {
         "coordinate": "T.sp.iteration",
-        "position": 'T.block("csr',
-        "loop": 'T.block("csr',
+        "position": "T.block(",
+        "loop": "T.block(",
         "flat": "def ",
         "llvm": "define",
         "asm": "ret",

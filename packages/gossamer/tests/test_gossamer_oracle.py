@@ -11,26 +11,78 @@ from scipy import sparse
 
 from gossamer.graphs import power_law
 from gossamer.measure import SAMPLE_SECONDS, interleaved
-from gossamer.oracle import BLOCK_ELEMENTS, compare
+from gossamer.operators import NAMES
+from gossamer.oracle import compare
 from gossamer.peers import mkl
+from gossamer.references import reference_of
+from gossamer.references.reference import BLOCK_ELEMENTS, blocks
+from gossamer.workload import prepare
 from gossamer_formats import from_scipy, to_scipy
 from gossamer_ir.errors import UserError
 
 
+def problem(op, graph):
+    """Operands of the operator on a graph, and its result by dense arithmetic in the graph's dtype."""
+    nodes, matrix = graph.shape[0], to_scipy(graph)
+    random = np.random.default_rng(1)
+    if op == "sddmm":
+        x, y = random.standard_normal((2, nodes, 9)).astype(graph.dtype)
+        return (x, y), (x @ y.T)[
+            np.repeat(np.arange(nodes), np.diff(matrix.indptr)), matrix.indices
+        ]
+    shape = (nodes, 3) if op == "spmm" else (nodes,)
+    dense = random.standard_normal(shape).astype(graph.dtype)
+    return (dense,), matrix @ dense
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize("shape", [(50, 3), (50,)])
-def test_a_right_result_is_within_and_a_wrong_one_is_not(dtype, shape):
+@pytest.mark.parametrize("op", NAMES)
+def test_a_right_result_is_within_and_a_wrong_one_is_not(op, dtype):
     graph = power_law(50, 400, dtype=dtype)
-    dense = np.random.default_rng(1).standard_normal(shape).astype(dtype)
-    result = to_scipy(graph) @ dense
-    found = compare(graph, dense, result)
+    dense, result = problem(op, graph)
+    found = compare(op, graph, dense, result)
     assert found.is_within
     assert found.max_relative_error <= found.tolerance
     wrong = result.copy()
     wrong.flat[7] += 1
-    found = compare(graph, dense, wrong)
+    found = compare(op, graph, dense, wrong)
     assert not found.is_within
     assert found.max_relative_error > found.tolerance
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("op", NAMES)
+def test_what_is_timed_beside_an_operator_computes_the_same(op, dtype):
+    graph = power_law(300, 2000, dtype=dtype)
+    for features in (0, 1, 200):
+        work = prepare(op, graph, features=features)
+        assert compare(op, graph, work.dense, work.scipy()).is_within
+        assert work.check().is_within
+        assert (
+            work.scipy().shape == work.out.shape == reference_of(op).shapes(graph, features).result
+        )
+
+
+def test_the_terms_of_a_dot_product_are_its_features():
+    matrix = from_scipy(sparse.csr_array(np.ones((1, 1), dtype=np.float32)))
+    ones = np.ones((1, 1000), dtype=np.float32)
+    eps = float(np.finfo("float32").eps)
+    for off, is_within in ((900 * eps, True), (1100 * eps, False)):
+        found = compare("sddmm", matrix, (ones, ones), np.array([1000 * (1 + off)], np.float32))
+        assert found.is_within == is_within
+        assert found.tolerance == 1002 * eps
+
+
+@pytest.mark.parametrize("width", [1, 2])
+def test_every_sampled_element_is_compared(monkeypatch, width):
+    monkeypatch.setattr(blocks, "__kwdefaults__", {"elements": 7})
+    graph = power_law(20, 60)
+    dense = np.ones((20, width), dtype=np.float32)
+    for wrong in (0, 6, 7, 59):
+        result = np.full(60, width, dtype=np.float32)
+        assert compare("sddmm", graph, (dense, dense), result).is_within
+        result[wrong] = 0
+        assert not compare("sddmm", graph, (dense, dense), result).is_within
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -np.inf])
@@ -39,7 +91,7 @@ def test_a_result_that_is_not_finite_is_wrong_where_the_right_one_is(value):
     dense = np.ones((10, 2), dtype=np.float32)
     result = to_scipy(graph) @ dense
     result[3, 1] = value
-    found = compare(graph, dense, result)
+    found = compare("spmm", graph, (dense,), result)
     assert not found.is_within
     assert found.max_relative_error == np.inf
 
@@ -47,14 +99,16 @@ def test_a_result_that_is_not_finite_is_wrong_where_the_right_one_is(value):
 def test_nan_and_infinity_agree_with_themselves():
     matrix = from_scipy(sparse.csr_array(np.array([[1.0, 0.0], [0.0, 2.0]])))
     dense = np.array([[np.nan, np.inf], [1.0, 2.0]])
-    assert compare(matrix, dense, np.array([[np.nan, np.inf], [2.0, 4.0]])).is_within
-    assert not compare(matrix, dense, np.array([[np.nan, -np.inf], [2.0, 4.0]])).is_within
+    assert compare("spmm", matrix, (dense,), np.array([[np.nan, np.inf], [2.0, 4.0]])).is_within
+    assert not compare(
+        "spmm", matrix, (dense,), np.array([[np.nan, -np.inf], [2.0, 4.0]])
+    ).is_within
 
 
 def test_a_wrong_value_in_an_empty_row_is_found():
     matrix = from_scipy(sparse.csr_array((3, 3)))
-    assert compare(matrix, np.ones((3, 2)), np.zeros((3, 2))).is_within
-    assert not compare(matrix, np.ones((3, 2)), np.full((3, 2), 1e-300)).is_within
+    assert compare("spmm", matrix, (np.ones((3, 2)),), np.zeros((3, 2))).is_within
+    assert not compare("spmm", matrix, (np.ones((3, 2)),), np.full((3, 2), 1e-300)).is_within
 
 
 def test_sums_that_overflow_or_underflow_the_dtype_are_allowed():
@@ -64,7 +118,7 @@ def test_sums_that_overflow_or_underflow_the_dtype_are_allowed():
         result = to_scipy(matrix) @ dense
     assert np.isinf(result[0, 0])
     assert result[1, 1] == 0
-    assert compare(matrix, dense, result).is_within
+    assert compare("spmm", matrix, (dense,), result).is_within
 
 
 def test_every_block_is_compared():
@@ -72,10 +126,10 @@ def test_every_block_is_compared():
     matrix = from_scipy(sparse.csr_array((rows, 1), dtype=np.float32))
     result = np.zeros((rows, columns), dtype=np.float32)
     dense = np.zeros((1, columns), dtype=np.float32)
-    assert compare(matrix, dense, result).is_within
+    assert compare("spmm", matrix, (dense,), result).is_within
     for corner in ((0, 0), (0, -1), (-1, 0), (-1, -1)):
         result[corner] = 1
-        assert not compare(matrix, dense, result).is_within
+        assert not compare("spmm", matrix, (dense,), result).is_within
         result[corner] = 0
 
 
@@ -128,10 +182,10 @@ def test_mkl_agrees_with_the_oracle(dtype):
     out = np.empty((300, 5), dtype=dtype)
     mkl.set_num_threads(2)
     mkl.MklMatrix(graph, features=5).product(dense, out)()
-    assert compare(graph, dense, out).is_within
+    assert compare("spmm", graph, (dense,), out).is_within
     x, y = dense[:, 0].copy(), np.empty(300, dtype=dtype)
     mkl.MklMatrix(graph, features=None, optimize=False).product(x, y)()
-    assert compare(graph, x, y).is_within
+    assert compare("spmv", graph, (x,), y).is_within
     x, y = np.empty(0, dtype=dtype), np.empty(300, dtype=dtype)
     for left, right in ((dense[:, ::2], out), (dense, y), (x, y)):
         with pytest.raises(UserError) as caught:

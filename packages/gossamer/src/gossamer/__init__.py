@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from gossamer.compiling import compile
     from gossamer.exporting import export
     from gossamer.operators.binding import bind
+    from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
     from gossamer_backend.threads import get_num_threads, set_num_threads
@@ -24,7 +25,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SparseTensor", "__version__", "bind", "compile", "export", "get_num_threads", "read",
-    "set_num_threads", "spmm", "spmv",
+    "sddmm", "set_num_threads", "spmm", "spmv",
 ]  # fmt: skip
 
 _HOMES = {
@@ -34,6 +35,7 @@ _HOMES = {
     "export": "gossamer.exporting",
     "get_num_threads": "gossamer_backend.threads",
     "read": "gossamer_formats.reading",
+    "sddmm": "gossamer.operators.sddmm",
     "set_num_threads": "gossamer_backend.threads",
     "spmm": "gossamer.operators.spmm",
     "spmv": "gossamer.operators.spmv",

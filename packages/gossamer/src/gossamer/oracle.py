@@ -1,68 +1,51 @@
-"""The independent answer: SciPy in float64, in blocks so that memory stays bounded."""
+"""Results against their exact values, as far as rounding allows."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Sequence
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer_formats import Array, SparseTensor, to_scipy
-
-if TYPE_CHECKING:
-    from scipy.sparse import csr_array
-
-BLOCK_ELEMENTS = 1 << 21
-"""How many elements of the result are compared at a time."""
+from gossamer.references import reference_of
+from gossamer.references.reference import Part
+from gossamer_formats import Array, SparseTensor
 
 
 class Comparison(NamedTuple):
-    """`max_relative_error` is the largest |y - ref| / (|A| |B|), element by element; `tolerance` what
-    rounding may cause in the longest sum; `is_within` whether every element keeps to that of its
-    own sum."""
+    """`max_relative_error` is the largest error in shares of the sum of the absolute values of an
+    element's terms; `tolerance` what rounding may cause in the longest sum; `is_within` whether every
+    element keeps to that of its own sum."""
 
     max_relative_error: float
     tolerance: float
     is_within: bool
 
 
-def compare(matrix: SparseTensor, dense: Array, result: Array) -> Comparison:
-    """Compares result with A @ dense, both of A's dtype; dense is a matrix or a vector.
+def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array) -> Comparison:
+    """Compares the result of an operator on a matrix and dense operands with that of its reference.
 
-    A sum of n products is off by at most n * eps * (|A| |B|), and by a denormal number for each
-    product that underflows. Where a product or a sum overflows the dtype, anything is right.
+    A sum of n products is off by at most n * eps of the sum of their absolute values, and by a
+    denormal number for each product that underflows. Where a product or a sum overflows the dtype,
+    anything is right.
     """
-    kind = np.finfo(matrix.dtype)
-    lengths = np.diff(matrix.arrays["indptr"]).reshape(-1, 1)
-    tolerance = float(kind.eps) * (lengths + 2)
-    exact = to_scipy(matrix).astype(np.float64)
-    magnitude = abs(exact)
-    worst, is_within = 0.0, True
-    right = dense if dense.ndim == 2 else dense[:, None]
-    found = result if result.ndim == 2 else result[:, None]
-    for rows, columns in _blocks(*found.shape):
-        part = right[:, columns].astype(np.float64)
-        expected, bound = _products(exact[rows], magnitude[rows], part)
-        error = _difference(found[rows, columns].astype(np.float64), expected)
-        worst = max(worst, float(_ratio(error, bound).max(initial=0.0)))
-        allowed = tolerance[rows] * bound + lengths[rows] * float(kind.tiny)
-        overflows = np.isfinite(bound) & (bound > float(kind.max))
-        is_close = np.isfinite(error) & (error <= allowed)
-        is_within = is_within and bool(((error == 0.0) | is_close | overflows).all())
-    return Comparison(worst, float(tolerance.max(initial=0.0)), is_within)
+    kind = np.finfo(result.dtype)
+    worst, longest, is_within = 0.0, 0, True
+    for part in reference_of(op).parts(matrix, *dense):
+        error = _difference(result[part.at].astype(np.float64), part.exact)
+        worst = max(worst, float(_ratio(error, part.magnitude).max(initial=0.0)))
+        longest = max(longest, int(part.terms.max(initial=0)))
+        is_within = is_within and _is_within(error, part, kind=kind)
+    return Comparison(worst, float(kind.eps) * (longest + 2), is_within)
 
 
-def _blocks(rows: int, columns: int) -> Iterator[tuple[slice, slice]]:
-    width = max(1, min(columns, 32))
-    height = max(1, BLOCK_ELEMENTS // width)
-    for first in range(0, columns, width):
-        for top in range(0, rows, height):
-            yield slice(top, top + height), slice(first, first + width)
-
-
-def _products(exact: csr_array, magnitude: csr_array, dense: Array) -> tuple[Any, Any]:
+def _is_within(error: Array, part: Part, *, kind: Any) -> bool:
+    bound = part.magnitude
     with np.errstate(all="ignore"):
-        return exact @ dense, magnitude @ np.abs(dense)
+        allowed = float(kind.eps) * (part.terms + 2) * bound + part.terms * float(kind.tiny)
+    overflows = np.isfinite(bound) & (bound > float(kind.max))
+    is_close = np.isfinite(error) & (error <= allowed)
+    return bool(((error == 0.0) | is_close | overflows).all())
 
 
 def _difference(found: Array, expected: Array) -> Array:

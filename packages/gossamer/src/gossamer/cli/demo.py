@@ -21,13 +21,13 @@ from gossamer.cli.options import (
 )
 from gossamer.graphs import power_law
 from gossamer.measure import Call, interleaved
-from gossamer.oracle import compare
 from gossamer.peers import mkl
 from gossamer.workload import Workload, prepare
 from gossamer_backend.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.contracts import Trace
 
+OPERATORS = ("spmm", "spmv")
 NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7
 
 
@@ -48,10 +48,11 @@ def demo(
     with _progress(console) as progress:
         job = progress.add_task("making the graph" if file is None else "reading", total=None)
         graph = _graph(file)
-        require_memory(graph, features=features, dtype="float32")
+        for op in OPERATORS:
+            require_memory(op, graph, features=features, dtype="float32")
         console.print(_describe(graph, file), markup=False)
         works = []
-        for op in ("spmm", "spmv"):
+        for op in OPERATORS:
             progress.update(job, description=f"compiling {op}")
             works.append(prepare(op, graph, features=features))
             _show_stages(console, works[-1])
@@ -123,7 +124,7 @@ def _traces(work: Workload) -> tuple[Trace, ...]:
 
 
 def _check(console: Console, work: Workload) -> None:
-    found = compare(work.tensor, work.dense, work.run())
+    found = work.check()
     verdict = "right" if found.is_within else "WRONG"
     error = f"largest error {found.max_relative_error:.2g} of |A| |B| in float64, {verdict}"
     console.print(_field(f"{work.op}: check", error), markup=False)
@@ -141,7 +142,8 @@ def _time(work: Workload, *, after_round: Call) -> dict[str, float]:
 
 def _mkl_call(work: Workload) -> Call:
     matrix = mkl.MklMatrix(work.tensor, features=work.features)
-    return matrix.product(work.dense, work.out.copy())
+    (dense,) = work.dense
+    return matrix.product(dense, work.out.copy())
 
 
 def _table(times: Mapping[str, Mapping[str, float]], *, features: int) -> Table:

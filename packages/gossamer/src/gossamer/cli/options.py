@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from typing import Annotated, Any
@@ -9,12 +10,16 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gossamer.operators import NAMES
+from gossamer.references import reference_of
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
 
 DTYPES = ("float32", "float64")
 FEATURES = 64
-"""The number of columns of the dense matrix, where none is given."""
+"""The number of columns of dense matrices, where none is given."""
+
+OPERATORS = ", ".join(NAMES)
 
 
 def integer_option(name: str, *, help: str) -> Any:
@@ -34,7 +39,7 @@ def _integer_of(name: str) -> Callable[[object], int]:
     return parse
 
 
-Features = Annotated[int, integer_option("--features", help="columns of the dense matrix (spmm)")]
+Features = Annotated[int, integer_option("--features", help="columns of dense matrices")]
 Threads = Annotated[int | None, integer_option("--threads", help="threads; all CPUs if not given")]
 
 
@@ -63,10 +68,11 @@ def count_threads(threads: int) -> str:
     return f"{threads} thread" if threads == 1 else f"{threads} threads"
 
 
-def require_memory(matrix: SparseTensor, *, features: int, dtype: str) -> None:
-    """Refuses operands that this machine's memory cannot hold."""
+def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) -> None:
+    """Refuses operands, a result and that of SciPy that this machine's memory cannot hold."""
     rows, columns = matrix.shape
-    needed = (2 * rows + columns) * features * np.dtype(dtype).itemsize
+    dense, result = reference_of(op).shapes(matrix, features)
+    needed = sum(map(math.prod, (*dense, result, result))) * np.dtype(dtype).itemsize
     memory = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES")
     if needed > memory:
         raise ArgumentError(

@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from gossamer.cli.options import FEATURES, Features, require_range
+from gossamer.cli.options import FEATURES, OPERATORS, Features, require_range
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_ir.errors import ArgumentError
@@ -15,7 +15,7 @@ STAGES = ("coordinate", "position", "loop", "flat", "llvm", "asm")
 
 
 def show(
-    op: Annotated[str, typer.Argument(help="spmv or spmm")],
+    op: Annotated[str, typer.Argument(help=OPERATORS)],
     stage: Annotated[str, typer.Option(help=f"one of {', '.join(STAGES)}")],
     features: Features = FEATURES,
 ) -> None:

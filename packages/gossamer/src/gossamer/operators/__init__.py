@@ -2,21 +2,55 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib import import_module
+from inspect import signature
+from types import ModuleType
+from typing import TYPE_CHECKING, Any
 
 from gossamer.operators.operator import Operator
 from gossamer_backend.exclusion import compiling
 from gossamer_ir.errors import ArgumentError
 
-NAMES = ("spmm", "spmv")
+if TYPE_CHECKING:
+    from gossamer.operators.operands import Operands
+    from gossamer_formats import Array
+
+NAMES = ("spmm", "spmv", "sddmm")
+"""In the order in which they are offered."""
 
 
 def operator_named(name: str) -> Operator:
     """The operator of a name; `ArgumentError` (`operator.unknown`) lists those there are."""
+    found: Operator = _module_named(name).OPERATOR
+    return found
+
+
+def function_named(name: str) -> Callable[..., Array]:
+    """The function that calls the operator of a name; errors as those of `operator_named`."""
+    found: Callable[..., Array] = getattr(_module_named(name), name)
+    return found
+
+
+def operands_of(name: str, *given: Any) -> Operands:
+    """What a call of the operator of a name was given, checked; `ArgumentError`
+    (`operator.operands`) where it takes another number of operands."""
+    check = _module_named(name).operands
+    wanted = tuple(signature(check).parameters)
+    if len(given) != len(wanted):
+        raise ArgumentError(
+            "operator.operands",
+            f"The number of operands of {name} is {len(given)}; expected {len(wanted)}: "
+            f"{', '.join(wanted)}.",
+        )
+    operands: Operands = check(*given)
+    return operands
+
+
+def _module_named(name: str) -> ModuleType:
     if name not in NAMES:
         raise ArgumentError(
             "operator.unknown", f"'{name}' is no operator; there are: {', '.join(NAMES)}."
         )
     with compiling:
-        found: Operator = import_module(f"gossamer.operators.{name}").OPERATOR
-    return found
+        return import_module(f"gossamer.operators.{name}")

@@ -52,11 +52,33 @@ class Sparse(NamedTuple):
         """What rules for schedules look at in the matrix."""
         return self.tensor.stats if self.tensor is not None else storage_stats(self.storage)
 
-    def variant(self, features: int | None = None) -> Variant:
-        """The variant of an operator that fits the matrix."""
+    def variant(self, features: int | None = None, *, dtype: str = "") -> Variant:
+        """The variant of an operator that fits the matrix; its dtype is that of the matrix unless
+        another one is given."""
         axis = self.storage.format.axes[1]
         assert isinstance(axis, CompressedVaried)
-        return Variant(self.dtype, axis.indptr_dtype, axis.indices_dtype, features)
+        return Variant(dtype or self.dtype, axis.indptr_dtype, axis.indices_dtype, features)
+
+
+class Operands(NamedTuple):
+    """The checked operands of one call: `dense` are the dense arrays by parameter, `output` is the
+    parameter of the result, whose `shape` and `dtype` follow."""
+
+    matrix: Sparse
+    dense: dict[str, Array]
+    output: str
+    shape: tuple[int, ...]
+    dtype: str
+    features: int | None = None
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """All arrays that the result must not overlap."""
+        return (*self.dense.values(), *self.matrix.arrays)
+
+    def variant(self) -> Variant:
+        """The variant of the operator that fits them."""
+        return self.matrix.variant(self.features, dtype=self.dtype)
 
 
 def sparse_operand(matrix: Any) -> Sparse:
@@ -86,8 +108,16 @@ def _require_csr(tensor: SparseTensor) -> None:
     )
 
 
-def dense_operand(name: str, value: Any, *, dtype: str, shape: tuple[int | None, ...]) -> Array:
-    """A C-contiguous array of the dtype and shape (None: any length); copied where it must be."""
+def dense_operand(
+    name: str,
+    value: Any,
+    *,
+    dtype: str,
+    shape: tuple[int | None, ...],
+    like: str = "the matrix",
+) -> Array:
+    """A C-contiguous array of the shape (None: any length) and of the dtype, which is that of
+    `like`; copied where it must be."""
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(
             "operand.kind",
@@ -98,7 +128,7 @@ def dense_operand(name: str, value: Any, *, dtype: str, shape: tuple[int | None,
     if value.dtype != native and value.dtype.newbyteorder("=") != native:
         raise ArgumentError(
             "operand.dtype",
-            f"{name} has the dtype {value.dtype}, the matrix {dtype}; expected one dtype.",
+            f"{name} has the dtype {value.dtype}, {like} {dtype}; expected one dtype.",
             hint=f"Convert {name} with {name}.astype('{dtype}').",
         )
     _require_shape(name, value, shape=shape)

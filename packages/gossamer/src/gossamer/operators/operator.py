@@ -11,12 +11,14 @@ from gossamer_ir.nodes import CompressedVaried, Function, Module
 
 class Operator(msgspec.Struct, frozen=True):
     """`script` is its program, `buffers` those that hold values, `features` the parameter that is
-    the number of columns of its dense operands ("" where they are vectors)."""
+    the number of columns of its dense operands ("" where they are vectors), `values` that of the
+    values of the matrix ("" where only its structure is read)."""
 
     name: str
     script: str
     buffers: tuple[str, ...]
     features: str = ""
+    values: str = "a"
 
 
 class Variant(msgspec.Struct, frozen=True):

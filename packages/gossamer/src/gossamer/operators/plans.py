@@ -6,7 +6,7 @@ from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
 from gossamer.kernels import kernel_for
-from gossamer.operators.operands import Sparse
+from gossamer.operators.operands import Operands, Sparse, output
 from gossamer.operators.operator import Operator
 from gossamer_backend import PreparedKernel
 from gossamer_formats import Array, SparseTensor
@@ -31,25 +31,36 @@ def plan_of(
     return None if found is None else found.get((operator.name, features, target))
 
 
-def run(
+def call(
     operator: Operator,
-    matrix: Sparse,
-    dense: dict[str, Array],
+    operands: Operands,
     *,
-    features: int | None = None,
+    out: Array | None = None,
     target: str | Target | None = None,
-) -> None:
-    """Runs an operator on checked operands; `dense` are the dense arrays by parameter, in order.
+) -> Array:
+    """The result of an operator on checked operands, in `out` where that is given.
 
     For a tensor it leaves a plan behind.
     """
-    variant, stats = matrix.variant(features), matrix.stats()
-    kernel = kernel_for(operator, variant, stats=stats, target=target).kernel
-    indptr, indices, data = matrix.arrays
-    values = {"a": data, "indptr": indptr, "indices": indices, **dense}
+    shape, dtype, matrix = operands.shape, operands.dtype, operands.matrix
+    result, array = output(out, dtype=dtype, shape=shape, inputs=operands.inputs)
+    if array.size == 0 or matrix.nnz == 0 or operands.features == 0:
+        array[...] = 0
+        return result
+    kernel = kernel_for(operator, operands.variant(), stats=matrix.stats(), target=target).kernel
+    changing = {**operands.dense, operands.output: array}
+    values = {**structure(operator, matrix), **changing}
     if matrix.tensor is None:
         kernel.bind(verified=CHECKED, **values)()
-        return
-    plan = kernel.prepare(*dense, verified=CHECKED, **values)
-    _plans.setdefault(matrix.tensor, {})[operator.name, features, target] = plan
-    plan(*dense.values())
+        return result
+    plan = kernel.prepare(*changing, verified=CHECKED, **values)
+    _plans.setdefault(matrix.tensor, {})[operator.name, operands.features, target] = plan
+    plan(*changing.values())
+    return result
+
+
+def structure(operator: Operator, matrix: Sparse) -> dict[str, Array]:
+    """The arrays of the matrix that an operator reads, by parameter."""
+    indptr, indices, data = matrix.arrays
+    arrays = {"indptr": indptr, "indices": indices}
+    return {**arrays, operator.values: data} if operator.values else arrays

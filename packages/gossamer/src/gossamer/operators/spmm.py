@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operators.operands import dense_operand, output, sparse_operand
+from gossamer.operators.operands import Operands, dense_operand, sparse_operand
 from gossamer.operators.operator import Operator
-from gossamer.operators.plans import plan_of, run
+from gossamer.operators.plans import call, plan_of
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.contracts import Target
 
@@ -62,18 +62,16 @@ def spmm(
     array([[2., 4., 6.],
            [0., 0., 0.]])
     """
-    if out is not None and type(A) is SparseTensor and np.ndim(B) == 2:
+    if out is not None and type(A) is SparseTensor and isinstance(B, np.ndarray) and B.ndim == 2:
         plan = plan_of(A, OPERATOR, features=B.shape[1], target=target)
         if plan is not None and plan.run_usual(B, out):
             return out
+    return call(OPERATOR, operands(A, B), out=out, target=target)
+
+
+def operands(A: Any, B: Array) -> Operands:  # noqa: N803
+    """The operands of `spmm`, checked."""
     matrix = sparse_operand(A)
     dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
     features = dense.shape[1]
-    inputs = (dense, *matrix.arrays)
-    shape = (matrix.rows, features)
-    result, c = output(out, dtype=matrix.dtype, shape=shape, inputs=inputs)
-    if c.size == 0 or matrix.nnz == 0:
-        c[...] = 0
-        return result
-    run(OPERATOR, matrix, {"b": dense, "c": c}, features=features, target=target)
-    return result
+    return Operands(matrix, {"b": dense}, "c", (matrix.rows, features), matrix.dtype, features)

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer.operators.operands import dense_operand, output, sparse_operand
+from gossamer.operators.operands import Operands, dense_operand, sparse_operand
 from gossamer.operators.operator import Operator
-from gossamer.operators.plans import plan_of, run
+from gossamer.operators.plans import call, plan_of
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.contracts import Target
 
@@ -58,12 +58,11 @@ def spmv(
         plan = plan_of(A, OPERATOR, target=target)
         if plan is not None and plan.run_usual(x, out):
             return out
+    return call(OPERATOR, operands(A, x), out=out, target=target)
+
+
+def operands(A: Any, x: Array) -> Operands:  # noqa: N803
+    """The operands of `spmv`, checked."""
     matrix = sparse_operand(A)
     vector = dense_operand("x", x, dtype=matrix.dtype, shape=(matrix.columns,))
-    inputs = (vector, *matrix.arrays)
-    result, y = output(out, dtype=matrix.dtype, shape=(matrix.rows,), inputs=inputs)
-    if y.size == 0 or matrix.nnz == 0:
-        y[...] = 0
-        return result
-    run(OPERATOR, matrix, {"x": vector, "y": y}, target=target)
-    return result
+    return Operands(matrix, {"x": vector}, "y", (matrix.rows,), matrix.dtype)

@@ -1,0 +1,94 @@
+"""Sampled dense times dense: out[i, j] = sum over k of X[i, k] * Y[j, k] where A stores (i, j)."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from gossamer.operators.operands import NATIVE, Operands, dense_operand, sparse_operand
+from gossamer.operators.operator import Operator
+from gossamer.operators.plans import call, plan_of
+from gossamer_formats import Array, SparseTensor
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError
+
+SCRIPT = """\
+@T.prim_func
+def sddmm(
+    x: T.handle,
+    y: T.handle,
+    out: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int64,
+    n: T.int64,
+    feat_size: T.int64,
+    nnz: T.int64,
+) -> None:
+    T.func_attr({"sparse_tir_level": 2, "global_symbol": "sddmm", "tir.noalias": True})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(feat_size)
+    X = T.sp.match_buffer(x, (I, K), "float32")
+    Y = T.sp.match_buffer(y, (J_detach, K), "float32")
+    Out = T.sp.match_buffer(out, (I, J), "float32")
+    with T.sp.iteration([I, J, K], "SSR", "sddmm") as [i, j, k]:
+        with T.init():
+            Out[i, j] = 0.0
+        Out[i, j] = Out[i, j] + X[i, k] * Y[j, k]
+"""
+
+OPERATOR = Operator("sddmm", SCRIPT, buffers=("X", "Y", "Out"), features="feat_size", values="")
+
+
+def sddmm(
+    A: Any,  # noqa: N803
+    X: Array,  # noqa: N803
+    Y: Array,  # noqa: N803
+    *,
+    out: Array | None = None,
+    target: str | Target | None = None,
+) -> Array:
+    """The elements of X @ Y.T that A (m by n) stores, for dense X (m by K) and Y (n by K).
+
+    Gives one value for each stored element of A, in the order in which CSR stores them; explicit
+    zeros and duplicates count. The values of A are not looked at. A and `out` as for `spmm`; X
+    and Y are NumPy arrays, both float32 or both float64, which is the dtype of the result.
+
+    >>> import numpy as np, scipy.sparse, gossamer as gs
+    >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 4.0]]))
+    >>> X, Y = np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[5.0, 6.0], [7.0, 8.0], [9.0, 1.0]])
+    >>> gs.sddmm(A, X, Y)
+    array([23., 11., 31.])
+    """
+    if out is not None and type(A) is SparseTensor and isinstance(X, np.ndarray) and X.ndim == 2:
+        plan = plan_of(A, OPERATOR, features=X.shape[1], target=target)
+        if plan is not None and plan.run_usual(X, Y, out):
+            return out
+    return call(OPERATOR, operands(A, X, Y), out=out, target=target)
+
+
+def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
+    """The operands of `sddmm`, checked."""
+    matrix = sparse_operand(A)
+    dtype = _dtype(X) or matrix.dtype
+    left = dense_operand("X", X, dtype=dtype, shape=(matrix.rows, None))
+    features = left.shape[1]
+    right = dense_operand("Y", Y, dtype=dtype, shape=(matrix.columns, features), like="X")
+    return Operands(matrix, {"x": left, "y": right}, "out", (matrix.nnz,), dtype, features)
+
+
+def _dtype(X: Any) -> str:  # noqa: N803
+    """The dtype of an array that a kernel takes; "" where X is no array."""
+    if not isinstance(X, np.ndarray):
+        return ""
+    for name, dtype in NATIVE.items():
+        if X.dtype.newbyteorder("=") == dtype:
+            return name
+    raise ArgumentError(
+        "operand.dtype",
+        f"X has the dtype {X.dtype}; expected {' or '.join(NATIVE)}.",
+        hint="Convert it with X.astype('float32').",
+    )
