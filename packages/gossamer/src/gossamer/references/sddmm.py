@@ -9,7 +9,7 @@ import numpy as np
 from gossamer.references.reference import Part, Reference, Shapes, blocks
 from gossamer_formats import Array, SparseTensor
 
-GATHERED = 1 << 17
+GATHERED = 1 << 16
 """Elements of an operand that are gathered at a time: they stay in the cache, which is fastest."""
 
 
