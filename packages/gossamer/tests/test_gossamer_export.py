@@ -54,9 +54,10 @@ def test_a_compiled_kernel_is_exported_as_it_is(tmp_path):
     files = gs.export(kernel, tmp_path)
     assert files.symbol == "gossamer_twice"
     assert manifest_of(tmp_path)["target"] == kernel.artifact.target
-    with pytest.raises(ArgumentError) as caught:
-        gs.export(kernel, tmp_path, specialize={"k": 4})
-    assert caught.value.code == "export.kernel"
+    for other in ({"specialize": {"k": 4}}, {"target": "generic-cpu:cpu=x86-64-v3"}):
+        with pytest.raises(ArgumentError) as caught:
+            gs.export(kernel, tmp_path, **other)
+        assert caught.value.code == "export.kernel"
 
 
 def test_the_same_program_gives_the_same_files(tmp_path):

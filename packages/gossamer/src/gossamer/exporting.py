@@ -17,13 +17,15 @@ from gossamer_ir.nodes import Module
 if TYPE_CHECKING:
     from gossamer_backend.export import Exported
 
+TARGET = "generic-cpu"
+
 
 def export(
     program: Program | Kernel,
     directory: str | os.PathLike[str],
     *,
     name: str = "",
-    target: str | Target = "generic-cpu",
+    target: str | Target = TARGET,
     schedule: Schedule | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
@@ -56,7 +58,8 @@ def export(
     from gossamer_backend.export import export_artifact
 
     if isinstance(program, Kernel):
-        _require_nothing_else(schedule, specialize, dtypes)
+        other_target = None if target == TARGET else target
+        _require_nothing_else(other_target, schedule, specialize, dtypes)
         artifact = program.artifact
     else:
         module = specialized(program, specialize=specialize, dtypes=dtypes)
@@ -80,6 +83,6 @@ def _require_nothing_else(*given: object) -> None:
     if any(item is not None for item in given):
         raise ArgumentError(
             "export.kernel",
-            "A kernel that is compiled takes no schedule, specialize or dtypes.",
+            "A kernel that is compiled takes no target, schedule, specialize or dtypes.",
             hint="Give them to compile, or export the program.",
         )

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import os
 import tempfile
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
+from functools import partial
 from pathlib import Path
 from typing import NamedTuple
 
@@ -50,63 +51,72 @@ def export_artifact(
     symbol = symbol_for(artifact, name)
     code = rename_symbol(artifact.code, SYMBOL, new=symbol)
     requires = undefined_symbols(code)
-    texts = {
-        "object": (f"{symbol}.o", code),
-        "header": (
-            f"{symbol}.h",
-            header_text(artifact, symbol=symbol, requires=requires).encode(),
-        ),
-    }
+    header = header_text(artifact, symbol=symbol, requires=requires)
+    files = {"object": (f"{symbol}.o", code), "header": (f"{symbol}.h", header.encode())}
+    manifest = partial(
+        manifest_text,
+        artifact,
+        symbol=symbol,
+        requires=requires,
+        versions=package_versions(("gossamer-backend",)) if versions is None else versions,
+    )
     try:
-        folder = Path(directory)
-        folder.mkdir(parents=True, exist_ok=True)
-        with tempfile.TemporaryDirectory(prefix=".gossamer-export-", dir=folder) as partial:
-            files, reason = _with_library(Path(partial), symbol, texts)
-            known = versions if versions is not None else package_versions(("gossamer-backend",))
-            manifest = manifest_text(
-                artifact, symbol=symbol, files=files, requires=requires, versions=known
-            )
-            files["manifest"] = (f"{symbol}.json", manifest.encode())
-            _publish(Path(partial), folder, files)
+        reason = _write(Path(directory), symbol, files, manifest)
     except OSError as error:
         raise ArgumentError(
             "export.directory",
             f"The kernel cannot be exported to '{directory}': {error.strerror or error}.",
             hint="Give a directory where these files can be written.",
         ) from error
+    return _exported(Path(directory), symbol, reason)
+
+
+def _exported(folder: Path, symbol: str, no_library: str) -> Exported:
     return Exported(
         symbol,
         folder / f"{symbol}.o",
         folder / f"{symbol}.h",
         folder / f"{symbol}.json",
-        folder / f"lib{symbol}.so" if "library" in files else None,
-        reason,
+        None if no_library else folder / f"lib{symbol}.so",
+        no_library,
     )
 
 
 _Files = dict[str, tuple[str, bytes]]
+"""Name and contents by role."""
 
 
-def _with_library(partial: Path, symbol: str, texts: _Files) -> tuple[_Files, str]:
+def _write(folder: Path, symbol: str, files: _Files, manifest: Callable[..., str]) -> str:
+    """Writes everything; why there is no library, "" where there is one."""
+    folder.mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix=".gossamer-export-", dir=folder) as name:
+        beside = Path(name)
+        linked, reason = _with_library(beside, symbol, files)
+        text = manifest(files=linked).encode()
+        _publish(beside, folder, {**linked, "manifest": (f"{symbol}.json", text)})
+    return reason
+
+
+def _with_library(beside: Path, symbol: str, files: _Files) -> tuple[_Files, str]:
     """The files and the library linked from them, or why there is none."""
-    object_file, library = partial / f"{symbol}.o", partial / f"lib{symbol}.so"
-    object_file.write_bytes(texts["object"][1])
+    object_file, library = beside / f"{symbol}.o", beside / f"lib{symbol}.so"
+    object_file.write_bytes(files["object"][1])
     linked = link_shared(object_file, library)
     if not linked.is_done:
-        return dict(texts), linked.reason
-    return {**texts, "library": (library.name, library.read_bytes())}, ""
+        return files, linked.reason
+    return {**files, "library": (library.name, library.read_bytes())}, ""
 
 
-def _publish(partial: Path, folder: Path, files: _Files) -> None:
+def _publish(beside: Path, folder: Path, files: _Files) -> None:
     """Moves the files into place; a library that belongs to an earlier export goes."""
     library = folder / f"lib{files['object'][0].removesuffix('.o')}.so"
     for path in (library, *(folder / name for name, _ in files.values())):
         if path.is_dir():
             raise IsADirectoryError(0, f"{path.name} is a directory")
     for name, contents in files.values():
-        if not (partial / name).exists():
-            (partial / name).write_bytes(contents)
+        if not (beside / name).exists():
+            (beside / name).write_bytes(contents)
     if "library" not in files:
         library.unlink(missing_ok=True)
     for name, _ in files.values():
-        (partial / name).replace(folder / name)
+        (beside / name).replace(folder / name)

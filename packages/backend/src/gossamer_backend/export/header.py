@@ -95,6 +95,8 @@ def _description(artifact: Artifact, symbol: str, requires: Sequence[str]) -> It
     yield f"{symbol}: the kernel '{artifact.signature.entry}' of gossamer, ABI {ABI_VERSION}."
     yield f"Compiled for {artifact.target}"
     yield f"by {artifact.backend} {artifact.backend_version}."
+    if cpu := artifact.metadatum("cpu"):
+        yield f"It runs on CPUs that have all features of {cpu}."
     yield ""
     yield "All arrays belong to the caller. The kernel keeps no pointer when it returns and frees"
     yield "nothing that it was passed. Arrays are contiguous, row by row, and aligned for their"
