@@ -4,8 +4,6 @@ The machine code of such a kernel takes some nanoseconds, so that all of these t
 same function called by `ctypes` with everything converted beforehand is what Python asks for any
 call of a C function with as many arguments, and a C function that does nothing, without arguments,
 what it asks for any call at all.
-
-    python -m benchmarks.call_overhead
 """
 
 from __future__ import annotations
@@ -14,16 +12,16 @@ import ctypes
 import statistics
 import timeit
 from collections.abc import Callable
-from dataclasses import dataclass
 from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
-from rich.console import Console
-from rich.table import Table
 from scipy import sparse
 
 import gossamer as gs
+from benchmarks.harness.meter import wait_for_quiet
+from benchmarks.harness.progress import Bar
+from benchmarks.records import CallCost
 from gossamer_backend.native import NOT_GUARDED, Workspace
 from gossamer_formats import from_scipy
 
@@ -34,26 +32,32 @@ CALLS = 20_000
 LIMIT_US = 3.0
 """What a bound call may cost."""
 
-
-@dataclass(frozen=True)
-class Cost:
-    """The median time of a call in microseconds, and how often that of the bound call it is."""
-
-    what: str
-    microseconds: float
-    ratio: float
+OPERATORS = ("spmv", "spmm")
+BOUND = "bound()"
+QUIET_SECONDS = 5.0
+SECONDS_PER_OPERATOR = 5.0
+"""Only for the estimate of the time."""
 
 
-def main() -> None:
-    """Prints a table for each operator; fails where a bound call costs too much."""
-    console = Console()
-    for op in ("spmv", "spmm"):
-        costs = measure(calls_of(op))
-        console.print(table_of(op, costs))
-        if costs[0].microseconds >= LIMIT_US:
-            raise SystemExit(
-                f"A bound {op} takes {costs[0].microseconds:.2f} us, not {LIMIT_US} us."
-            )
+class WrongCallError(Exception):
+    """A call that computed something else."""
+
+
+def estimated_seconds() -> float:
+    """How long all operators take."""
+    return SECONDS_PER_OPERATOR * len(OPERATORS)
+
+
+def measure_call_costs(bar: Bar) -> tuple[CallCost, ...]:
+    """What there is to call, operator by operator; only the bound call has a limit."""
+    costs: list[CallCost] = []
+    for op in OPERATORS:
+        bar.says(f"what a call of {op} costs")
+        medians = measure(calls_of(op))
+        for what, time in medians.items():
+            costs.append(CallCost(op, what, time, LIMIT_US if what == BOUND else None))
+        bar.advance(SECONDS_PER_OPERATOR)
+    return tuple(costs)
 
 
 def calls_of(op: str) -> dict[str, Call]:
@@ -68,7 +72,7 @@ def calls_of(op: str) -> dict[str, Call]:
     workspace = Workspace(1, None, NOT_GUARDED)
     bare = partial(bound.kernel.function, *bound.prepared_arguments, ctypes.byref(workspace))
     calls: dict[str, Call] = {
-        "bound()": bound,
+        BOUND: bound,
         "the same function by ctypes": bare,
         "a C function that does nothing": ctypes.CDLL(None).getppid,
         f"gossamer.{op}(tensor, ..., out=...)": partial(operator, tensor, given, out=out),
@@ -78,32 +82,16 @@ def calls_of(op: str) -> dict[str, Call]:
         out[...] = 0
         call()
         if "nothing" not in name and out.flat[0] != 6.0:
-            raise SystemExit(f"{name} computed {out.flat[0]}, not 6.")
+            raise WrongCallError(f"{name} computed {out.flat[0]}, not 6.")
     return calls
 
 
-def measure(calls: dict[str, Call]) -> list[Cost]:
-    """Medians over rounds in which each call had its turn."""
+def measure(calls: dict[str, Call]) -> dict[str, float]:
+    """Medians in microseconds over rounds in which each call had its turn."""
+    wait_for_quiet(QUIET_SECONDS)
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(ROUNDS):
         for name, call in calls.items():
             count = CALLS if "SciPy" not in name else CALLS // 50
             samples[name].append(timeit.timeit(call, number=count) / count * 1e6)
-    medians = {name: statistics.median(times) for name, times in samples.items()}
-    bound = next(iter(medians.values()))
-    return [Cost(name, time, time / bound) for name, time in medians.items()]
-
-
-def table_of(op: str, costs: list[Cost]) -> Table:
-    """The costs, one a line."""
-    table = Table(title=f"{op} of a matrix with one element, one thread")
-    table.add_column("call")
-    table.add_column("microseconds", justify="right")
-    table.add_column("of a bound call", justify="right")
-    for cost in costs:
-        table.add_row(cost.what, f"{cost.microseconds:.2f}", f"{cost.ratio:.2f}")
-    return table
-
-
-if __name__ == "__main__":
-    main()
+    return {name: float(f"{statistics.median(times):.4g}") for name, times in samples.items()}

@@ -117,6 +117,19 @@ class Startup(msgspec.Struct, frozen=True):
         return is_soon and not self.loads_llvm
 
 
+class CallCost(msgspec.Struct, frozen=True):
+    """Microseconds of a call that has next to nothing to do, and what is wanted (None: nothing)."""
+
+    op: str
+    what: str
+    median_us: float
+    limit_us: float | None
+
+    @property
+    def is_met(self) -> bool:
+        return self.limit_us is None or self.median_us < self.limit_us
+
+
 class Run(msgspec.Struct, frozen=True):
     """One run of the benchmark."""
 
@@ -128,6 +141,7 @@ class Run(msgspec.Struct, frozen=True):
     cells: tuple[Cell, ...] = ()
     compile_times: tuple[CompileTime, ...] = ()
     startups: tuple[Startup, ...] = ()
+    call_costs: tuple[CallCost, ...] = ()
     missing: dict[str, str] = {}
 
 

@@ -10,7 +10,7 @@ from rich.console import Console
 from benchmarks.goals import GOALS, geometric_mean
 from benchmarks.peers import OURS
 from benchmarks.picture import draw
-from benchmarks.records import FAILED, Cell, CompileTime, Run, Startup
+from benchmarks.records import FAILED, CallCost, Cell, CompileTime, Run, Startup
 from benchmarks.tables import Row, Sheet, to_markdown, to_rich
 
 PLACES: dict[str, Callable[[Cell], bool]] = {
@@ -60,6 +60,8 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         yield compile_sheet(run.compile_times)
     if run.startups:
         yield startup_sheet(run.startups)
+    if run.call_costs:
+        yield calls_sheet(run.call_costs)
 
 
 def detail_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
@@ -235,4 +237,15 @@ def startup_sheet(startups: Iterable[Startup]) -> Sheet:
         limit = "-" if one.limit_ms is None else f"{one.limit_ms:.0f}"
         figures = (f"{one.median_ms:.0f}", limit, loaded, verdict)
         sheet.rows.append((one.what, *figures))
+    return sheet
+
+
+def calls_sheet(costs: Iterable[CallCost]) -> Sheet:
+    """Calls with next to nothing to do against what is wanted of them."""
+    columns = ("op", "call", "median", "wanted below", "")
+    sheet = Sheet("cost of a call, us, one element, one thread", columns, words=2)
+    for cost in costs:
+        limit = "-" if cost.limit_us is None else f"{cost.limit_us:g}"
+        verdict = "" if cost.limit_us is None else "met" if cost.is_met else "MISSED"
+        sheet.rows.append((cost.op, cost.what, f"{cost.median_us:.2f}", limit, verdict))
     return sheet

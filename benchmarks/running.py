@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from benchmarks import compile_time, options, startup
+from benchmarks import call_overhead, compile_time, options, startup
 from benchmarks.compiling import CompilerError, compiler_version
 from benchmarks.fresh import ProcessError
 from benchmarks.harness.cells import measure_cell
@@ -20,10 +20,11 @@ from benchmarks.machine import describe_machine, versions
 from benchmarks.peers import contenders
 from benchmarks.peers.peer import Prepare, UnavailableError
 from benchmarks.peers.torch import Torch
-from benchmarks.records import FAILED, Cell, CompileTime, Run, Startup
+from benchmarks.records import FAILED, CallCost, Cell, CompileTime, Run, Startup
 from benchmarks.roofline import Roofline, measure_roofline
 from benchmarks.variants import load_variants
 
+FAILURES = (CompilerError, ProcessError, UnavailableError, call_overhead.WrongCallError)
 ROOFLINE_SECONDS = 3.0
 """About what the roofline of a number of threads takes."""
 
@@ -52,6 +53,7 @@ class Findings:
     missing: dict[str, str]
     rooflines: dict[int, Roofline] = field(default_factory=dict)
     cells: list[Cell] = field(default_factory=list)
+    call_costs: tuple[CallCost, ...] = ()
     startups: tuple[Startup, ...] = ()
     compile_times: tuple[CompileTime, ...] = ()
 
@@ -107,6 +109,7 @@ def measure_run(job: Job, console: Console) -> Run:
         settings=options.settings(job.chosen),
         rooflines=tuple(findings.rooflines.values()),
         cells=tuple(findings.cells),
+        call_costs=findings.call_costs,
         startups=findings.startups,
         compile_times=findings.compile_times,
         missing=findings.missing,
@@ -117,7 +120,7 @@ def measure_part(name: str, part: Part, job: Job, findings: Findings, bar: Bar) 
     """One part; a failure is noted, and the others follow."""
     try:
         part.measure(job, findings, bar)
-    except (CompilerError, ProcessError, UnavailableError) as error:
+    except FAILURES as error:
         findings.missing[f"{FAILED}: {name}"] = str(error)
 
 
@@ -150,6 +153,11 @@ def measure_cells(job: Job, findings: Findings, bar: Bar) -> None:
             bar.advance(job.seconds_of(task))
 
 
+def measure_call_costs(job: Job, findings: Findings, bar: Bar) -> None:
+    """What calls cost besides their machine code."""
+    findings.call_costs = call_overhead.measure_call_costs(bar)
+
+
 def measure_startups(job: Job, findings: Findings, bar: Bar) -> None:
     """Import and command line."""
     findings.startups = startup.measure_startups(bar)
@@ -169,6 +177,7 @@ def measure_compile_times(job: Job, findings: Findings, bar: Bar) -> None:
 PARTS = {
     "roofline": Part(estimate_rooflines, measure_rooflines),
     "kernels": Part(estimate_cells, measure_cells),
+    "calls": Part(lambda job: call_overhead.estimated_seconds(), measure_call_costs),
     "startup": Part(lambda job: startup.estimated_seconds(), measure_startups),
     "compile": Part(estimate_compile_times, measure_compile_times),
 }

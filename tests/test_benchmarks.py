@@ -16,6 +16,7 @@ from scipy import sparse
 
 from benchmarks import (
     __main__,
+    call_overhead,
     compiling,
     fresh,
     goals,
@@ -32,6 +33,7 @@ from benchmarks import (
 )
 from benchmarks.harness import cells, meter, rounds, tasks
 from benchmarks.harness.meter import Reading
+from benchmarks.harness.progress import progress_bar
 from benchmarks.harness.rounds import Plan, Timed, timed_call
 from benchmarks.operators import OPERATORS
 from benchmarks.peers.peer import Prepared, UnavailableError
@@ -95,6 +97,7 @@ def run_of(*found):
         cells=found,
         compile_times=(records.CompileTime("spmm", 64, "imports", 200.0, 30.0, 15.0, 2.0),),
         startups=(records.Startup("import gossamer", 90.0, (90.0,), 200.0, loads_llvm=False),),
+        call_costs=(records.CallCost("spmv", "bound()", 1.25, 3.0),),
         missing={"cora": "the file does not exist"},
     )
 
@@ -426,6 +429,17 @@ def test_an_interrupted_run_keeps_what_it_has(monkeypatch, tmp_path, capsys):
     assert run.startups == ()
 
 
+def test_calls_are_right_and_their_costs_are_told_apart(monkeypatch, tmp_path):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
+    monkeypatch.setattr(call_overhead, "CALLS", 50)
+    monkeypatch.setattr(call_overhead, "QUIET_SECONDS", 0.0)
+    with progress_bar(Console(file=io.StringIO()), 1.0) as bar:
+        costs = call_overhead.measure_call_costs(bar)
+    assert {cost.op for cost in costs} == set(call_overhead.OPERATORS)
+    assert all(cost.median_us > 0 for cost in costs)
+    assert [cost.what for cost in costs if cost.limit_us is not None] == ["bound()"] * 2
+
+
 def test_starts_are_measured_in_processes_of_their_own():
     seconds, loads_llvm = startup.measure_statement("import gossamer")
     assert seconds > 0
@@ -473,6 +487,7 @@ def test_the_tables_say_time_bound_ratio_and_verdict():
         "2 (50%)", "1.50", "4.00", "met", "not measured", "tiny *", "2 of 3", "2.00", "0.067",
         "skipped: cora: the file does not exist", "skipped: torch on spmm: absent",
         "WRONG: liar is wrong", "in cache", "not loaded",
+        "1.25",
     ):  # fmt: skip
         assert expected in text
 
