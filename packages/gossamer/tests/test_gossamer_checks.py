@@ -9,6 +9,7 @@ from scipy import sparse
 import gossamer as gs
 from gossamer.build import build_named, fact_check
 from gossamer_backend import GeneratedCheck
+from gossamer_backend.check_module import GRAIN
 from gossamer_backend.facts import check_facts
 from gossamer_backend.threads import reset_num_threads, set_num_threads
 from gossamer_formats import borrow_scipy
@@ -113,6 +114,21 @@ def test_order_within_segments(name, dtype, unique):
             changed[at] = changed[source % columns.size]
             holds(facts, {**arrays, "X": changed}, n=10_000)
             holds((*OFFSETS, facts[1]), {**arrays, "X": changed})
+
+
+def test_large_arrays_are_checked_by_all_threads():
+    columns = np.tile(np.arange(1000, dtype=np.int32), 2000)
+    offsets = np.arange(0, columns.size + 1, 1000, dtype=np.int32)
+    facts = (*OFFSETS, SortedSegments("X", "P", True), IN_RANGE)
+    assert columns.size > 3 * GRAIN
+    assert holds(facts, {"X": columns, "P": offsets}, n=1000)
+    for at in (1, 700_001, 1_999_999):
+        for wrong in (-1, 1000, columns[at - 1]):
+            changed = columns.copy()
+            changed[at] = wrong
+            assert not holds(facts, {"X": changed, "P": offsets}, n=1000)
+    offsets[1500] = offsets[1501] + 1
+    assert not holds(OFFSETS, {"P": offsets})
 
 
 def test_offsets_that_leave_something_out_or_are_wild_are_left_to_numpy():

@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import ctypes
+import os
+import subprocess
+import sys
 
 import pytest
 
@@ -59,3 +62,31 @@ def test_libgomp_is_the_default(monkeypatch):
     monkeypatch.delenv("GOSSAMER_PARALLEL", raising=False)
     found = ctypes.cast(threads.parallel_function(), ctypes.c_void_p).value
     assert found == threads.gomp_parallel()
+
+
+CHILD = """
+import ctypes, os, sys, warnings
+warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
+BEFORE
+child = os.fork()
+if child:
+    sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+from gossamer_generic_cpu import threads
+from gossamer_generic_cpu.pool import fallback_parallel
+found = threads.parallel_function()
+os._exit(7 if found == fallback_parallel() else 8 if found == threads.gomp_parallel() else 9)
+"""
+THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_generic_cpu.threads as t"
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.skipif(threads.gomp_parallel() is None, reason="this system has no libgomp")
+@pytest.mark.parametrize(
+    ("before", "code"),
+    [("", 8), (OURS, 8), (THEIRS, 7), (f"{THEIRS}; {OURS}", 7), (f"{OURS}; t.gomp_parallel()", 7)],
+    ids=["nobody", "ours unused", "theirs", "both", "ours used"],
+)
+def test_a_child_does_without_a_libgomp_that_its_parent_may_have_used(before, code):
+    source = CHILD.replace("BEFORE", before)
+    done = subprocess.run([sys.executable, "-c", source], check=False, timeout=60)
+    assert done.returncode == code
