@@ -230,6 +230,11 @@ LEFT_ALONE = {
     "another element": CSR + SUM.replace("C[i]", "C[i + 0]"),
     "all rows at once": CSR + SUM.replace("C[i]", "C[0]"),
     "a taken name": CSR.replace("J =", "J_indptr = T.sp.dense_fixed(n)\n    J =") + SUM,
+    "a loop's taken name": CSR.replace("J =", "k_0 = T.sp.dense_fixed(n)\n    J =") + PRODUCT,
+    "a position's taken name": CSR.replace("J =", "j_1 = T.sp.dense_fixed(n)\n    J =") + DOT,
+    "a copy's taken name": CSR.replace("J =", "C_data_local = T.sp.dense_fixed(n)\n    J =") + SUM,
+    "a block's taken name": CSR.replace("J =", "total_C_data_local = T.sp.dense_fixed(n)\n    J =")
+    + SUM,
     "no features": CSR + PRODUCT,
     "rows twice": STORED.replace("(o, s)", "(o, s), unique=False"),
     "rows in no order": STORED.replace("(o, s)", "(o, s), sorted=False"),

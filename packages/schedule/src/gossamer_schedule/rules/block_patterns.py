@@ -22,9 +22,6 @@ from gossamer_ir.walk import free_vars, walk
 from gossamer_schedule.rules.patterns import axes_of, has_taken, single_iteration
 from gossamer_schedule.rules.regular_reads import is_dense_root
 
-_MADE = ("0", "1", "2", "init", "c", "0_init", "1_init", "2_init", "c_0", "c_1")
-"""What follows the name of a loop in the names that a schedule makes of it."""
-
 
 class BlockReduction(msgspec.Struct, frozen=True):
     """`out[io, ii, k...] = sum over jo and ji of ...`, with jo the fibre of block row io in a
@@ -131,8 +128,8 @@ def _pattern(
 ) -> BlockReduction | None:
     output = _output(function, store)
     feature = roles.feature.var if roles.feature else ""
-    made = {f"{loop}_{end}" for loop in (roles.inner_row.var, feature) if loop for end in _MADE}
-    made |= {f"{store.buffer}_data", f"{roles.fibre.name}_indptr"}
+    copy = f"{store.buffer}_data_local"
+    made = {f"{store.buffer}_data", copy, f"{iteration.name}_{copy}", f"{roles.fibre.name}_indptr"}
     if output is None or has_taken(function, iteration, names=made):
         return None
     if not _is_contiguous(store, feature):

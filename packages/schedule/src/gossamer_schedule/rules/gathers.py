@@ -7,6 +7,7 @@ from gossamer_ir.contracts import Arg, Stats, Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import DenseFixed, Function, Iteration, Load, SparseBuffer
 from gossamer_ir.walk import walk
+from gossamer_schedule.rules.patterns import has_taken
 
 DISTANCE = 16
 """Nonzeros between asking for a row and reading it: enough to hide memory behind other work."""
@@ -14,7 +15,7 @@ DISTANCE = 16
 
 def gathered_operand(function: Function, iteration: Iteration, *, column: str, feature: str) -> str:
     """The one buffer that is read at [column, feature] with both axes dense; "" where there is none
-    or several. The name is that of the loop stage."""
+    or several, or its name cannot be told. The name is that of the loop stage."""
     wanted = (index_var(column), index_var(feature))
     found = {
         node.buffer
@@ -30,7 +31,10 @@ def gathered_operand(function: Function, iteration: Iteration, *, column: str, f
         and buffer.name in found
         and dense.issuperset(buffer.axes)
     ]
-    return f"{names[0]}_data" if len(names) == 1 else ""
+    if len(names) != 1:
+        return ""
+    name = f"{names[0]}_data"
+    return "" if has_taken(function, iteration, names={name}) else name
 
 
 def row_bytes(features: int | None, dtype: str) -> int:

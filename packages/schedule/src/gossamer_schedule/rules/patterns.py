@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TypeAlias
 
 import msgspec
@@ -28,6 +29,9 @@ from gossamer_ir.walk import free_vars, walk
 from gossamer_schedule.rules.regular_reads import is_dense_root, reads_regularly
 
 Fibre: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
+
+_ENDING = re.compile(r"(_(\d+|init|c))+")
+"""What primitives append to the name of a loop."""
 
 
 class SparseReduction(msgspec.Struct, frozen=True):
@@ -134,7 +138,11 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
     row, position, *features = iteration.vars[len(parts.roots) :]
     output = _output(function, iteration, element=(row, *features))
     names = {f"{axis.name}_indptr" for axis in (*parts.roots, parts.row, parts.fibre)}
-    if output is None or has_taken(function, iteration, names=names | {f"{output.name}_data"}):
+    if output is None:
+        return None
+    copy = f"{output.name}_data_local"
+    names |= {f"{output.name}_data", copy, f"{iteration.name}_{copy}"}
+    if has_taken(function, iteration, names=names):
         return None
     return SparseReduction(
         block=iteration.name,
@@ -152,10 +160,15 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
 
 
 def has_taken(function: Function, iteration: Iteration, *, names: set[str]) -> bool:
-    """Whether lowering cannot give these names, as the program uses one of them already."""
+    """Whether lowering cannot give these names, or primitives not theirs to loops, as the program
+    uses one of them already."""
     declared = (*function.params, *function.axes, *function.buffers)
     taken = {found.name for found in declared} | {iteration.name, *iteration.vars}
-    return not names.isdisjoint(taken)
+    return not names.isdisjoint(taken) or any(
+        name.startswith(loop) and _ENDING.fullmatch(name, len(loop))
+        for name in taken
+        for loop in iteration.vars
+    )
 
 
 def _output(

@@ -29,7 +29,7 @@ from gossamer_schedule.rules.gathers import (
 )
 from gossamer_schedule.rules.machine import grain, lanes_of
 from gossamer_schedule.rules.patterns import axes_of, has_taken, single_iteration
-from gossamer_schedule.rules.regular_reads import is_dense_root
+from gossamer_schedule.rules.regular_reads import is_dense_root, reads_regularly
 
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group: what is left of a row runs one by one."""
@@ -53,6 +53,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
 
     `features` is the extent of the loop `feature` (None: symbolic), `before` the text of the number
     of nonzeros before a row, `gathered` the dense operand whose rows are read by column ("": none).
+    `is_regular` says that vectors over features can read the operands (`reads_regularly`).
     """
 
     block: str
@@ -63,6 +64,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
     dtype: str
     before: str
     gathered: str
+    is_regular: bool
 
 
 def sampled_products(module: Module, target: Target, stats: Stats | None) -> Schedule | None:
@@ -70,6 +72,8 @@ def sampled_products(module: Module, target: Target, stats: Stats | None) -> Sch
     pattern = pattern_of(module)
     if pattern is None or pattern.features == 0:
         return None
+    if not pattern.is_regular:
+        return Schedule(loop=(_parallel(pattern, pattern.features),))
     lanes = lanes_of(target, pattern.dtype)
     is_long = stats is not None and stats.mean_row >= LONG_ROW
     group = LONG_GROUP if is_long else SHORT_GROUP
@@ -113,6 +117,7 @@ def pattern_of(module: Module) -> SampledProducts | None:
         dtype=output.dtype,
         before=load if fibre.indptr_dtype == "int64" else f"T.int64({load})",
         gathered=gathered_operand(function, iteration, column=position, feature=feature_var),
+        is_regular=reads_regularly(function, iteration, lane=feature_var),
     )
 
 
