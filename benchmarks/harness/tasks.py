@@ -10,7 +10,7 @@ from benchmarks.matrices import Matrix, MissingMatrixError, load_matrix
 from benchmarks.operators import OPERATORS
 from benchmarks.operators.problem import Problem
 
-GATHERED_BYTES_PER_SECOND = 8e9
+GATHERED_BYTES_PER_SECOND = 20e9
 """About what contenders gather per second on average; only the estimate of the time depends on it."""
 
 
@@ -60,8 +60,9 @@ class Task:
         """How long a cell takes, roughly: the rounds, and about ten calls to get ready and verify."""
         gathered = self.matrix.csr.nnz * self.features * self.matrix.csr.dtype.itemsize
         call = gathered / GATHERED_BYTES_PER_SECOND
-        sample = (1 + 1 / WARM_SHARE) * max(call, plan.sample_seconds) + plan.settle_seconds
-        return contenders * (min(plan.rounds * sample, plan.budget_seconds) + 10 * call) + 0.1
+        sample = max(call, (1 + 1 / WARM_SHARE) * plan.sample_seconds) + plan.settle_seconds
+        rounds = min(contenders * plan.rounds * sample, plan.budget_seconds)
+        return rounds + 10 * contenders * call + 0.1
 
 
 def plan_tasks(selection: Selection) -> tuple[list[Task], dict[str, str]]:
