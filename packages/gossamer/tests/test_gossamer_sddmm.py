@@ -10,8 +10,13 @@ from scipy import sparse
 from test_gossamer_operators import DTYPES, NAMES, integers, matrices, untouched
 
 import gossamer as gs
+from gossamer.operators.sddmm import SCRIPT
 from gossamer_formats import from_arrays, from_scipy
+from gossamer_ir.contracts import Stats, Target
 from gossamer_ir.errors import ArgumentError, UserError
+from gossamer_ir.script import parse_module
+from gossamer_ir.specialize import specialize
+from gossamer_schedule.rules import choose
 
 FEATURES = (0, 1, 7, 16, 33, 128)
 
@@ -378,3 +383,40 @@ def test_a_list_beside_a_tensor_and_an_output_is_refused_by_every_operator():
         with pytest.raises(UserError) as caught:
             op(tensor, *(array.tolist() for array in dense), out=out)
         assert caught.value.code == "operand.kind"
+
+
+SUM = "Out[i, j] + X[i, k] * Y[j, k]"
+LIKE_IT = {
+    "as it is": (),
+    "its largest term": ((SUM, "T.max(Out[i, j], X[i, k] * Y[j, k])"), ("= 0.0", "= -99.0")),
+    "features of X first": (("(I, K)", "(K, I)"), ("X[i, k]", "X[k, i]")),
+    "features of Y first": (("(J_detach, K)", "(K, J_detach)"), ("Y[j, k]", "Y[k, j]")),
+    "the sum outermost": (
+        ('[I, J, K], "SSR", "sddmm") as [i, j, k]', '[K, I, J], "RSS", "sddmm") as [k, i, j]'),
+    ),
+    "a loop's name": (("nnz", "k_0"),),
+    "a buffer's name": (("nnz", "Y_data"),),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("edits", LIKE_IT.values(), ids=LIKE_IT)
+@pytest.mark.parametrize("stats", [None, Stats(37, 10**6, 111, 50, 0), Stats(37, 29, 1850, 50, 0)])
+def test_programs_like_it_compile_with_what_the_rules_choose(edits, stats):
+    script = SCRIPT
+    for old, new in edits:
+        assert old in script
+        script = script.replace(old, new)
+    matrix = matrices("float32")["unsorted and duplicate columns"]
+    for features in (20, None):
+        sizes = {} if features is None else {"feat_size": features}
+        module = specialize(parse_module(script), sizes)
+        kernel = gs.compile(module, schedule=choose(module, Target("generic-cpu"), stats))
+        x, y = operands(matrix.shape, features or 11, dtype="float32")
+        terms = x[:, None] * y[None]
+        rows = np.repeat(np.arange(37), np.diff(matrix.indptr))
+        expected = (terms.max(2) if "T.max" in script else terms.sum(2))[rows, matrix.indices]
+        out = np.full(matrix.nnz, np.nan, dtype="float32")
+        left = x.T.copy() if "X[k, i]" in script else x
+        right = y.T.copy() if "Y[k, j]" in script else y
+        kernel(x=left, y=right, out=out, indptr=matrix.indptr, indices=matrix.indices)
+        np.testing.assert_array_equal(out, expected)
