@@ -70,3 +70,21 @@ def test_weight_and_grain_are_kept():
     )
     assert print_expr(call.grain) == "64"
     assert "P[i]" in print_expr(call.weight)
+
+
+def test_a_fact_that_names_offsets_which_the_worker_does_not_use_is_left_out():
+    module = parse_module("""
+@T.prim_func
+def program(y: T.handle, p: T.handle, q: T.handle, m: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (nnz,), "int32")
+    P = T.match_buffer(p, (m + 1,), "int32")
+    Q = T.match_buffer(q, (nnz,), "int32")
+    T.assume(in_range(Q, 0, 9))
+    T.assume(sorted_segments(Q, P, unique=True))
+    for i in T.parallel(nnz):
+        Y[i] = Q[i]
+""")
+    flat = lower_to_flat(module)
+    assert diagnostics(flat) == ()
+    assert [len(function.facts) for function in flat.functions] == [2, 1]

@@ -180,7 +180,9 @@ def _facts_about(
     return tuple(
         fact
         for fact in function.facts
-        if getattr(fact, "buffer", None) in names and free_vars(fact) <= known
+        if getattr(fact, "buffer", None) in names
+        and getattr(fact, "indptr", None) in (None, *names)
+        and free_vars(fact) <= known
     )
 
 
