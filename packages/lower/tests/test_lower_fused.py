@@ -141,14 +141,36 @@ def test_elementwise(axes, csr):
     check(program(ELEMENTWISE, axes=axes), expected, **{**arguments, "x": x, "y": y})
 
 
+@pytest.mark.parametrize("axes", ["I, J", "T.sp.fuse(I, J)"])
 @pytest.mark.parametrize("kinds", ["SR", "SS"])
-def test_sums_over_rows(kinds, csr):
-    """Empty rows get the init where rows are spatial by themselves: images of the spatial axes."""
+def test_sums_over_rows(kinds, axes, csr):
+    """Empty rows get the init, whichever letter the axis has that does not select the element."""
     arguments, rows, _ = csr()
     sums = np.bincount(rows, arguments["a"], arguments["m"])
-    is_visited = np.isin(np.arange(arguments["m"]), rows)
-    expected = sums if kinds == "SR" else np.where(is_visited, sums, np.nan)
-    check(program(SUMS, kinds=kinds, AXIS="I", VAR="i"), expected, **arguments)
+    check(program(SUMS, kinds=kinds, axes=axes, AXIS="I", VAR="i"), sums, **arguments)
+
+
+BLOCKS = """
+    B = T.sp.dense_fixed(2, parent=J)
+    D2 = T.sp.dense_fixed(2)
+    A = T.sp.match_buffer(a, (I, J, B), "FLOAT")
+    Out = T.sp.match_buffer(o, (I, D2), "FLOAT")
+    with T.sp.iteration([AXES], "SRS", "sums") as [i, j, b]:
+        with T.init():
+            Out[i, b] = 0.0
+        Out[i, b] = Out[i, b] + A[i, j, b]
+"""
+
+
+@pytest.mark.parametrize("axes", ["I, J, B", "T.sp.fuse(I, J), B", "I, T.sp.fuse(J, B)"])
+def test_elements_below_nothing_are_not_visited(axes, csr):
+    arguments, rows, _ = csr()
+    a = np.arange(2 * len(rows)).reshape(-1, 2)
+    sums = np.full((arguments["m"], 2), np.nan)
+    sums[rows] = 0
+    np.add.at(sums, rows, a)
+    module = program(BLOCKS, axes=axes)
+    check(module, sums.ravel(), **{**arguments, "a": a.ravel().astype("f4")})
 
 
 @pytest.mark.parametrize("kinds", ["SS", "RS"])

@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Axis,
     Binary,
     Compare,
+    DenseFixed,
     Expr,
     FuseAxes,
     If,
@@ -103,27 +104,37 @@ def items_of(node: Iteration) -> Iterator[tuple[IterationAxis, str, tuple[str, .
         start = end
 
 
-def reduces_fused(node: Iteration) -> bool:
-    """Whether some fused axes are reduced: then an init may visit more than their loop does."""
-    return any("R" in kinds for item, kinds, _ in items_of(node) if isinstance(item, FuseAxes))
+def init_visits_others(node: Iteration, buffers: IndexBuffers) -> bool:
+    """Whether an init visits other elements than the loops of the nest say.
+
+    More than the loop over fused axes does, where a row is empty and has no element among them; fewer
+    than a loop of fixed extent, where the parent that it does not depend on has no elements.
+    """
+    kept = _kept_for_init(node, buffers)
+    names = {var for _, var in kept}
+    mentioned = _mentioned_axes(node)
+    return any(
+        not names.issuperset(found)
+        for item, _, found in items_of(node)
+        if isinstance(item, FuseAxes)
+    ) or any(_is_loose(buffers.axis(item.axis), mentioned) for item, _ in kept)
+
+
+def _is_loose(axis: Axis, mentioned: set[str]) -> bool:
+    return isinstance(axis, DenseFixed) and axis.parent not in (None, *mentioned)
+
+
+def _mentioned_axes(node: Iteration) -> set[str]:
+    """The axes whose variables the init mentions."""
+    names = {name for stmt in node.init for name in free_vars(stmt)}
+    return {item.axis for item, var in _unfused(node) if var in names}
 
 
 def with_init_apart(
     node: Iteration, buffers: IndexBuffers, namer: Namer
 ) -> tuple[Iteration, Iteration]:
-    """The init as an iteration of its own, over the elements that are visited, and the updates.
-
-    The loop over fused axes visits no row that is empty, but its init must; it runs over the
-    spatial axes, those that it mentions, and their ancestors, which are not fused.
-    """
-    mentioned = {name for stmt in node.init for name in free_vars(stmt)}
-    kept: list[tuple[IterationAxis, str]] = []
-    parents: set[str | None] = set()
-    for item, kind, var in reversed(list(_unfused(node))):
-        if kind == "S" or var in mentioned or (item.axis in parents):
-            kept.insert(0, (item, var))
-            axis = buffers.axis(item.axis)
-            parents.add(item.parent if isinstance(item, AttachAxis) else axis.parent)
+    """The init as an iteration of its own, over the elements that are visited, and the updates."""
+    kept = _kept_for_init(node, buffers)
     names = {var: build.index_var(namer.fresh(f"{var}_init")) for _, var in kept}
     init = Iteration(
         namer.fresh(f"{node.name}_init"),
@@ -135,10 +146,25 @@ def with_init_apart(
     return init, msgspec.structs.replace(node, init=())
 
 
-def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str, str]]:
-    for item, kinds, names in items_of(node):
+def _kept_for_init(
+    node: Iteration, buffers: IndexBuffers
+) -> list[tuple[OverAxis | AttachAxis, str]]:
+    """The axes that the init mentions and their ancestors, one by one, with their variables."""
+    mentioned = _mentioned_axes(node)
+    kept: list[tuple[OverAxis | AttachAxis, str]] = []
+    parents: set[str | None] = set()
+    for item, var in reversed(list(_unfused(node))):
+        if item.axis in mentioned or item.axis in parents:
+            kept.insert(0, (item, var))
+            axis = buffers.axis(item.axis)
+            parents.add(item.parent if isinstance(item, AttachAxis) else axis.parent)
+    return kept
+
+
+def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
+    for item, _, names in items_of(node):
         axes = [OverAxis(name) for name in item.axes] if isinstance(item, FuseAxes) else [item]
-        yield from zip(axes, kinds, names, strict=True)
+        yield from zip(axes, names, strict=True)
 
 
 def where_searchable(nest: Stmt) -> Stmt:

@@ -43,8 +43,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.walk import free_vars, map_children
 from gossamer_lower.fused import (
     Fused,
+    init_visits_others,
     items_of,
-    reduces_fused,
     where_searchable,
     with_init_apart,
 )
@@ -138,7 +138,7 @@ class _Lowering:
         return self._value(child, scope)
 
     def _iteration(self, node: Iteration, scope: _Scope) -> tuple[Stmt, ...]:
-        if node.init and reduces_fused(node):
+        if node.init and init_visits_others(node, self.index_buffers):
             parts = with_init_apart(node, self.index_buffers, self._namer)
             return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
         nest = _Nest(dict(scope), dict(scope))

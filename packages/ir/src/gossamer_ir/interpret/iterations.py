@@ -12,6 +12,7 @@ from gossamer_ir.interpret.frame import Exec, Frame, Iterator
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
+from gossamer_ir.walk import free_vars
 
 
 class Loop(NamedTuple):
@@ -33,7 +34,7 @@ def iteration(node: Iteration, scope: Scope) -> Exec:
     around, scope.around = scope.around, []
     body, init = scope.body(node.body), scope.body(node.init)
     scope.around = around
-    nest, init_nest = _nest(loops, body), _nest(_needed_for_init(loops), init)
+    nest, init_nest = _nest(loops, body), _nest(_needed_for_init(loops, node), init)
 
     def run(frame: Frame) -> None:
         elements, coordinates = dict(frame.elements), dict(frame.coordinates)
@@ -70,12 +71,14 @@ def _loops(node: Iteration, function: Function) -> list[Loop]:
     ]
 
 
-def _needed_for_init(loops: list[Loop]) -> list[Loop]:
-    """The spatial loops, and those that select their fibres: their images are what is visited."""
+def _needed_for_init(loops: list[Loop], node: Iteration) -> list[Loop]:
+    """The loops whose variables the init mentions, and those that select their fibres: their images
+    are what is visited, whichever letter they have."""
+    mentioned = {name for stmt in node.init for name in free_vars(stmt)}
     needed: list[Loop] = []
     parents: set[str | None] = set()
     for loop in reversed(loops):
-        if loop.kind == "S" or loop.axis in parents:
+        if loop.var in mentioned or loop.axis in parents:
             needed.append(loop)
             parents.add(loop.parent)
     return needed[::-1]
