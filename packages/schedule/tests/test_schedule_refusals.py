@@ -66,6 +66,13 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SR", [i, j])
             V[vi] = X[vi, vj]
 """
+LET_MIN = """
+for i in T.serial(8):
+    with T.block("least"):
+        vi = T.axis.spatial(8, i)
+        t: T.float32 = X[vi, 0]
+        V[vi] = T.min(V[vi], t)
+"""
 SKEWED = """
 for i in T.serial(8):
     for j in T.serial(8):
@@ -213,6 +220,7 @@ CASES = [
     ("cache_write.reads", LOCAL_COPY, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.element", ELEMENT, "cache_write", {"block": "last", "buffer": "Y", **LOCAL}),
     ("cache_write.element", LAST_WINS, "cache_write", {"block": "last", "buffer": "V", **LOCAL}),
+    ("cache_write.element", LET_MIN, "cache_write", {"block": "least", "buffer": "V", **LOCAL}),
     ("cache_write.element", REPEATED, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
     ("cache_write.not_proved", HALF, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.predicate", ODD, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),

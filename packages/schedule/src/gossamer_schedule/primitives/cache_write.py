@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.walk import free_vars, rewrite, substitute
+from gossamer_ir.walk import free_vars, rewrite, substitute, walk
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.digits import is_covering
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
@@ -109,7 +109,7 @@ def cache_write(
     _require_own_element(site, store)
     _require_sole_user(site, buffer=buffer)
     iters = _require_element_iters(site, store)
-    conditions = _require_element_conditions(site, iters)
+    conditions = _require_element_conditions(site, iters, store=store)
     _require_covered(site, iters)
     is_loading = _require_initialised(site, store)
 
@@ -211,7 +211,9 @@ def _require_element_iters(site: Site, store: Store) -> tuple[BlockIter, ...]:
     return chosen
 
 
-def _require_element_conditions(site: Site, iters: Sequence[BlockIter]) -> tuple[Expr, ...]:
+def _require_element_conditions(
+    site: Site, iters: Sequence[BlockIter], *, store: Store
+) -> tuple[Expr, ...]:
     """What must hold of an element that the block visits."""
     kept = [
         part
@@ -222,7 +224,8 @@ def _require_element_conditions(site: Site, iters: Sequence[BlockIter]) -> tuple
     is_dropping = len(tuple(conjuncts(site.node.predicate))) > len(
         without_reduction(site.node, values_at(site))
     )
-    if any(free_vars(part) - allowed for part in kept) or (is_dropping and _is_plain(site)):
+    is_assigned = _is_assigned(site.node, store.buffer)
+    if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
         raise refusal(
             f"{_NAME}.predicate",
             f"A condition of block '{site.node.name}' is not one of the element it writes.",
@@ -231,9 +234,10 @@ def _require_element_conditions(site: Site, iters: Sequence[BlockIter]) -> tuple
     return tuple(kept)
 
 
-def _is_plain(site: Site) -> bool:
-    """Whether the block neither has an init nor accumulates."""
-    return not site.node.init and reduction_of(site.node) is None
+def _is_assigned(block: Block, buffer: str) -> bool:
+    """Whether a block gives elements a value whatever they held before."""
+    nodes = (node for stmt in block.body for node in walk(stmt))
+    return not block.init and not any(isinstance(n, Load) and n.buffer == buffer for n in nodes)
 
 
 def _require_covered(site: Site, iters: Sequence[BlockIter]) -> None:
@@ -261,7 +265,8 @@ def _require_covered(site: Site, iters: Sequence[BlockIter]) -> None:
 def _require_initialised(site: Site, store: Store) -> bool:
     """Whether the cache must first load the old value."""
     block: Block = site.node
-    if block.init or (not any(found.kind == "R" for found in block.iters) and _is_plain(site)):
+    has_reduction = any(found.kind == "R" for found in block.iters)
+    if block.init or (not has_reduction and _is_assigned(block, store.buffer)):
         return False
     if reduction_of(block) is None or not _is_loaded_once(site, store):
         raise refusal(
