@@ -195,6 +195,12 @@ CASES = {
     "verify.handle.conflict": (
         module(buffers=(*BUFFERS, Buffer("Z", (N,), "float64", "x"))), ("functions", 0, "buffers", 3)
     ),
+    "verify.handle.alias": (
+        module(
+            Store("Z", (ZERO,), HALF), buffers=(*BUFFERS, Buffer("Z", (N,), "float32", "x"))
+        ),
+        ("functions", 0),
+    ),
     "verify.handle.unbound": (flat(params=(*PARAMS, Param("z", "handle"))), ("functions", 0)),
     "verify.relation.kind": (
         sparse(relations=(Relation("near", "I", "J"),)), ("functions", 0, "relations", 0)

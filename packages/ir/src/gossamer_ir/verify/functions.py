@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import AnyBuffer, Buffer, Function
+from collections import Counter
+
+from gossamer_ir.nodes import AnyBuffer, Buffer, Function, Store
 from gossamer_ir.verify.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.declarations import bind_buffers, check_buffer, check_params
 from gossamer_ir.verify.facts import check_facts, check_relations
 from gossamer_ir.verify.statements import check_annotations, check_body
+from gossamer_ir.walk import walk
 
 
 def check_function(ctx: Context, function: Function, at: At) -> None:
@@ -21,6 +24,25 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
     check_facts(ctx, function.facts, at)
     check_annotations(ctx, function.annotations, at)
     check_body(ctx, function.body, at)
+    check_aliases(ctx, function, at)
+
+
+def check_aliases(ctx: Context, function: Function, at: At) -> None:
+    """What is written has one name, so that other names cannot change with it."""
+    handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
+    names = Counter(handles.values())
+    stored = {
+        node.buffer for stmt in function.body for node in walk(stmt) if isinstance(node, Store)
+    }
+    for name in sorted(stored & handles.keys()):
+        if names[handles[name]] > 1:
+            others = [other for other in handles if handles[other] == handles[name]]
+            ctx.report(
+                "verify.handle.alias",
+                f"'{handles[name]}' is written, and bound to {', '.join(others)}.",
+                at,
+                hint="Bind one buffer to it, and use that.",
+            )
 
 
 def check_buffers(ctx: Context, buffers: tuple[AnyBuffer, ...], at: At) -> None:
