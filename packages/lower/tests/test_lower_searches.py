@@ -8,10 +8,10 @@ import pytest
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Let, Search, While
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_expr
 from gossamer_ir.verify import diagnostics
 from gossamer_ir.walk import walk
-from gossamer_lower import FLAT_PASSES, hoist_searches, lower_to_flat, vectorize_loops
+from gossamer_lower import FLAT_PASSES, hoist_searches, lower_to_flat, unroll_loops, vectorize_loops
 
 HEADER = """
 @T.prim_func
@@ -188,6 +188,19 @@ for i in T.parallel(c // 4):
     whiles = [node for node in walk(flat) if isinstance(node, While)]
     assert len(whiles) == 8
     assert not searches(flat)
+
+
+def test_copies_search_in_the_order_of_the_program():
+    body = """
+for i in T.serial(c // 16):
+    if i > 0:
+        for u in T.unroll(16):
+            Y[i * 16 + u] = T.search("upper", P, begin=1, end=n, value=i * 16 + u)
+"""
+    hoisted = hoist_searches(unroll_loops(program(body)))
+    assert [print_expr(node.value) for node in searches(hoisted)] == [
+        "i * 16", *(f"i * 16 + {u}" for u in range(1, 16))
+    ]  # fmt: skip
 
 
 LANES = """

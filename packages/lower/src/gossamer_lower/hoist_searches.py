@@ -230,15 +230,20 @@ def _placed(
 
 
 def _needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -> list[str]:
-    """The lets that a statement uses and whose operands are bound before it, those inside first."""
+    """The lets that a statement uses and whose operands are bound before it, those inside first,
+    else in the program's order."""
     found: list[str] = []
+    used = free_vars(stmt)
+    if used.isdisjoint(lets):
+        return found
+    order = {name: at for at, name in enumerate(lets)}
 
     def visit(names: frozenset[str]) -> None:
-        for name in sorted(names & lets.keys() & unbound - set(found)):
+        for name in sorted(names & lets.keys() & unbound - set(found), key=order.__getitem__):
             operands = free_vars(lets[name].value)
             visit(operands)
             if not (operands & unbound) - set(found):
                 found.append(name)
 
-    visit(free_vars(stmt))
+    visit(used)
     return found
