@@ -12,7 +12,7 @@ import pytest
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_module
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.show import body_text
@@ -34,6 +34,24 @@ def segments(p: T.handle, q: T.handle, y: T.handle, m: T.int64, n: T.int64) -> N
                 {body}
 """
 
+REDUCTION = """
+@T.prim_func
+def segments(p: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
+    T.stage("loop")
+    P = T.match_buffer(p, (m + 1,), "int64")
+    Y = T.match_buffer(y, (n,), "float32")
+    T.assume(in_range(P, 0, n))
+    T.assume(monotone(P))
+    for i in T.serial(m):
+        for j in T.serial({over_j}):
+            for k in T.serial({over_k}):
+                with T.block("b"):
+                    vi, vj, vk = T.axis.remap("S{kinds}", [i, j, k])
+                    T.where(vj < P[vi + 1] - P[vi])
+                    with T.init():
+                        Y[{at}] = 0.0
+                    Y[{at}] = Y[{at}] + 1.0
+"""
 LENGTH = "P[i + 1] - P[i]"
 ORDERED = {
     "one's own segment": {},
@@ -77,10 +95,34 @@ def test_segments_one_behind_the_other_are_parallel(name):
     assert "T.parallel(m)" in body_text(parallel(groups, "i").module)
 
 
+def test_two_segments_are_ordered_as_many_are():
+    module = parse_module(print_module(program()).replace("T.serial(m)", "T.serial(2)"))
+    assert "T.parallel(2)" in body_text(parallel(module, "i").module)
+
+
 @pytest.mark.parametrize("name", NOT_ORDERED)
 def test_anything_else_is_not_proved(name):
     with pytest.raises(ScheduleError) as caught:
         parallel(program(**NOT_ORDERED[name]), "i")
+    assert caught.value.code == "schedule.parallel.not_proved"
+
+
+def reduction(over_j=LENGTH, over_k="n", kinds="SR", at="P[vi] + vj"):
+    return parse_module(REDUCTION.format(over_j=over_j, over_k=over_k, kinds=kinds, at=at))
+
+
+def test_an_init_is_ordered_by_the_loops_it_runs_in():
+    assert "T.parallel(m)" in body_text(parallel(reduction(), "i").module)
+    assert "T.parallel(m)" in body_text(parallel(reduction(over_j="m"), "i").module)
+    exchanged = reduction(over_j="m", over_k=LENGTH, kinds="RS", at="P[vi] + vk")
+    assert "T.parallel(m)" in body_text(parallel(exchanged, "i").module)
+
+
+@pytest.mark.parametrize("kinds", ["RR", "RS"])
+def test_an_init_runs_where_nothing_is_reduced(kinds):
+    """The first elements of segments without elements are one."""
+    with pytest.raises(ScheduleError) as caught:
+        parallel(reduction(kinds=kinds, at="P[vi]"), "i")
     assert caught.value.code == "schedule.parallel.not_proved"
 
 

@@ -194,7 +194,7 @@ class Prover:
             apart = Binary("sub", load.indices[-1], inner.indices[-1])
             if self.proves_nonnegative(apart):
                 yield affine_of(Binary("sub", atom, other))
-            elif self.proves_nonnegative(Binary("sub", inner.indices[-1], load.indices[-1])):
+            if self.proves_nonnegative(Binary("sub", inner.indices[-1], load.indices[-1])):
                 yield affine_of(Binary("sub", other, atom))
 
 

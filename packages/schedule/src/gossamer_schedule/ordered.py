@@ -17,10 +17,10 @@ from gossamer_ir.build import ONE, conjuncts, index_var
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Binary, Block, Expr, For, If, Let, Load, Search, Stmt, Store, While
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import substitute, walk
+from gossamer_ir.walk import free_vars, substitute, walk
 from gossamer_schedule.accesses import mentioned, parts_of, values_at, written
 from gossamer_schedule.linear import Values, resolve
-from gossamer_schedule.predicates import without_reduction
+from gossamer_schedule.predicates import reduction_loops
 from gossamer_schedule.sites import Site
 
 _LATER = "_later"
@@ -28,10 +28,17 @@ _LATER = "_later"
 
 
 class _Known(msgspec.Struct, frozen=True):
-    """What holds where a statement stands: loops it is in, and conditions, in loop variables."""
+    """What holds where a statement stands: loops it is in, and conditions, in loop variables. An
+    init also runs where the loops that feed a reduction, which are `idle` then, do not."""
 
     loops: tuple[For, ...] = ()
     conditions: tuple[Expr, ...] = ()
+    idle: frozenset[str] = frozenset()
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """All that is assumed."""
+        bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
+        return (*bounds, *self.conditions)
 
 
 class _Touch(msgspec.Struct, frozen=True):
@@ -47,11 +54,13 @@ def is_ordered(site: Site, buffer: str) -> bool:
     loop: For = site.node
     changing = written(loop.body)
     touches = list(_touches(loop.body, buffer, values=values_at(site), known=_Known()))
-    if any(mentioned((*touch.indices, *touch.known.conditions)) & changing for touch in touches):
+    if any(mentioned((*touch.indices, *touch.known.expressions())) & changing for touch in touches):
         return False
     prover = Prover(lasting_facts(site.function))
+    idle = {name for touch in touches for name in touch.known.idle}
     for outer in (*site.loops, loop):
-        prover.assume_range(outer.var, outer.start, outer.extent)
+        if outer.var not in idle:
+            prover.assume_range(outer.var, outer.start, outer.extent)
     later = index_var(loop.var + _LATER)
     prover.assume_range(later.name, loop.start, loop.extent)
     prover.assume_nonnegative(_gap(index_var(loop.var), later))
@@ -86,6 +95,8 @@ def _gap(first: Expr, second: Expr) -> Expr:
 
 def _assume(prover: Prover, known: _Known, renamed: Values) -> None:
     for inner in known.loops:
+        if inner.var in known.idle:
+            continue
         start, extent = (substitute(part, renamed) for part in (inner.start, inner.extent))
         prover.assume_range(_name(inner.var, renamed), start, extent)
     for condition in known.conditions:
@@ -107,7 +118,10 @@ def _touches(
             case Block():
                 values.update({it.var: resolve(it.value, values) for it in statement.iters})
         yield from _own(statement, buffer, values=values, known=known)
-        for inner, conditions in _inside(statement, values):
+        if isinstance(statement, Block):
+            inside = _at_init(known, statement, values)
+            yield from _touches(statement.init, buffer, values=values, known=inside)
+        for inner, conditions in _inside(statement):
             deeper = _deeper(known, statement, values, conditions)
             yield from _touches(inner, buffer, values=values, known=deeper)
 
@@ -118,16 +132,35 @@ def _deeper(known: _Known, statement: Stmt, values: Values, conditions: tuple[Ex
     if isinstance(statement, For):
         start, extent = resolve(statement.start, values), resolve(statement.extent, values)
         loops = (*loops, msgspec.structs.replace(statement, start=start, extent=extent))
-    return _Known(loops, (*known.conditions, *resolved))
+    return _Known(loops, (*known.conditions, *resolved), known.idle)
 
 
-def _inside(statement: Any, values: Values) -> Iterator[tuple[tuple[Stmt, ...], tuple[Expr, ...]]]:
-    """The bodies of a statement, with the conditions under which they run."""
+def _at_init(known: _Known, block: Block, values: Values) -> _Known:
+    """What holds where the init of a block runs, which is before the loops that feed a reduction."""
+    fed = reduction_loops(block, values)
+    outside = () if fed else known.conditions
+    own = tuple(resolve(part, values) for part in _conditions_of_init(block, known))
+    return _Known(known.loops, (*outside, *own), known.idle | fed)
+
+
+def _conditions_of_init(block: Block, known: _Known) -> Iterator[Expr]:
+    """The parts of a predicate that are only about iterators that select what the init writes."""
+    needed = {name for statement in block.init for name in free_vars(statement)}
+    for found in reversed(block.iters):
+        if found.kind == "S" or found.var in needed:
+            needed |= {found.var} | free_vars(found.value) | free_vars(found.domain)
+    bound = {found.var for found in block.iters} | {loop.var for loop in known.loops}
+    for part in conjuncts(block.predicate):
+        if not (free_vars(part) & bound) - needed:
+            yield part
+
+
+def _inside(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], tuple[Expr, ...]]]:
+    """The bodies of a statement but for an init, with the conditions under which they run."""
     match statement:
         case For() | While():
             yield statement.body, ()
         case Block():
-            yield statement.init, without_reduction(statement, values)
             yield statement.body, tuple(conjuncts(statement.predicate))
         case If():
             yield statement.then_body, tuple(conjuncts(statement.condition))
