@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from gossamer_ir.nodes import Prefetch
+from gossamer_ir.verify import diagnostics
 from gossamer_ir.walk import walk
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.show import body_text
@@ -73,3 +74,40 @@ def test_results_stay(spmm, require_spmm, features, distance):
     require_spmm(builder.module, features, rows=1, columns=1)
     split = builder.split("j", factors=(None, 4)).parallel("i")
     require_spmm(split.module, features)
+
+
+NESTED = """
+for i in T.serial(8):
+    with T.block("outer"):
+        vi = T.axis.spatial(8, i)
+        t: T.int64 = T.int64(P[vi])
+        V[vi] = W[t]
+        for j in T.serial(4):
+            with T.block("inner"):
+                vj = T.axis.reduce(4, j)
+                V[vi] = V[vi] + W[T.int64(P[vi + vj])]
+"""
+
+
+def test_a_let_is_seen_through_and_blocks_inside_have_their_own_reads(program):
+    builder = ScheduleBuilder(program(NESTED))
+    module = builder.prefetch("outer", buffer="W", loop="i", distance=3).module
+    assert diagnostics(module) == ()
+    (found,) = (node for node in walk(module) if isinstance(node, Prefetch))
+    assert "T.prefetch(W, T.int64(P[i + 3]))" in body_text(module)
+    assert found.buffer == "W"
+
+
+def test_several_reads_of_many_lines_have_loops_of_their_own(program):
+    body = """
+for i in T.serial(2):
+    for j in T.serial(64):
+        with T.block("sums"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            V[vi] = V[vi] + W[vi * 64 + vj] + W[vi * 64 + vj + 1]
+"""
+    module = (
+        ScheduleBuilder(program(body)).prefetch("sums", buffer="W", loop="i", distance=1).module
+    )
+    assert diagnostics(module) == ()
+    assert "i_line_1" in body_text(module)

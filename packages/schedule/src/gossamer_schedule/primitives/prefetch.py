@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Set
 from typing import Literal
 
 import msgspec
@@ -12,6 +12,7 @@ from gossamer_ir.build import ONE, ZERO, add, ceildiv, index, index_var, integer
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Block,
     Buffer,
@@ -20,14 +21,16 @@ from gossamer_ir.nodes import (
     For,
     If,
     IfThenElse,
+    Let,
     Load,
     Module,
+    Node,
     Prefetch,
     Stmt,
 )
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, simplify
-from gossamer_ir.walk import free_vars, substitute, walk
+from gossamer_ir.walk import children, free_vars, substitute, walk
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.digits import ascending
 from gossamer_schedule.linear import NOTHING, Form, form_of, resolve
@@ -96,7 +99,8 @@ def prefetch(
     _require_lasting(reads, site, module=module)
     spans = [_require_span(read, found, site=site, module=module) for read in reads]
 
-    asked = tuple(_asked(site, span, found, distance) for span in spans)
+    namer = namer_of(owner)
+    asked = tuple(_asked(site, span, found, distance, namer=namer) for span in spans)
     body = (*site.node.body, *asked)
 
     rewritten = with_function(module, owner, replaced(site, (replace(site.node, body=body),)))
@@ -122,9 +126,13 @@ def _require_reads(
 ) -> list[tuple[Expr, ...]]:
     """The indices by which the block reads the buffer, in variables of loops, each once."""
     node: Block = inside.node
+    own = list(_own_nodes(node.body))
     values = {**values_at(inside), **{found.var: found.value for found in node.iters}}
+    values |= {found.var.name: found.value for found in own if isinstance(found, Let)}
     reads: list[tuple[Expr, ...]] = []
-    for load in _loads(node, buffer.name):
+    for load in own:
+        if not isinstance(load, Load) or load.buffer != buffer.name:
+            continue
         indices = tuple(resolve(at, values) for at in load.indices)
         if indices not in reads and any(site.node.var in free_vars(at) for at in indices):
             reads.append(indices)
@@ -139,11 +147,12 @@ def _require_reads(
     return reads
 
 
-def _loads(block: Block, buffer: str) -> Iterator[Load]:
-    for stmt in block.body:
-        for node in walk(stmt):
-            if isinstance(node, Load) and node.buffer == buffer:
-                yield node
+def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
+    """What stands in a block, apart from the blocks in it."""
+    for node in body:
+        if not isinstance(node, Block):
+            yield node
+            yield from _own_nodes(children(node))
 
 
 def _require_lasting(reads: list[tuple[Expr, ...]], site: Site, *, module: Module) -> None:
@@ -203,12 +212,12 @@ def _below(loop: For) -> list[For]:
 # --- what is asked for
 
 
-def _asked(site: Site, span: _Span, buffer: Buffer, distance: int) -> Stmt:
+def _asked(site: Site, span: _Span, buffer: Buffer, distance: int, *, namer: Namer) -> Stmt:
     var = site.node.var
     later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
     indices = tuple(substitute(at, later) for at in span.indices)
     condition = _all(list(_conditions(site, indices)))
-    asked = _lines(site, _Span(indices, span.count), buffer)
+    asked = _lines(site, _Span(indices, span.count), buffer, namer=namer)
     return asked if condition is None else If(condition, (asked,))
 
 
@@ -220,13 +229,13 @@ def _all(conditions: list[Expr]) -> Expr | None:
     return first if rest is None else IfThenElse(first, rest, FALSE)
 
 
-def _lines(site: Site, span: _Span, buffer: Buffer) -> Stmt:
+def _lines(site: Site, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
     """A prefetch for each line of the elements; a loop over them, where there are several."""
     per_line = max(1, 8 * LINE_BYTES // DType.parse(buffer.dtype).bits)
     count = integer_value(span.count)
     if count is not None and count <= per_line:
         return Prefetch(buffer.name, span.indices)
-    line = namer_of(site.function).fresh(f"{site.node.var}_line")
+    line = namer.fresh(f"{site.node.var}_line")
     *outer, first = span.indices
     at = add(first, mul(index_var(line), index(per_line)))
     kind: Literal["unrolled", "serial"] = "serial" if count is None else "unrolled"
