@@ -14,7 +14,10 @@ from pathlib import Path
 
 from benchmarks.machine import cpu_name
 
-FLAGS = ("-O3", "-march=native", "-ffast-math", "-fopenmp", "-fPIC")
+FLAGS = ("-O3", "-march=native", "-fopenmp", "-fPIC")
+FAST = "-ffast-math"
+"""Sums in any order, which is what lets a compiler use vectors for them."""
+
 LINK_FLAGS = ("-shared", "-fopenmp")
 """Linking knows nothing of fast mathematics: GCC would add a start-up file that makes the whole
 process flush denormal numbers."""
@@ -27,13 +30,14 @@ class CompilerError(Exception):
 
 
 @cache
-def load_library(folder: str, dtype: str) -> ctypes.CDLL:
-    """The functions of all C files of a folder beside this file, with `VALUE` as the dtype."""
+def load_library(folder: str, dtype: str, *further: str) -> ctypes.CDLL:
+    """The functions of all C files of a folder beside this file, with `VALUE` as the dtype and
+    further flags."""
     compiler = find_compiler()
     if compiler is None:
         raise CompilerError("there is no C compiler (cc, or what CC names)")
     sources = sorted((Path(__file__).parent / folder).glob("*.c"))
-    flags = [*FLAGS, f"-DVALUE={VALUES[dtype]}"]
+    flags = [*FLAGS, *further, f"-DVALUE={VALUES[dtype]}"]
     path = cache_folder() / f"{folder}-{digest(sources, [compiler, *flags])}.so"
     if not path.exists():
         build(path, compiler, flags, sources)

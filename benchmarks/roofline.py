@@ -16,7 +16,7 @@ from functools import partial
 import msgspec
 import numpy as np
 
-from benchmarks.compiling import load_library
+from benchmarks.compiling import FAST, load_library
 from benchmarks.harness.meter import is_disturbed, read_meter, wait_for_quiet
 
 QUIET_SECONDS = 20.0
@@ -84,7 +84,7 @@ def best_seconds(call: Callable[[], object], repeats: int = 5) -> float:
 
 def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
     """Reading `size` bytes, as often as makes `least` bytes."""
-    function = load_library("roofs", "float32").read_all
+    function = load_library("roofs", "float32", FAST).read_all
     function.restype = c_double
     array, times = np.ones(size // 4, dtype=np.float32), max(1, least // size)
     arguments = (c_int64(array.size), c_int64(times), c_int32(threads))
@@ -94,7 +94,7 @@ def read_gb_per_s(size: int, threads: int, least: int = 2**29) -> float:
 
 def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
     """a = b + 3 c over arrays of `size` bytes, three streams counted."""
-    function = load_library("roofs", "float32").triad
+    function = load_library("roofs", "float32", FAST).triad
     function.restype = None
     arrays = [np.ones(size // 4, dtype=np.float32) for _ in range(3)]
     pointers = [array.ctypes.data_as(c_void_p) for array in arrays]
@@ -104,7 +104,7 @@ def triad_gb_per_s(threads: int, size: int = 2**26) -> float:
 
 def gflop_per_s(threads: int, dtype: str, times: int = 2**21) -> float:
     """Chains of multiply-adds in the widest registers."""
-    library = load_library("roofs", dtype)
+    library = load_library("roofs", dtype, FAST)
     library.multiply_add.restype = c_double
     operations = int(library.operations_per_time()) * times * threads
     call = partial(library.multiply_add, c_int64(times), c_int32(threads))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from functools import partial
 
+from benchmarks.compiling import FAST
 from benchmarks.peers import gossamer, mkl, numba, scipy, taco_like
 from benchmarks.peers.peer import Prepare
 from benchmarks.peers.torch import Torch
@@ -19,6 +20,7 @@ NAMES = (
     "numba",
     "torch",
     "taco_like",
+    "taco_fast",
 )
 
 
@@ -36,4 +38,5 @@ def contenders(torch: Torch) -> dict[str, Prepare]:
         "numba": numba.prepare,
         "torch": torch.prepare,
         "taco_like": taco_like.prepare,
+        "taco_fast": lambda problem, threads: taco_like.prepare(problem, threads, FAST),
     }

@@ -16,10 +16,10 @@ from benchmarks.operators.problem import Array, Problem
 from benchmarks.peers.peer import Prepared, UnavailableError
 
 
-def prepare(problem: Problem, threads: int) -> Prepared:
-    """The C kernel of the operator."""
+def prepare(problem: Problem, threads: int, *flags: str) -> Prepared:
+    """The C kernel of the operator, compiled with further flags."""
     try:
-        library = load_library("taco_like", problem.dtype.name)
+        library = load_library("taco_like", problem.dtype.name, *flags)
     except CompilerError as error:
         raise UnavailableError(str(error)) from None
     result = problem.empty_result()

@@ -14,6 +14,7 @@ from gossamer_schedule import (
     replay,
     sparse_fuse,
     sparse_reorder,
+    sparse_unfuse,
 )
 
 SPMM_STEPS = (
@@ -77,6 +78,18 @@ def test_sparse_fuse_keeps_the_result(require_spmm, features):
     assert ScheduleBuilder(examples.SPMM_COORDINATE).sparse_fuse(
         "csrmm", axes=("I", "J")
     ).trace == (result.step,)
+    require_spmm(result.module, features)
+
+
+@pytest.mark.parametrize("features", [0, 1, 7])
+def test_sparse_unfuse_gives_back_what_was_fused(require_spmm, features):
+    fused = sparse_fuse(examples.SPMM_COORDINATE, "csrmm", axes=("I", "J")).module
+    result = sparse_unfuse(fused, "csrmm", axes=("I", "J"))
+    assert result.names == ("i", "j")
+    assert result.module == examples.SPMM_COORDINATE
+    assert replay(fused, (result.step,)) == result.module
+    built = ScheduleBuilder(fused).sparse_unfuse("csrmm", axes=("I", "J"))
+    assert built.trace == (result.step,)
     require_spmm(result.module, features)
 
 

@@ -66,6 +66,17 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SR", [i, j])
             V[vi] = X[vi, vj]
 """
+CONDITIONED = """
+for i in T.parallel(8):
+    for j in T.serial(8):
+        if j < 4:
+            for k in T.serial(2):
+                with T.block("copy"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        Y[vi, vj] = 0.0
+                    Y[vi, vj] = Y[vi, vj] + X[vi, vj]
+"""
 LET_MIN = """
 for i in T.serial(8):
     with T.block("least"):
@@ -223,6 +234,8 @@ CASES = [
     ("cache_write.element", LET_MIN, "cache_write", {"block": "least", "buffer": "V", **LOCAL}),
     ("cache_write.element", REPEATED, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
     ("cache_write.not_proved", HALF, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
+    ("cache_write.not_proved", CONDITIONED, "cache_write",
+     {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.predicate", ODD, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.domain", OUTER_DOMAIN, "cache_write",
      {"block": "lower", "buffer": "Y", **LOCAL}),
@@ -284,6 +297,8 @@ COORDINATE_CASES = [
     ("sparse_fuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("I", "K")}),
     ("sparse_fuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("J", "I")}),
     ("sparse_fuse.axes", FUSED_ITERATION, {"iteration": "scale", "axes": ("I", "J")}),
+    ("sparse_unfuse.axes", FUSED_ITERATION, {"iteration": "scale", "axes": ("J", "I")}),
+    ("sparse_unfuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("I", "J")}),
     ("sparse_fuse.chain", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("J", "K")}),
 ]  # fmt: skip
 REPLAY_CASES = [
@@ -293,7 +308,7 @@ REPLAY_CASES = [
     ("replay.arguments", Step("unroll", {"loop": 3})),
     ("replay.arguments", Step("split", {"loop": "i", "factors": "16"})),
 ]
-COORDINATE_PRIMITIVES = ("sparse_fuse", "sparse_reorder")
+COORDINATE_PRIMITIVES = ("sparse_fuse", "sparse_reorder", "sparse_unfuse")
 ARGUMENTS = {
     "split": {"loop": "i", "factors": (None, 2)},
     "reorder": {"loops": ("i", "j")},
@@ -305,6 +320,7 @@ ARGUMENTS = {
     "reverse_compute_at": {"block": "copy", "loop": "i"},
     "decompose_reduction": {"block": "copy", "loop": "i"},
     "sparse_fuse": {"iteration": "csrmm", "axes": ("I", "J")},
+    "sparse_unfuse": {"iteration": "csrmm", "axes": ("I", "J")},
     "sparse_reorder": {"iteration": "csrmm", "order": ("i", "j", "k")},
 }
 

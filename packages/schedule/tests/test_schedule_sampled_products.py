@@ -18,6 +18,7 @@ from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
 from gossamer_schedule.rules.sampled_products import (
     LEAST_OPERAND,
+    LEAST_ROW,
     LONG_GROUP,
     LONG_ROW,
     SHORT_GROUP,
@@ -236,16 +237,26 @@ def test_as_many_vectors_are_unrolled_as_code_stays_short(features):
     assert unrolled == (["k_0", "j_1"] if few else ["j_1"])
 
 
-def prefetched(text, stats, features=40):
+def prefetched(text, stats, features=128):
     found = choose(sized(text, features), WIDE, stats).loop
     return [step.args["buffer"] for step in found if step.op == "prefetch"]
 
 
 def test_gathered_rows_are_asked_for_where_they_are_far():
-    assert prefetched(COORDINATE, FAR) == ["Y_data"]
-    for stats in (None, SHORT, LONG, rows_of(LONG_ROW, columns=LEAST_OPERAND)):
+    for stats in (FAR, rows_of(LONG_ROW, columns=LEAST_OPERAND)):
+        assert prefetched(COORDINATE, stats) == ["Y_data"]
+    for stats in (None, SHORT):
         assert prefetched(COORDINATE, stats) == []
-    assert prefetched(COORDINATE, FAR, features=None) == []
+    for features in (LEAST_ROW // 4 - 1, None):
+        assert prefetched(COORDINATE, FAR, features=features) == []
+
+
+@pytest.mark.parametrize("stats", [None, LONG, FAR], ids=["short", "long", "far"])
+def test_fused_axes_are_iterated_one_by_one(stats):
+    fused = changed("[I, J, K]", "[T.sp.fuse(I, J), K]")
+    plain, found = (choose(sized(text, 33), WIDE, stats) for text in (COORDINATE, fused))
+    assert [step.op for step in found.coordinate] == ["sparse_unfuse"]
+    assert found.loop == plain.loop != ()
 
 
 def test_only_one_operand_whose_name_is_known_is_asked_for():

@@ -10,6 +10,7 @@ from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
+from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.unroll import unroll
 from gossamer_schedule.primitives.vectorize import vectorize
@@ -19,5 +20,6 @@ from gossamer_schedule.result import Result
 __all__ = [
     "PRIMITIVES", "Result", "ScheduleBuilder", "apply", "cache_write", "decompose_reduction",
     "get_blocks", "get_iterations", "get_loops", "parallel", "prefetch", "reorder",
-    "replay", "reverse_compute_at", "sparse_fuse", "sparse_reorder", "split", "unroll", "vectorize",
+    "replay", "reverse_compute_at", "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split",
+    "unroll", "vectorize",
 ]  # fmt: skip

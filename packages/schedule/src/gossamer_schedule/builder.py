@@ -62,6 +62,9 @@ class ScheduleBuilder:
     def sparse_reorder(self, iteration: str, *, order: tuple[str, ...]) -> ScheduleBuilder:
         return self._apply("sparse_reorder", iteration=iteration, order=order)
 
+    def sparse_unfuse(self, iteration: str, *, axes: tuple[str, ...]) -> ScheduleBuilder:
+        return self._apply("sparse_unfuse", iteration=iteration, axes=axes)
+
     def split(self, loop: str, *, factors: tuple[int | str | None, ...]) -> ScheduleBuilder:
         return self._apply("split", loop=loop, factors=factors)
 

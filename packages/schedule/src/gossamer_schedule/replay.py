@@ -17,6 +17,7 @@ from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
+from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.unroll import unroll
 from gossamer_schedule.primitives.vectorize import vectorize
@@ -32,6 +33,7 @@ PRIMITIVES: dict[str, Callable[..., Result]] = {
     "reverse_compute_at": reverse_compute_at,
     "sparse_fuse": sparse_fuse,
     "sparse_reorder": sparse_reorder,
+    "sparse_unfuse": sparse_unfuse,
     "split": split,
     "unroll": unroll,
     "vectorize": vectorize,

@@ -245,10 +245,12 @@ def _require_covered(site: Site, iters: Sequence[BlockIter]) -> None:
     values = outer | {found.var: found.value for found in site.node.iters}
     idle = {found.var for found in site.nest if (integer_value(found.extent) or 0) < 1}
     idle -= reduction_loops(site.node, outer)
+    nest = {found.var for found in site.nest}
     for found in iters:
         form = form_of(found.value, outer, loops=loops)
         idle -= form.terms.keys()
-        if not is_covering(form, resolve(found.domain.extent, values), loops=loops):
+        is_whole = is_covering(form, resolve(found.domain.extent, values), loops=loops)
+        if not is_whole or form.terms.keys() - nest:
             raise refusal(
                 f"{_NAME}.not_proved",
                 f"It is not proved that the loops around block '{site.node.name}' visit the whole "

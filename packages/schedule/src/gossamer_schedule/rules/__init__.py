@@ -4,6 +4,8 @@ to a `Schedule`. A rule only looks at the coordinate module; it applies nothing.
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer_ir.contracts import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
@@ -11,6 +13,7 @@ from gossamer_schedule.rules.elementwise import elementwise
 from gossamer_schedule.rules.reduction_over_fibres import reduction_over_fibres
 from gossamer_schedule.rules.sampled_products import sampled_products
 from gossamer_schedule.rules.sparse_times_dense import sparse_times_dense
+from gossamer_schedule.rules.unfused import unfused
 
 RULES = (
     reduction_over_fibres,
@@ -25,12 +28,14 @@ RULES = (
 def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
     """The schedule of the first rule whose pattern fits; the empty one where none does.
 
-    A module of a later stage than coordinate is taken as it is.
+    A module of a later stage than coordinate is taken as it is. Patterns are looked for in the
+    iteration with each axis by itself.
     """
+    plain, steps = unfused(module)
     for rule in RULES:
-        schedule = rule(module, target, stats)
+        schedule = rule(plain, target, stats)
         if schedule is not None:
-            return schedule
+            return replace(schedule, coordinate=(*steps, *schedule.coordinate))
     return Schedule()
 
 
