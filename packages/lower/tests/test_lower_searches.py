@@ -165,6 +165,26 @@ for i in T.serial(c):
     assert found[0] == found[1] == found[2] == [1, 1 + 6 * 3, 1 + 6 * 2 * 3]
 
 
+def test_a_search_for_what_another_search_finds_stays_with_it():
+    body = """
+for i in T.serial(c):
+    for k in T.serial(n):
+        Y[i] = Y[i] + T.search(
+            "upper", P, begin=T.int64(P[0]), end=n,
+            value=T.search("lower", P, begin=0, end=n, value=k),
+        )
+"""
+    module = program(body)
+    flat = lower_to_flat(module)
+    assert diagnostics(flat) == ()
+    found = []
+    for stage in (module, flat):
+        y = np.ones(3, np.int64)
+        run(stage, {"x": y, "y": y, "p": np.array([0, 0, 1, 7], "i4"), "n": 4, "c": 3})
+        found.append(y.tolist())
+    assert found[0] == found[1] == [1 + 2 + 3 + 3 + 3] * 3
+
+
 def test_a_search_for_what_the_program_writes_stays_where_it_is():
     body = """
 for i in T.serial(c):

@@ -113,12 +113,22 @@ class _Naming:
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 break
             reads = {node.buffer for node in walk(stmt) if isinstance(node, (Load, Search))}
-            if loop.var in free_vars(stmt.value) or reads & written:
+            if loop.var in self._variables(stmt.value) or reads & written:
                 break
             leaving.append(stmt)
         runs = Compare("gt", loop.extent, build.ZERO)
         rest = msgspec.structs.replace(loop, body=loop.body[len(leaving) :])
         return [Let(let.var, _under(runs, let.value)) for let in leaving], rest
+
+    def _variables(self, expr: Expr) -> set[str]:
+        """The variables that an expression depends on, also through searches that stand elsewhere."""
+        found, left = set[str](), list(free_vars(expr))
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += free_vars(self.lets[name].value) if name in self.lets else ()
+        return found
 
     def _node(self, node: Any, path: Expr | None) -> Any:
         if isinstance(node, STATEMENTS):
