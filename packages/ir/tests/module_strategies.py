@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from gossamer_ir.build import handle, index, index_var
 from gossamer_ir.constants import constant
-from gossamer_ir.dtypes import DType, with_lanes
+from gossamer_ir.dtypes import SCALARS, DType, with_lanes
 from gossamer_ir.functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Allocate,
@@ -55,6 +55,7 @@ from gossamer_ir.nodes import (
     Ramp,
     Range,
     Region,
+    Reinterpret,
     Relation,
     Search,
     Select,
@@ -170,7 +171,7 @@ class Generator:
         if kind.scalar == "bool":
             rules = [self.logic, self.compare, self.cast, self.select]
         elif kind.is_float:
-            rules.append(self.call)
+            rules += [self.call, self.reinterpret]
         elif kind.scalar == "int64" and not kind.is_vector:
             rules += [self.search] if self.stage in ("position", "loop") else []
         if kind.is_vector:
@@ -210,6 +211,11 @@ class Generator:
     def cast(self, dtype: str, fuel: int) -> Any:
         scalars = [found for found in _SCALARS if found != DType.parse(dtype).scalar]
         return Cast(dtype, self.expr(DType.parse(dtype).with_scalar(self.one(scalars)).text, fuel))
+
+    def reinterpret(self, dtype: str, fuel: int) -> Any:
+        bits = DType.parse(dtype).bits
+        scalar = self.one([name for name in (*FLOATS, *INTEGERS) if SCALARS[name][1] == bits])
+        return Reinterpret(dtype, self.expr(DType.parse(dtype).with_scalar(scalar).text, fuel))
 
     def select(self, dtype: str, fuel: int) -> Any:
         condition = self.expr(DType.parse(dtype).with_scalar("bool").text, fuel)

@@ -136,6 +136,7 @@ TEXT_FIELDS = {
     "Const": {"dtype", "text"},
     "Var": {"dtype"},
     "Cast": {"dtype"},
+    "Reinterpret": {"dtype"},
     "Call": {"function", "dtype"},
     "Load": {"dtype"},
     "Block": {"name"},

@@ -12,7 +12,7 @@ ALL = ("coordinate", "position", "loop", "flat")
 AFTER_COORDINATES = ("position", "loop", "flat")
 VECTORS = ("loop", "flat")
 ROWS = {
-    **dict.fromkeys(("Const", "Var", "Unary", "Binary", "Compare", "Cast"), ALL),
+    **dict.fromkeys(("Const", "Var", "Unary", "Binary", "Compare", "Cast", "Reinterpret"), ALL),
     **dict.fromkeys(("Select", "IfThenElse", "Call", "Load"), ALL),
     **dict.fromkeys(("Store", "Let", "If", "Prefetch"), ALL),
     **dict.fromkeys(("For", "While", "Allocate", "VScale"), AFTER_COORDINATES),

@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     Module,
     Param,
     Ramp,
+    Reinterpret,
     Select,
     Store,
     Unary,
@@ -35,6 +36,7 @@ NUMBERS = (*SIGNED, *UNSIGNED, *FLOATS)
 COMPARES = ("eq", "ne", "lt", "le", "gt", "ge")
 COMMON = ("add", "sub", "mul", "min", "max", "select")
 OF_INTEGERS = ("floordiv", "floormod", "bitand", "bitor", "bitxor", "shl", "shr", "bitnot")
+ROUNDINGS = ("sqrt", "floor", "ceil", "trunc")
 OF_BOOLS = ("and", "or", "not")
 LANES = (
     ("float32", (2, 4, 8, 16, 32, 64)), ("float64", (2, 8)), ("int32", (4, 16)), ("int64", (8,)),
@@ -50,6 +52,8 @@ CAST_TARGETS = {
 }
 CAST_LANES = (("int32", "int64", 16), ("float32", "float64", 8), ("int8", "float32", 16))
 
+REINTERPRETED = (("float32", "uint32", 1), ("int64", "float64", 1), ("float32", "int32", 16))
+
 
 def sources() -> Iterator[Source]:
     """All of them."""
@@ -58,7 +62,7 @@ def sources() -> Iterator[Source]:
         yield _rows("compare", dtype, COMPARES, output="bool")
     yield _rows("logic", "bool", OF_BOOLS)
     for dtype in FLOATS:
-        for name in ("sqrt", "floor", "ceil"):
+        for name in ROUNDINGS:
             yield _rows(name, dtype, (name,))
     for dtype in (*SIGNED, *FLOATS):
         yield _rows("abs", dtype, ("abs",))
@@ -68,6 +72,8 @@ def sources() -> Iterator[Source]:
     for dtype, lanes in COMPARED_LANES:
         yield _rows("compare", dtype, COMPARES, output="bool", lanes=lanes)
     yield _rows("sqrt", "float32", ("sqrt",), lanes=16)
+    for dtype, other, lanes in REINTERPRETED:
+        yield _rows("reinterpret", dtype, ("reinterpret",), output=other, lanes=lanes)
     for source in ("bool", *NUMBERS):
         for family, targets in CAST_TARGETS.items():
             others = tuple(target for target in targets if target != source)
@@ -96,7 +102,7 @@ def _rows(
     wide = dtype if lanes == 1 else with_lanes(dtype, lanes)
     x, z = Load("X", (where,), wide), Load("Z", (where,), wide)
     stores = tuple(
-        Store("OUT", (index(row), where), _operation(name, x, z, lanes))
+        Store("OUT", (index(row), where), _operation(name, x, z, lanes, output=kind))
         for row, name in enumerate(rows)
     )
     loop = For("i", index(0), steps, stores)
@@ -121,13 +127,15 @@ def _positions(lanes: int) -> tuple[Expr, Expr, Expr]:
     return n, ramp, Binary("floordiv", n, index(lanes))
 
 
-def _operation(name: str, x: Expr, z: Expr, lanes: int) -> Expr:
+def _operation(name: str, x: Expr, z: Expr, lanes: int, *, output: str) -> Expr:
     dtype = dtype_of(x)
+    if name == "reinterpret":
+        return Reinterpret(with_lanes(output, lanes) if lanes > 1 else output, x)
     if name in COMPARES:
         return Compare(name, x, z)
     if name in ("neg", "not", "bitnot"):
         return Unary(name, x)
-    if name in ("abs", "sqrt", "floor", "ceil"):
+    if name in ("abs", *ROUNDINGS):
         return Call(name, (x,), dtype)
     if name == "select":
         return Select(Compare("lt", x, z), x, z)

@@ -71,7 +71,7 @@ def test_every_maker_and_every_oracle_is_used():
 FAMILIES = (
     "allocate_dynamic_", "arithmetic_", "cast_", "compare_", "facts_", "gather_", "guard",
     "lane_reduce_", "launches", "parallel_weighted", "scalable_", "scatter_", "search_", "spmm_",
-    "spmv_", "transpose_reduce_",
+    "reinterpret_", "spmv_", "transpose_reduce_",
 )  # fmt: skip
 
 

@@ -34,6 +34,7 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Param,
     Prefetch,
+    Reinterpret,
     Search,
     Var,
     VScale,
@@ -52,7 +53,7 @@ _PLAIN: dict[type[Node], str] = {
     Prefetch: "prefetch",
     VScale: "vectors.scalable",
 }
-_TYPED = (Const, Var, Cast, Call, Load, Buffer, Param)
+_TYPED = (Const, Var, Cast, Reinterpret, Call, Load, Buffer, Param)
 
 
 def required_capabilities(module: Module) -> frozenset[str]:

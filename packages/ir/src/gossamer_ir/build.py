@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     LaneReduce,
     Load,
     Ramp,
+    Reinterpret,
     Search,
     Select,
     TransposeReduce,
@@ -146,7 +147,7 @@ def zero_of(dtype: str) -> Const:
 def dtype_of(expr: Expr) -> str:
     """The dtype of an expression, from its parts."""
     match expr:
-        case Const() | Var() | Load() | Call() | Cast():
+        case Const() | Var() | Load() | Call() | Cast() | Reinterpret():
             return expr.dtype
         case Unary():
             return dtype_of(expr.operand)

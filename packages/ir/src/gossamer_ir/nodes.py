@@ -75,8 +75,10 @@ class Unary(Node, frozen=True):
 
 
 class Binary(Node, frozen=True):
-    """Both operands and the result have one dtype. `div` is of floats; `floordiv` and `floormod`
-    round to minus infinity; `and` and `or` are of bools; `min` and `max` propagate NaN."""
+    """Both operands and the result have one dtype. Integers wrap. `div` is of floats; `floordiv` and
+    `floormod` round to minus infinity, and are 0 where an integer is divided by 0; `and` and `or` are
+    of bools; `min` and `max` propagate NaN. The count of `shl` and `shr` is taken as unsigned: what
+    is shifted by all of its bits or more is 0, or -1 for `shr` of a negative number."""
 
     op: BinaryOp
     lhs: Expr
@@ -92,7 +94,16 @@ class Compare(Node, frozen=True):
 
 
 class Cast(Node, frozen=True):
-    """Conversion of value; float to integer truncates, anything to bool compares with zero."""
+    """Conversion of value. Integers wrap; a float becomes the integer towards zero, the nearest one
+    that the dtype has where it is out of range, and 0 where it is NaN; floats round to nearest, ties
+    to even; anything to bool compares with zero."""
+
+    dtype: str
+    value: Expr
+
+
+class Reinterpret(Node, frozen=True):
+    """The bits of a number as a number of another dtype with as many bits in each lane."""
 
     dtype: str
     value: Expr
@@ -195,7 +206,7 @@ class TransposeReduce(Node, frozen=True):
 
 
 Expr: TypeAlias = Union[
-    Const, Var, Unary, Binary, Compare, Cast, Select, IfThenElse, Call, Load, Search,
+    Const, Var, Unary, Binary, Compare, Cast, Reinterpret, Select, IfThenElse, Call, Load, Search,
     VScale, Ramp, Broadcast, LaneReduce, TransposeReduce,
 ]  # fmt: skip
 

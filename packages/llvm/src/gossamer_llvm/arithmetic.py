@@ -7,7 +7,7 @@ from collections.abc import Callable
 from gossamer_ir.build import dtype_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Unary
+from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary
 from gossamer_llvm import division, folding
 from gossamer_llvm.frame import Frame, Value
 from gossamer_llvm.masks import lane_mask
@@ -96,6 +96,16 @@ def emit_cast(frame: Frame, node: Cast) -> Value:
         return Value(frame.call(value_type(node.dtype), name, value.typed), node.dtype)
     text = f"{operation} {value.typed} to {value_type(node.dtype)}"
     return Value(frame.text.value(text), node.dtype)
+
+
+def emit_reinterpret(frame: Frame, node: Reinterpret) -> Value:
+    """The same bits."""
+    frame.unit.require_dtype(node.dtype)
+    value = frame.expr(node.value)
+    target = value_type(node.dtype)
+    if target == value.type:
+        return Value(value.text, node.dtype)
+    return Value(frame.text.value(f"bitcast {value.typed} to {target}"), node.dtype)
 
 
 def emit_call(frame: Frame, node: Call) -> Value:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir import build
 from gossamer_ir.dtypes import DType
-from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp, Unary
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp, Reinterpret, Unary
 
 
 def lane_of(expr: Expr, lane: int) -> Expr | None:
@@ -21,9 +21,9 @@ def lane_of(expr: Expr, lane: int) -> Expr | None:
             return build.add(expr.base, build.mul(expr.stride, build.index(lane)))
         case Broadcast():
             return expr.value
-        case Cast():
+        case Cast() | Reinterpret():
             value = lane_of(expr.value, lane)
-            return None if value is None else Cast(DType.parse(expr.dtype).scalar, value)
+            return None if value is None else type(expr)(DType.parse(expr.dtype).scalar, value)
         case Unary():
             operand = lane_of(expr.operand, lane)
             return None if operand is None else Unary(expr.op, operand)

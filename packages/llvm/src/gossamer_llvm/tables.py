@@ -28,6 +28,7 @@ EXPRESSIONS: dict[type, EmitExpr] = {
     nodes.Binary: arithmetic.emit_binary,
     nodes.Compare: arithmetic.emit_compare,
     nodes.Cast: arithmetic.emit_cast,
+    nodes.Reinterpret: arithmetic.emit_reinterpret,
     nodes.Select: leaves.emit_select,
     nodes.IfThenElse: leaves.emit_if_then_else,
     nodes.Call: arithmetic.emit_call,

@@ -27,6 +27,7 @@ from gossamer_ir.nodes import (
     Load,
     Prefetch,
     Ramp,
+    Reinterpret,
     Search,
     Select,
     Stmt,
@@ -148,9 +149,10 @@ class Vectors:
                 return Compare(expr.op, lhs, rhs)
             case Unary():
                 return Unary(expr.op, self.value(expr.operand, mask))
-            case Cast():
+            case Cast() | Reinterpret():
                 value = self.value(expr.value, mask)
-                return Cast(self.dtype(expr.dtype) if _is_vector(value) else expr.dtype, value)
+                dtype = self.dtype(expr.dtype) if _is_vector(value) else expr.dtype
+                return type(expr)(dtype, value)
             case Select() | IfThenElse():
                 return self._choice(expr, mask)
             case Call():

@@ -16,7 +16,14 @@ from gossamer_ir.interpret.math_functions import math_function
 from gossamer_ir.interpret.memory import load, search
 from gossamer_ir.interpret.operators import COMPARE, binary, reduce_lanes, unary
 from gossamer_ir.interpret.scope import Scope
-from gossamer_ir.interpret.values import constant_value, convert, is_vector
+from gossamer_ir.interpret.values import (
+    constant_value,
+    convert,
+    decoded,
+    encoded,
+    is_vector,
+    storage_type,
+)  # fmt: skip
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -28,6 +35,7 @@ from gossamer_ir.nodes import (
     LaneReduce,
     Load,
     Ramp,
+    Reinterpret,
     Search,
     Select,
     TransposeReduce,
@@ -74,6 +82,11 @@ def _compare(node: Compare, scope: Scope) -> Eval:
 def _cast(node: Cast, scope: Scope) -> Eval:
     dtype, value = node.dtype, scope.expr(node.value)
     return lambda frame: convert(value(frame), dtype)
+
+
+def _reinterpret(node: Reinterpret, scope: Scope) -> Eval:
+    source, dtype, value = dtype_of(node.value), node.dtype, scope.expr(node.value)
+    return lambda frame: decoded(encoded(value(frame), source).view(storage_type(dtype)), dtype)
 
 
 def _select(node: Select, scope: Scope) -> Eval:
@@ -150,6 +163,7 @@ EXPRESSIONS: dict[type, Callable[[Any, Scope], Eval]] = {
     Binary: _binary,
     Compare: _compare,
     Cast: _cast,
+    Reinterpret: _reinterpret,
     Select: _select,
     IfThenElse: _if_then_else,
     Call: _call,

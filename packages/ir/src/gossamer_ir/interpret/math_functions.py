@@ -48,6 +48,16 @@ def _to_odd(exact: Fraction) -> float:
     return near if int(np.float64(near).view(np.int64)) & 1 else other
 
 
+def _rsqrt(value: Any) -> Any:
+    return (1.0 / np.sqrt(np.asarray(value, np.float64))).astype(value.dtype)[()]
+
+
+def _sigmoid(value: Any) -> Any:
+    wide = np.asarray(value, np.float64)
+    small = np.exp(-np.abs(wide))
+    return (np.where(wide < 0, small, 1.0) / (1.0 + small)).astype(value.dtype)[()]
+
+
 def _by_lane(function: Callable[..., Any], *args: Any) -> Any:
     if np.ndim(args[0]) == 0:
         return function(*args)
@@ -60,13 +70,21 @@ _BY_LANE: dict[str, Callable[..., Any]] = {
 }
 _NUMPY: dict[str, Callable[..., Any]] = {
     "exp": np.exp,
+    "exp2": np.exp2,
+    "expm1": np.expm1,
     "log": np.log,
+    "log2": np.log2,
+    "log10": np.log10,
+    "log1p": np.log1p,
     "sqrt": np.sqrt,
+    "rsqrt": _rsqrt,
+    "sigmoid": _sigmoid,
     "tanh": np.tanh,
     "sin": np.sin,
     "cos": np.cos,
     "floor": np.floor,
     "ceil": np.ceil,
+    "trunc": np.trunc,
     "round": np.rint,
     "pow": np.power,
     "abs": np.abs,

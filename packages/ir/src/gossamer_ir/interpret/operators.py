@@ -9,7 +9,6 @@ from typing import Any
 import numpy as np
 
 from gossamer_ir.dtypes import DType
-from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.values import rounding
 
 Operator = Callable[..., Any]
@@ -55,30 +54,34 @@ def binary(op: str, dtype: str) -> Operator:
     """The function of a binary operator on values of a dtype."""
     kind = DType.parse(dtype)
     if kind.is_integer and op in ("floordiv", "floormod"):
-        return _checked_division(BINARY[op], dtype)
+        return _total_division(BINARY[op])
     if op in ("shl", "shr"):
-        return _checked_shift(BINARY[op], dtype)
+        return _total_shift(BINARY[op], op, dtype)
     return rounding(dtype, BINARY[op])
 
 
-def _checked_division(function: Operator, dtype: str) -> Operator:
+def _total_division(function: Operator) -> Operator:
+    """Division by zero gives 0."""
+
     def divide(lhs: Any, rhs: Any) -> Any:
-        if np.any(rhs == 0):
-            raise InterpreterError(f"{lhs} is divided by zero as {dtype}.")
-        return function(lhs, rhs)
+        zero = rhs == 0
+        safe = np.where(zero, np.ones_like(rhs), rhs)[()]
+        return np.where(zero, np.zeros_like(rhs), function(lhs, safe))[()]
 
     return divide
 
 
-def _checked_shift(function: Operator, dtype: str) -> Operator:
+def _total_shift(function: Operator, op: str, dtype: str) -> Operator:
+    """Counts are unsigned; what is shifted by all of its bits is 0, or -1."""
     bits = DType.parse(dtype).bits
 
     def shift(lhs: Any, rhs: Any) -> Any:
-        if np.any(rhs < 0) or np.any(rhs >= bits):
-            raise InterpreterError(
-                f"{lhs} is shifted by {rhs}, not by 0 to {bits - 1}, as {dtype}."
-            )
-        return function(lhs, rhs)
+        is_inside = (rhs >= 0) & (rhs < bits)
+        moved = function(lhs, np.where(is_inside, rhs, np.zeros_like(rhs)).astype(lhs.dtype))
+        rest = np.zeros_like(lhs)
+        if op == "shr":
+            rest = np.where(lhs < 0, ~rest, rest)
+        return np.where(is_inside, moved, rest).astype(lhs.dtype)[()]
 
     return shift
 

@@ -46,7 +46,7 @@ def value_type(dtype: str) -> Any:
 
 def storage_type(dtype: str) -> np.dtype[Any]:
     """The NumPy dtype of an array that holds elements of a dtype."""
-    return np.dtype(np.uint16 if dtype == "bfloat16" else value_type(dtype))
+    return np.dtype(np.uint16 if is_bfloat(dtype) else value_type(dtype))
 
 
 def is_vector(dtype: str) -> bool:
@@ -94,6 +94,16 @@ def encode_bfloat16(value: Any) -> Any:
     return (np.asarray(value, np.float32).view(np.uint32) >> _HALF).astype(np.uint16)[()]
 
 
+def decoded(stored: Any, dtype: str) -> Any:
+    """The values of what an array of a dtype holds."""
+    return decode_bfloat16(stored) if is_bfloat(dtype) else stored
+
+
+def encoded(value: Any, dtype: str) -> Any:
+    """What an array of a dtype holds for values."""
+    return encode_bfloat16(value) if is_bfloat(dtype) else value
+
+
 def rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any]:
     """The function with its result rounded to dtype, where NumPy does not round to it itself."""
     if not is_bfloat(dtype):
@@ -102,10 +112,25 @@ def rounding(dtype: str, function: Callable[..., Any]) -> Callable[..., Any]:
 
 
 def convert(value: Any, dtype: str) -> Any:
-    """A value (or vector) as another dtype: floats truncate, integers wrap, bools compare with 0."""
+    """A value (or vector) as another dtype: floats truncate and saturate, integers wrap, bools
+    compare with 0."""
     if is_bfloat(dtype):
         return round_bfloat16(value.astype(np.float64))
-    return value.astype(value_type(dtype))
+    target = value_type(dtype)
+    if value.dtype.kind == "f" and np.dtype(target).kind in "iu":
+        return _saturated(value, target)
+    return value.astype(target)
+
+
+def _saturated(value: Any, target: Any) -> Any:
+    """Floats as integers: towards zero, the nearest one of the type, 0 for NaN."""
+    limits = np.iinfo(target)
+    wide = np.trunc(np.asarray(value, np.float64))
+    # The limit itself may be no float64: below it, every float64 fits.
+    low, high = wide <= float(limits.min), wide >= float(limits.max)
+    fits = np.where(low | high | np.isnan(wide), 0.0, wide).astype(target)
+    edges = np.where(low, limits.min, np.where(high, limits.max, fits)).astype(target)
+    return np.where(low | high, edges, fits).astype(target)[()]
 
 
 def garbage(shape: tuple[int, ...], dtype: str) -> Array:

@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Load,
     Ramp,
     ReduceOp,
+    Reinterpret,
     Search,
     Select,
     TransposeReduce,
@@ -117,6 +118,14 @@ def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
     found = bind(ctx, call, "value dtype", required=2)
     dtype = value_dtype(ctx, found["dtype"])
     return Cast(dtype, expr(ctx, found["value"]))
+
+
+def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    """`T.reinterpret(x, "int32")`, also `T.reinterpret("int32", x)`."""
+    found = bind(ctx, call, "value dtype", required=2)
+    if static_text(ctx, found["value"]) is not None:
+        found = {"value": found["dtype"], "dtype": found["value"]}
+    return Reinterpret(value_dtype(ctx, found["dtype"]), expr(ctx, found["value"]))
 
 
 def _choice(
@@ -245,6 +254,7 @@ CALLS: Mapping[str, Handler] = {
     **{name: partial(_math, name) for name in FUNCTIONS},
     **{name: partial(_operator, name) for name in ("min", "max", "floordiv", "floormod")},
     "cast": _cast,
+    "reinterpret": _reinterpret,
     "Select": partial(_choice, Select),
     "select": partial(_choice, Select),
     "if_then_else": partial(_choice, IfThenElse),

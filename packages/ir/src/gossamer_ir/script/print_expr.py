@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Lanes,
     Load,
     Ramp,
+    Reinterpret,
     Search,
     Select,
     TransposeReduce,
@@ -161,6 +162,12 @@ def _cast(w: Writer, node: Cast, expected: str | None, level: int) -> None:
     w.put(")" if is_scalar else f', "{node.dtype}")')
 
 
+def _reinterpret(w: Writer, node: Reinterpret, expected: str | None, level: int) -> None:
+    w.put("T.reinterpret(")
+    write_expr(w, node.value, "value")
+    w.put(f', "{node.dtype}")')
+
+
 def _choice(w: Writer, node: Select | IfThenElse, expected: str | None, level: int) -> None:
     w.put("T.Select(" if isinstance(node, Select) else "T.if_then_else(")
     write_expr(w, node.condition, "condition", expected="bool")
@@ -255,6 +262,7 @@ EXPRESSIONS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
     Binary: _binary,
     Compare: _compare,
     Cast: _cast,
+    Reinterpret: _reinterpret,
     Select: _choice,
     IfThenElse: _choice,
     Call: _call,

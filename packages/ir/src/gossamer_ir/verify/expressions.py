@@ -15,6 +15,7 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Load,
     Node,
+    Reinterpret,
     Select,
     Unary,
     Var,
@@ -168,6 +169,34 @@ def check_cast(ctx: Context, node: Cast, at: At) -> str | None:
     return node.dtype
 
 
+def check_reinterpret(ctx: Context, node: Reinterpret, at: At) -> str | None:
+    """Numbers of as many bits, with the lanes of the value."""
+    dtype = check_expr(ctx, node.value, at.down("value"))
+    if known(node.dtype) is None:
+        ctx.report("verify.dtype.unknown", f"'{node.dtype}' is no dtype of values.", at)
+        return None
+    if dtype is not None and not _has_bits_of(dtype, node.dtype):
+        ctx.report(
+            "verify.reinterpret.bits",
+            f"The bits of {dtype} are read as {node.dtype}, which has others.",
+            at,
+            hint="Numbers of as many bits and lanes are expected.",
+        )
+    return node.dtype
+
+
+def _has_bits_of(left: str, right: str) -> bool:
+    one, other = known(left), known(right)
+    return (
+        one is not None
+        and other is not None
+        and is_number(left)
+        and is_number(right)
+        and one.bits == other.bits
+        and with_lanes_of(left, right) == left
+    )
+
+
 def check_select(ctx: Context, node: Select, at: At) -> str | None:
     """A scalar condition or one with the lanes of the values, which have one dtype."""
     condition = check_expr(ctx, node.condition, at.down("condition"))
@@ -225,6 +254,7 @@ SCALAR_EXPRESSIONS: dict[type[Node], ExprCheck] = {
     Binary: check_binary,
     Compare: check_compare,
     Cast: check_cast,
+    Reinterpret: check_reinterpret,
     Select: check_select,
     IfThenElse: check_if_then_else,
     Call: check_call,

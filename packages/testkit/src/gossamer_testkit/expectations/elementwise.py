@@ -41,6 +41,7 @@ ROWS: dict[str, Callable[[Array, Array], Array]] = {
     "sqrt": lambda x, z: np.sqrt(x),
     "floor": lambda x, z: np.floor(x),
     "ceil": lambda x, z: np.ceil(x),
+    "trunc": lambda x, z: np.trunc(x),
 }
 """Each row of an elementwise program. Divisors are made odd, so that none is zero, and shifts are
 taken modulo one less than the number of bits, so that they are within the type."""
@@ -52,7 +53,7 @@ def elementwise(values: Values, options: Mapping[str, Any]) -> dict[str, Expecte
     out = np.zeros_like(values["out"])
     with np.errstate(all="ignore"):
         for at, name in enumerate(options["rows"]):
-            out[at] = ROWS[name](x, z)
+            out[at] = x.view(out.dtype) if name == "reinterpret" else ROWS[name](x, z)
     return {"out": Expected(out)}
 
 
