@@ -126,6 +126,7 @@ def test_a_guard_reads_only_in_the_lanes_that_the_mask_lets_through():
 REFUSED = {
     "the same element from every lane": ["S[0] = X[@]"],
     "a sum of what depends on the sum": ["S[0] = S[0] + S[0] * X[@]"],
+    "a sum that asks for the sum": ["if S[0] < 5.0:", "    S[0] = S[0] + X[@]"],
     "different trip counts": ["for q in T.serial(@):", "    Y[@] = X[@]"],
 }
 

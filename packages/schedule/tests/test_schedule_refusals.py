@@ -77,6 +77,14 @@ for i in T.parallel(8):
                         Y[vi, vj] = 0.0
                     Y[vi, vj] = Y[vi, vj] + X[vi, vj]
 """
+SATURATING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            T.where(V[vi] < 5.0)
+            V[vi] = V[vi] + X[vi, vj]
+"""
 LET_MIN = """
 for i in T.serial(8):
     with T.block("least"):
@@ -194,6 +202,7 @@ CASES = [
     ("vectorize.race", ONE_ELEMENT, "vectorize", {"loop": "i"}),
     ("vectorize.not_proved", SCATTER, "vectorize", {"loop": "i"}),
     ("vectorize.not_reducer", LAST_WINS, "vectorize", {"loop": "j"}),
+    ("vectorize.not_reducer", SATURATING, "vectorize", {"loop": "j"}),
     ("parallel.kind", COPY.replace("for j in T.serial", "for j in T.unroll"), "parallel",
      {"loop": "j"}),
     ("parallel.nested", PARALLEL, "parallel", {"loop": "j"}),

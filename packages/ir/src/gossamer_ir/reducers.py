@@ -49,10 +49,11 @@ def match_reduction(store: Store) -> Reduction | None:
         return None
     for old, new in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
         if isinstance(old, Load) and old.buffer == store.buffer and old.indices == store.indices:
-            is_free = not any(_reads(part, store.buffer) for part in (new, *store.indices))
+            is_free = not any(reads(part, store.buffer) for part in (new, *store.indices))
             return Reduction(value.op, store, new) if is_free else None
     return None
 
 
-def _reads(expr: Expr, buffer: str) -> bool:
+def reads(expr: Expr, buffer: str) -> bool:
+    """Whether an expression reads a buffer."""
     return any(isinstance(node, (Load, Search)) and node.buffer == buffer for node in walk(expr))

@@ -37,7 +37,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.reducers import Reduction, identity, match_reduction
+from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
 from gossamer_ir.walk import free_vars, substitute, substitute_body, walk
 from gossamer_lower.stages import map_functions, names_of
@@ -236,6 +236,8 @@ def _lane_reduction(loop: For) -> _LaneReduction | None:
     if len(body) != 1 or not isinstance(body[0], Store):
         return None
     if any(loop.var in free_vars(index) for index in body[0].indices):
+        return None
+    if condition is not None and reads(condition, body[0].buffer):
         return None
     reduction = match_reduction(body[0])
     return None if reduction is None else _LaneReduction(reduction, condition)

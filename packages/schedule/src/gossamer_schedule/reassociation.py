@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Block, For, Stmt, Store
-from gossamer_ir.reducers import Reduction, match_reduction
+from gossamer_ir.reducers import Reduction, match_reduction, reads
 
 REASSOCIATES = "reassociates"
 """The annotation of a block whose terms a schedule combines in another order than the program."""
@@ -18,7 +18,8 @@ def reduction_of(block: Block) -> Reduction | None:
     buffer that it is added to."""
     if len(block.body) != 1 or not isinstance(block.body[0], Store):
         return None
-    return match_reduction(block.body[0])
+    is_asked = block.predicate is not None and reads(block.predicate, block.body[0].buffer)
+    return None if is_asked else match_reduction(block.body[0])
 
 
 def single_block(body: tuple[Stmt, ...]) -> Block | None:
