@@ -111,3 +111,20 @@ for i in T.serial(2):
     )
     assert diagnostics(module) == ()
     assert "i_line_1" in body_text(module)
+
+
+def test_how_many_elements_there_are_is_said_in_loops(program):
+    body = """
+for i in T.serial(7):
+    with T.block("outer"):
+        vi = T.axis.spatial(7, i)
+        for j in T.serial(T.int64(P[vi + 1]) - T.int64(P[vi])):
+            with T.block("inner"):
+                vj = T.axis.reduce(T.int64(P[vi + 1]) - T.int64(P[vi]), j)
+                V[vi] = V[vi] + W[T.int64(P[vi]) + vj]
+"""
+    module = (
+        ScheduleBuilder(program(body)).prefetch("inner", buffer="W", loop="i", distance=1).module
+    )
+    assert diagnostics(module) == ()
+    assert "T.int64(P[i + 1]) - T.int64(P[i])" in body_text(module)

@@ -98,6 +98,7 @@ def prefetch(
     reads = _require_reads(inside, found, site=site, module=module)
     _require_lasting(reads, site, module=module)
     spans = [_require_span(read, found, site=site, module=module) for read in reads]
+    spans = [replace(span, count=resolve(span.count, values_at(inside))) for span in spans]
 
     namer = namer_of(owner)
     asked = tuple(_asked(site, span, found, distance, namer=namer) for span in spans)
