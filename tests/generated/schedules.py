@@ -1,0 +1,152 @@
+"""Random legal schedules: the default rules', for random machines and data, or steps drawn one by one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from random import Random
+
+from gossamer.build import default_schedule, resolve
+from gossamer_ir.contracts import Stats
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.nodes import Block, For, Iteration, Module, Node, OverAxis, Store
+from gossamer_ir.walk import walk
+from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
+from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops, replay
+
+FACTORS = ((None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4), (None, 1))
+STEPS = (
+    *("split",) * 6, *("reorder",) * 3, *("cache_write",) * 2, *("reverse_compute_at",) * 3,
+    "decompose_reduction", *("unroll",) * 2, *("vectorize",) * 6, *("parallel",) * 2,
+    *("group",) * 2, "prefetch",
+)  # fmt: skip
+TARGETS = ("generic-cpu", *(f"generic-cpu:vector_bits={bits}" for bits in (128, 256, 512)))
+FEW = ((None, 2), (None, 3), (None, 1))
+"""Factors of later splits: each rounds the iterations up."""
+MAX_SPLITS = 5
+
+
+def stages(rng: Random, module: Module) -> Iterator[Module]:
+    """The module at each stage, before and after the part of its schedule that belongs there."""
+    _, target = resolve(rng.choice(TARGETS))
+    chosen = default_schedule(module, target, draw_stats(rng))
+    yield module
+    is_default = bool(chosen.loop or chosen.position) and rng.random() < 0.4
+    module = replay(module, chosen.coordinate) if is_default else rearranged(rng, module)
+    yield module
+    module = lower_iterations(module)
+    yield module
+    steps = rng.choice((0, 0, 3, 8))
+    module = replay(module, chosen.position) if is_default else scheduled(rng, module, steps)
+    yield module
+    module = lower_buffers(module)
+    yield module
+    steps = rng.choice((0, 3, 8, 14, 20))
+    module = replay(module, chosen.loop) if is_default else scheduled(rng, module, steps)
+    yield module
+    yield lower_to_flat(module)
+
+
+def draw_stats(rng: Random) -> Stats | None:
+    """Stats that need not have to do with the data."""
+    rows = rng.choice((0, 5, 1000))
+    nnz = rows * rng.choice((0, 1, 4, 40, 300))
+    found = Stats(rows, rng.choice((0, 5, 1000)), nnz, min(nnz, 500), rng.choice((0, rows)))
+    return rng.choice((None, found))
+
+
+def rearranged(rng: Random, module: Module) -> Module:
+    """The iterations with their axes in another order, some of them fused."""
+    builder = ScheduleBuilder(module)
+    for found in nodes(module, Iteration):
+        order = rng.sample(list(found.vars), len(found.vars))
+        try:
+            if rng.random() < 0.5:
+                builder.sparse_reorder(found.name, order=tuple(order))
+        except ScheduleError:
+            pass
+        axes = [item.axis for item in found.axes if isinstance(item, OverAxis)]
+        count = rng.choice((2, 2, 3))
+        start = rng.randint(0, max(len(axes) - count, 0))
+        try:
+            if rng.random() < 0.6:
+                builder.sparse_fuse(found.name, axes=tuple(axes[start : start + count]))
+        except ScheduleError:
+            continue
+    return builder.module
+
+
+def scheduled(rng: Random, module: Module, steps: int) -> Module:
+    """The module after random steps; those that are refused leave no trace."""
+    builder = ScheduleBuilder(module)
+    for _ in range(steps):
+        before = builder.module
+        try:
+            draw_step(rng, builder)
+        except ScheduleError:
+            assert builder.module is before or builder.trace
+    return builder.module
+
+
+def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
+    loops, blocks = get_loops(builder.module), get_blocks(builder.module)
+    splits = sum(step.op == "split" for step in builder.trace)
+    match rng.choice(STEPS):
+        case "split" if splits < MAX_SPLITS:
+            factors = rng.choice(
+                (*FACTORS, (2, 8)) if not splits else FEW if splits > 1 else FACTORS
+            )
+            builder.split(rng.choice(loops), factors=factors)
+        case "group" if splits < 2:
+            draw_group(rng, builder)
+        case "reorder":
+            nest = list(get_loops(builder.module, rng.choice(blocks)))
+            builder.reorder(*rng.sample(nest, rng.randint(min(2, len(nest)), len(nest))))
+        case "cache_write":
+            block = rng.choice(blocks)
+            scope = rng.choice(("local", "global"))
+            builder.cache_write(block, buffer=written_by(builder.module, block), scope=scope)
+        case "reverse_compute_at":
+            copies = [name for name in blocks if "local" in name or "global" in name]
+            builder.reverse_compute_at(rng.choice(copies or blocks), loop=rng.choice(loops))
+        case "decompose_reduction":
+            builder.decompose_reduction(rng.choice(blocks), loop=rng.choice(loops))
+        case "vectorize":
+            rest = rng.choice((None, "masked", "scalar"))
+            builder.vectorize(rng.choice(innermost(builder.module)), rest=rest)
+        case "parallel":
+            builder.parallel(rng.choice(loops), grain=1)
+        case "prefetch":
+            block = rng.choice(blocks)
+            buffer = rng.choice([found.name for found in builder.module.functions[0].buffers])
+            nest = rng.choice(get_loops(builder.module, block))
+            builder.prefetch(block, buffer=buffer, loop=nest, distance=rng.choice((1, 4)))
+        case _:
+            builder.unroll(rng.choice(loops))
+
+
+def draw_group(rng: Random, builder: ScheduleBuilder) -> None:
+    """Groups of iterations side by side with lanes along another loop: what reductions in registers
+    are made from."""
+    nest = get_loops(builder.module, rng.choice(get_blocks(builder.module)))
+    outer, inner = rng.choice(nest), nest[-1]
+    if outer == inner:
+        return
+    _, group = builder.split(outer, factors=(None, rng.choice((4, 8)))).names
+    builder.unroll(group)
+    _, lanes = builder.split(inner, factors=(None, rng.choice((2, 4, 8)))).names
+    builder.vectorize(lanes, rest=rng.choice((None, "masked")))
+
+
+def written_by(module: Module, name: str) -> str:
+    (block,) = (found for found in nodes(module, Block) if found.name == name)
+    stores = [found.buffer for found in block.body if isinstance(found, Store)]
+    return stores[0] if stores else "none"
+
+
+def innermost(module: Module) -> list[str]:
+    loops = [f for f in nodes(module, For) if sum(isinstance(n, For) for n in walk(f)) == 1]
+    return [found.var for found in loops]
+
+
+def nodes(module: Module, kind: type[Node]) -> list:
+    return [n for s in module.functions[0].body for n in walk(s) if isinstance(n, kind)]
