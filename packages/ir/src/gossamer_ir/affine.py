@@ -1,14 +1,20 @@
 """Affine forms of index expressions: a sum of integer multiples of atoms, and a constant.
 
-An atom is any expression that is not itself a sum or a multiple: a variable, a load, a quotient.
+An atom is any expression that is not itself a sum or a multiple: a variable, a load, a quotient, or
+a product of such. Values are those of unbounded integers.
 """
 
 from __future__ import annotations
+
+from functools import reduce
 
 import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Unary
+
+MAX_TERMS = 16
+"""A product of sums with more terms stays as it is."""
 
 
 class Affine(msgspec.Struct, frozen=True):
@@ -38,25 +44,43 @@ def affine_of(expr: Expr) -> Affine:
         case Binary(op="sub"):
             return combine(affine_of(expr.lhs), affine_of(expr.rhs), -1)
         case Binary(op="mul"):
-            return _product(expr, affine_of(expr.lhs), affine_of(expr.rhs))
+            found = product(affine_of(expr.lhs), affine_of(expr.rhs))
+            return Affine({expr: 1}, 0) if found is None else found
         case Unary(op="neg"):
             return scale(affine_of(expr.operand), -1)
         case Cast(dtype="int64", value=Const() as inner):
-            return affine_of(inner)
+            value = build.integer_value(inner)
+            return Affine({expr: 1}, 0) if value is None else affine_of(build.index(value))
         case _:
             return Affine({expr: 1}, 0)
 
 
-def _product(expr: Expr, lhs: Affine, rhs: Affine) -> Affine:
-    if rhs.is_constant:
-        return scale(lhs, rhs.constant)
-    if lhs.is_constant:
-        return scale(rhs, lhs.constant)
-    if len(lhs.terms) == len(rhs.terms) == 1 and lhs.constant == rhs.constant == 0:
-        ((left, factor),) = lhs.terms.items()
-        ((right, other),) = rhs.terms.items()
-        return Affine({Binary("mul", left, right): factor * other}, 0)
-    return Affine({expr: 1}, 0)
+def product(lhs: Affine, rhs: Affine) -> Affine | None:
+    """The form lhs * rhs; None where it has too many terms."""
+    if len(lhs.terms) * len(rhs.terms) > MAX_TERMS:
+        return None
+    result = combine(scale(lhs, rhs.constant), Affine(rhs.terms, 0), lhs.constant)
+    for left, coefficient in lhs.terms.items():
+        for right, other in rhs.terms.items():
+            result = combine(result, Affine({_multiplied(left, right): 1}, 0), coefficient * other)
+    return result
+
+
+def _multiplied(lhs: Expr, rhs: Expr) -> Expr:
+    factors = sorted((*factors_of(lhs), *factors_of(rhs)), key=repr)
+    return reduce(lambda left, right: Binary("mul", left, right), factors)
+
+
+def factors_of(atom: Expr) -> tuple[Expr, ...]:
+    """What an atom is the product of.
+
+    >>> from gossamer_ir.build import index_var, mul
+    >>> [factor.name for factor in factors_of(mul(mul(index_var("i"), index_var("m")), index_var("n")))]
+    ['i', 'm', 'n']
+    """
+    if isinstance(atom, Binary) and atom.op == "mul":
+        return (*factors_of(atom.lhs), *factors_of(atom.rhs))
+    return (atom,)
 
 
 def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:

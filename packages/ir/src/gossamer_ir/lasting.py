@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Fact, Function, Store
+from collections.abc import Iterator
+
+from gossamer_ir.nodes import Fact, Function, Load, Search, Store
 from gossamer_ir.walk import walk
 
 
@@ -17,8 +19,11 @@ def written_by(function: Function) -> frozenset[str]:
 def lasting_facts(function: Function) -> tuple[Fact, ...]:
     """The facts about buffers that the function does not write, which hold everywhere in it."""
     written = written_by(function)
-    return tuple(
-        fact
-        for fact in function.facts
-        if written.isdisjoint((getattr(fact, "buffer", None), getattr(fact, "indptr", None)))
-    )
+    return tuple(fact for fact in function.facts if written.isdisjoint(_read_by(fact)))
+
+
+def _read_by(fact: Fact) -> Iterator[str]:
+    """The buffers that a fact is about, and those that its bounds are read from."""
+    names = (getattr(fact, field, None) for field in ("buffer", "indptr", "left", "right"))
+    yield from (name for name in names if name is not None)
+    yield from (node.buffer for node in walk(fact) if isinstance(node, (Load, Search)))

@@ -3,16 +3,21 @@
 A goal `g >= 0` is proved by finding non-negative multiples of known inequalities `h >= 0` that leave
 a non-negative constant (Fourier-Motzkin elimination, one atom at a time, innermost atom first).
 Knowledge about an atom is made when the atom is met: the facts of an index buffer, the bounds of a
-quotient, remainder, minimum or maximum. "Not proved" never means "false".
+quotient, remainder, minimum or maximum. Values are those of unbounded integers; whoever asks about
+machine integers sees to it that they do not wrap. "Not proved" never means "false".
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from math import gcd
+from typing import TypeGuard
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, scale
+from gossamer_ir.affine import Affine, affine_of, combine, factors_of, product, scale
+from gossamer_ir.atoms import Case, about_binary, about_storage, cases_of, left_by_quotient
+from gossamer_ir.comparisons import as_nonnegative, connected, negated, widened
+from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     Binary,
     Cast,
@@ -24,23 +29,37 @@ from gossamer_ir.nodes import (
     InRange,
     Load,
     Monotone,
-    Search,
+    Node,
+    PaddedSlots,
+    SortedSegments,
+    Unary,
     Var,
     VScale,
-)
-from gossamer_ir.walk import free_vars
+)  # fmt: skip
+from gossamer_ir.walk import free_vars, walk
 
 MAX_STEPS = 400
 MAX_DEPTH = 9
+MAX_NESTING = 6
+ALTERNATIVES = 3
+"""Atoms of a goal that are tried at the start of a proof."""
+MAX_SEGMENTS = 6
 
 
 class Prover:
     """Inequalities that hold at a point of a program, and the facts about its index buffers."""
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        facts = tuple(facts)
         self._hypotheses: list[Affine] = []
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
+        padded = {fact.buffer for fact in facts if isinstance(fact, PaddedSlots)}
+        self._segments = [
+            fact for fact in facts if isinstance(fact, SortedSegments) and fact.buffer not in padded
+        ]
+        self._steps = 0
+        self._nesting = 0
 
     def mark(self) -> int:
         """How many inequalities are known; `release` goes back to it."""
@@ -65,35 +84,50 @@ class Prover:
         self.assume_nonnegative(Binary("sub", last, variable))
 
     def assume(self, condition: Expr) -> None:
-        """A condition holds; what is no affine comparison is ignored."""
-        match condition:
-            case Binary(op="and"):
-                self.assume(condition.lhs)
-                self.assume(condition.rhs)
-            case IfThenElse(if_false=Const(text="False")):
-                self.assume(condition.condition)
-                self.assume(condition.if_true)
-            case Compare(op="eq") if build.dtype_of(condition.lhs) == "int64":
-                self.assume_nonnegative(Binary("sub", condition.lhs, condition.rhs))
-                self.assume_nonnegative(Binary("sub", condition.rhs, condition.lhs))
-            case Compare(op="ne") if build.dtype_of(condition.lhs) == "int64":
-                self._assume_apart(condition.lhs, condition.rhs)
-            case Compare() if build.dtype_of(condition.lhs) == "int64":
-                found = _as_nonnegative(condition)
-                if found is not None:
-                    self.assume_nonnegative(found)
+        """A condition holds; what is no comparison of integers is ignored."""
+        self._steps = MAX_STEPS
+        self._assume(condition)
+
+    def _assume(self, condition: Expr) -> None:
+        match connected(condition):
+            case Binary(op="and") as found:
+                self._assume(found.lhs)
+                self._assume(found.rhs)
+            case Unary(op="not", operand=Binary(op="or") as either):
+                self._assume(Unary("not", either.lhs))
+                self._assume(Unary("not", either.rhs))
+            case Unary(op="not") as found:
+                opposite = negated(found.operand)
+                if opposite is not None:
+                    self._assume(opposite)
+            case Compare() as found:
+                self._assume_comparison(found)
+
+    def _assume_comparison(self, condition: Compare) -> None:
+        sides = widened(condition)
+        if sides is None:
+            return
+        match condition.op:
+            case "eq":
+                self.assume_nonnegative(Binary("sub", *sides))
+                self.assume_nonnegative(Binary("sub", *reversed(sides)))
+            case "ne":
+                self._assume_apart(*sides)
+            case op:
+                self.assume_nonnegative(as_nonnegative(op, *sides))
 
     def _assume_apart(self, lhs: Expr, rhs: Expr) -> None:
         """Two values differ: one that is known to be no greater is less."""
         for low, high in ((lhs, rhs), (rhs, lhs)):
             apart = Binary("sub", high, low)
-            if self.proves_nonnegative(apart):
+            if self._holds(apart):
                 self.assume_nonnegative(Binary("sub", apart, build.ONE))
                 return
 
     def proves_nonnegative(self, expr: Expr) -> bool:
         """Whether expr >= 0 is proved."""
-        return self._proves(affine_of(expr))
+        self._steps = MAX_STEPS
+        return self._search(affine_of(expr), MAX_DEPTH)
 
     def proves_in_range(self, expr: Expr, extent: Expr) -> bool:
         """Whether 0 <= expr < extent is proved."""
@@ -101,57 +135,116 @@ class Prover:
         return self.proves_nonnegative(expr) and self.proves_nonnegative(upper)
 
     def proves(self, condition: Expr) -> bool:
-        """Whether an integer comparison (or a conjunction of them) is proved."""
-        match condition:
-            case Binary(op="and"):
-                return self.proves(condition.lhs) and self.proves(condition.rhs)
-            case Compare(op="eq"):
-                difference = affine_of(Binary("sub", condition.lhs, condition.rhs))
-                return difference.is_constant and difference.constant == 0
-            case Compare():
-                goal = _as_nonnegative(condition)
-                return goal is not None and self.proves_nonnegative(goal)
+        """Whether a comparison of integers, or a combination of such, is proved."""
+        match connected(condition):
+            case Const() as found:
+                return found.text == "True"
+            case Binary(op="and") as found:
+                return self.proves(found.lhs) and self._proves_under(found.lhs, found.rhs)
+            case Binary(op="or") as found:
+                return self.proves(found.lhs) or self._proves_under(
+                    Unary("not", found.lhs), found.rhs
+                )
+            case Unary(op="not") as found:
+                opposite = negated(found.operand)
+                return opposite is not None and self.proves(opposite)
+            case Compare() as found:
+                return self._proves_comparison(found)
         return False
 
-    def _proves(self, goal: Affine) -> bool:
-        budget = [MAX_STEPS]
-        return self._search(goal, MAX_DEPTH, budget)
+    def _proves_under(self, known: Expr, condition: Expr) -> bool:
+        mark = self.mark()
+        self.assume(known)
+        result = self.proves(condition)
+        self.release(mark)
+        return result
 
-    def _search(self, goal: Affine, depth: int, budget: list[int]) -> bool:
+    def _proves_comparison(self, condition: Compare) -> bool:
+        sides = widened(condition)
+        if sides is None:
+            return False
+        lhs, rhs = sides
+        match condition.op:
+            case "eq":
+                apart = Binary("sub", lhs, rhs)
+                return self.proves_nonnegative(apart) and self.proves_nonnegative(
+                    Binary("sub", rhs, lhs)
+                )
+            case "ne":
+                less, greater = as_nonnegative("lt", lhs, rhs), as_nonnegative("gt", lhs, rhs)
+                return self.proves_nonnegative(less) or self.proves_nonnegative(greater)
+            case op:
+                return self.proves_nonnegative(as_nonnegative(op, lhs, rhs))
+
+    def _holds(self, expr: Expr) -> bool:
+        """Whether expr >= 0 is proved within the steps of the proof that asks."""
+        if self._nesting == MAX_NESTING:
+            return False
+        self._nesting += 1
+        result = self._search(affine_of(expr), MAX_DEPTH)
+        self._nesting -= 1
+        return result
+
+    def _search(self, goal: Affine, depth: int) -> bool:
         if goal.is_constant:
             return goal.constant >= 0
-        if depth == 0 or budget[0] <= 0:
+        if depth == 0 or self._steps <= 0:
             return False
-        budget[0] -= 1
-        atom = self._innermost(goal)
-        coefficient = goal.terms[atom]
-        cases = _cases(atom, is_least=coefficient > 0)
-        if cases and all(
-            self._search(_with_value(goal, atom, case), depth - 1, budget) for case in cases
-        ):
+        self._steps -= 1
+        goal = _lowest(goal)
+        choices = ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
+        atoms = sorted(goal.terms, key=self._rank, reverse=True)[:choices]
+        return any(self._eliminates(atom, goal, depth) for atom in atoms)
+
+    def _eliminates(self, atom: Expr, goal: Affine, depth: int) -> bool:
+        """Whether a goal is proved by what is known of one atom in it."""
+        is_positive = goal.terms[atom] > 0
+        if self._holds_in(cases_of(atom, is_least=is_positive), goal, atom, depth):
             return True
         for known in self._knowledge(atom, goal):
-            other = known.terms.get(atom, 0)
-            if other * coefficient <= 0:
-                continue
-            divisor = gcd(other, coefficient)
-            scaled = _scaled_goal(goal, abs(other) // divisor)
-            rest = combine(scaled, known, -(abs(coefficient) // divisor))
-            if self._search(rest, depth - 1, budget):
+            rest = _without(goal, atom, known)
+            if rest is not None and self._search(rest, depth - 1):
                 return True
-        return False
+        if any(self._search(rest, depth - 1) for rest in self._multiplied_out(goal, atom)):
+            return True
+        sides = cases_of(atom, is_least=not is_positive) if isinstance(atom, Binary) else ()
+        return self._holds_in(sides, goal, atom, depth)
 
-    def _innermost(self, goal: Affine) -> Expr:
-        """The atom bound last, so that what it depends on is met afterwards; sizes come last.
+    def _holds_in(self, cases: tuple[Case, ...], goal: Affine, atom: Expr, depth: int) -> bool:
+        return bool(cases) and all(
+            self._holds_where(condition, _with_value(goal, atom, value), depth - 1)
+            for condition, value in cases
+        )
 
-        A load or a quotient is met just before the variables in it.
+    def _holds_where(self, condition: Expr, goal: Affine, depth: int) -> bool:
+        mark = self.mark()
+        self._assume(condition)
+        result = self._search(goal, depth)
+        self.release(mark)
+        return result
+
+    def _multiplied_out(self, goal: Affine, atom: Expr) -> Iterator[Affine]:
+        """A goal times the positive divisor d of the quotient q = x // d in it: x - d < q * d <= x."""
+        if not isinstance(atom, Binary) or atom.op != "floordiv" or _is_constant(atom.rhs):
+            return
+        if not self._holds(Binary("sub", atom.rhs, build.ONE)):
+            return
+        divisor = affine_of(atom.rhs)
+        coefficient = goal.terms[atom]
+        rest = product(_without_atom(goal, atom), divisor)
+        if rest is not None:
+            total = combine(rest, affine_of(atom.lhs), coefficient)
+            slack = combine(divisor, Affine({}, -1), 1)
+            yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
+
+    def _rank(self, atom: Expr) -> tuple[int, bool, bool]:
+        """The atom bound last comes first, so that what it depends on is met afterwards; sizes come
+        last. A load or a quotient comes before the variables in it, a remainder before its quotient.
         """
-        return max(goal.terms, key=self._rank)
-
-    def _rank(self, atom: Expr) -> tuple[int, bool]:
         is_compound = not isinstance(atom, Var)
+        is_remainder = isinstance(atom, Binary) and atom.op == "floormod"
         depth = max((self._depth(name) for name in free_vars(atom)), default=0)
-        return depth, is_compound
+        return depth, is_compound, is_remainder
 
     def _depth(self, name: str) -> int:
         """When a variable was last bounded from above, counted from 1; 0 for a size."""
@@ -165,57 +258,143 @@ class Prover:
         for known in reversed(self._hypotheses):
             if atom in known.terms:
                 yield known
-        inner = atom.value if isinstance(atom, Cast) else atom
-        if isinstance(inner, Load):
+        inner = _unwidened(atom)
+        if isinstance(inner, Load) and inner.predicate is None:
             yield from self._about_load(atom, inner, goal)
         elif isinstance(inner, VScale):
             yield Affine({atom: 1}, -1)
-        elif isinstance(inner, Binary) and inner.op == "mul":
-            if self.proves_nonnegative(inner.lhs) and self.proves_nonnegative(inner.rhs):
-                yield Affine({atom: 1}, 0)
+        elif isinstance(inner, Binary) and inner is atom and inner.op == "mul":
+            yield from self._about_product(inner, goal)
         elif isinstance(inner, Binary):
-            yield from _about_binary(atom, inner)
+            yield from about_binary(atom, inner)
+            if inner.op == "floormod" and not _is_constant(inner.rhs):
+                yield from self._about_remainder(atom, inner)
+        if inner is not atom:
+            yield from about_storage(atom, build.dtype_of(inner))
+
+    def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
+        last = Binary("sub", inner.rhs, build.ONE)
+        if self._holds(last):
+            yield Affine({atom: 1}, 0)
+            yield affine_of(Binary("sub", last, atom))
+            yield from left_by_quotient(atom, inner)
+
+    def _about_product(self, atom: Binary, goal: Affine) -> Iterator[Affine]:
+        """What is known about a factor, times the others where these are not negative."""
+        factors = factors_of(atom)
+        signs = [self._holds(factor) for factor in factors]
+        if all(signs):
+            yield Affine({atom: 1}, 0)
+        for at, factor in enumerate(factors):
+            if not all(signs[:at] + signs[at + 1 :]):
+                continue
+            for known in self._knowledge(factor, goal):
+                multiple: Affine | None = known
+                for other in (*factors[:at], *factors[at + 1 :]):
+                    multiple = multiple and product(multiple, affine_of(other))
+                if multiple is not None:
+                    yield multiple
 
     def _about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
-        if load.buffer in self._monotone:
-            yield from self._neighbours(atom, load, goal)
+        for other, neighbour in _loads_beside(load, goal):
+            if load.buffer in self._monotone:
+                yield from self._ordered(atom, load, other, neighbour)
+            yield from self._in_one_segment((atom, load), (other, neighbour))
         found = self._ranges.get(load.buffer)
         if found is not None:
             yield affine_of(Binary("sub", atom, found.low))
             yield affine_of(Binary("sub", Binary("sub", found.high, build.ONE), atom))
 
-    def _neighbours(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
-        for other in goal.terms:
-            inner = other.value if isinstance(other, Cast) else other
-            if other is atom or not isinstance(inner, Load) or inner.buffer != load.buffer:
+    def _ordered(self, atom: Expr, load: Load, other: Expr, neighbour: Load) -> Iterator[Affine]:
+        apart = Binary("sub", load.indices[-1], neighbour.indices[-1])
+        if self._holds(apart):
+            yield affine_of(Binary("sub", atom, other))
+        if self._holds(Binary("sub", neighbour.indices[-1], load.indices[-1])):
+            yield affine_of(Binary("sub", other, atom))
+
+    def _in_one_segment(
+        self, first: tuple[Expr, Load], second: tuple[Expr, Load]
+    ) -> Iterator[Affine]:
+        """Values of a segment rise with their positions, by as much where they are unique."""
+        for fact in self._segments:
+            if fact.buffer != first[1].buffer:
                 continue
-            if inner.indices[:-1] != load.indices[:-1]:
-                continue
-            apart = Binary("sub", load.indices[-1], inner.indices[-1])
-            if self.proves_nonnegative(apart):
-                yield affine_of(Binary("sub", atom, other))
-            if self.proves_nonnegative(Binary("sub", inner.indices[-1], load.indices[-1])):
-                yield affine_of(Binary("sub", other, atom))
+            for (low, start), (high, end) in ((first, second), (second, first)):
+                apart = Binary("sub", end.indices[-1], start.indices[-1])
+                if self._holds(apart) and self._is_one_segment(start, end, fact.indptr):
+                    rise = affine_of(Binary("sub", high, low))
+                    yield combine(rise, affine_of(apart), -1) if fact.unique else rise
+
+    def _is_one_segment(self, start: Load, end: Load, indptr: str | None) -> bool:
+        """Whether two loads, the second not before the first, are of one segment."""
+        if indptr is None:
+            return True
+        for begin, following in self._segments_named(start, end, indptr):
+            behind = Binary("sub", Binary("sub", following, end.indices[-1]), build.ONE)
+            if self._holds(Binary("sub", start.indices[-1], begin)) and self._holds(behind):
+                return True
+        return False
+
+    def _segments_named(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
+        """Bounds of the segments that positions or hypotheses speak of."""
+        named = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._hypotheses)
+        atoms = (atom for form in named for atom in form.terms)
+        bounds = dict.fromkeys(
+            node for atom in atoms for node in walk(atom) if _is_bound(node, indptr)
+        )
+        for bound in list(bounds)[:MAX_SEGMENTS]:
+            following = Load(indptr, (build.add(bound.indices[0], build.ONE),), bound.dtype)
+            yield build.widen(bound), build.widen(following)
 
 
-def _cases(atom: Expr, *, is_least: bool) -> tuple[Expr, ...]:
-    """Expressions of which one is the least (or the greatest) value of an atom; none if not known."""
-    match atom:
-        case Search(kind="exact"):
-            absent = build.index(-1)
-            return (absent,) if is_least else (absent, build.sub(atom.end, build.ONE))
-        case Search():
-            return (atom.begin,) if is_least else (atom.begin, atom.end)
-        case Binary(op="min") if is_least:
-            return (atom.lhs, atom.rhs)
-        case Binary(op="max") if not is_least:
-            return (atom.lhs, atom.rhs)
-    return ()
+def _is_bound(node: Node, indptr: str) -> TypeGuard[Load]:
+    if not isinstance(node, Load) or node.buffer != indptr:
+        return False
+    return node.predicate is None and len(node.indices) == 1
+
+
+def _loads_beside(load: Load, goal: Affine) -> Iterator[tuple[Expr, Load]]:
+    """Other loads of the buffer in a goal that differ in the last index only."""
+    for other in goal.terms:
+        inner = _unwidened(other)
+        if not isinstance(inner, Load) or inner == load or inner.predicate is not None:
+            continue
+        if inner.buffer == load.buffer and inner.indices[:-1] == load.indices[:-1]:
+            yield other, inner
+
+
+def _unwidened(atom: Expr) -> Expr:
+    """What an atom is the int64 of, where that has the same value."""
+    if not isinstance(atom, Cast) or atom.dtype != "int64":
+        return atom
+    kind = DType.parse(build.dtype_of(atom.value))
+    is_same = kind.kind in ("int", "bool") or (kind.kind == "uint" and kind.bits < 64)
+    return atom.value if is_same and not kind.is_vector else atom
+
+
+def _without(goal: Affine, atom: Expr, known: Affine) -> Affine | None:
+    """What is left to prove of a goal, without the atom, by a multiple of a known inequality."""
+    other, coefficient = known.terms.get(atom, 0), goal.terms[atom]
+    if other * coefficient <= 0:
+        return None
+    divisor = gcd(other, coefficient)
+    scaled = _scaled_goal(goal, abs(other) // divisor)
+    return combine(scaled, known, -(abs(coefficient) // divisor))
+
+
+def _lowest(goal: Affine) -> Affine:
+    """A goal divided by what divides all its coefficients; the constant is rounded down."""
+    divisor = gcd(*goal.terms.values())
+    terms = {atom: coefficient // divisor for atom, coefficient in goal.terms.items()}
+    return goal if divisor == 1 else Affine(terms, goal.constant // divisor)
+
+
+def _without_atom(goal: Affine, atom: Expr) -> Affine:
+    return Affine({term: c for term, c in goal.terms.items() if term != atom}, goal.constant)
 
 
 def _with_value(goal: Affine, atom: Expr, value: Expr) -> Affine:
-    rest = Affine({term: c for term, c in goal.terms.items() if term != atom}, goal.constant)
-    return combine(rest, affine_of(value), goal.terms[atom])
+    return combine(_without_atom(goal, atom), affine_of(value), goal.terms[atom])
 
 
 def _scaled_goal(goal: Affine, factor: int) -> Affine:
@@ -224,32 +403,8 @@ def _scaled_goal(goal: Affine, factor: int) -> Affine:
     return Affine(scaled.terms, scaled.constant + factor - 1)
 
 
-def _as_nonnegative(condition: Compare) -> Expr | None:
-    lhs, rhs = condition.lhs, condition.rhs
-    match condition.op:
-        case "lt":
-            return Binary("sub", Binary("sub", rhs, lhs), build.ONE)
-        case "le":
-            return Binary("sub", rhs, lhs)
-        case "gt":
-            return Binary("sub", Binary("sub", lhs, rhs), build.ONE)
-        case "ge":
-            return Binary("sub", lhs, rhs)
-    return None
+def _is_constant(expr: Expr) -> bool:
+    return affine_of(expr).is_constant
 
 
-def _about_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    """Inequalities of a quotient, remainder, minimum or maximum."""
-    lhs, rhs = inner.lhs, inner.rhs
-    divisor = build.integer_value(rhs)
-    if inner.op == "floordiv" and divisor is not None and divisor > 0:
-        multiple = build.mul(atom, rhs)
-        yield affine_of(Binary("sub", lhs, multiple))
-        yield affine_of(Binary("sub", Binary("add", multiple, build.index(divisor - 1)), lhs))
-    elif inner.op == "floormod" and divisor is not None and divisor > 0:
-        yield Affine({atom: 1}, 0)
-        yield Affine({atom: -1}, divisor - 1)
-    elif inner.op in ("min", "max"):
-        for side in (lhs, rhs):
-            difference = Binary("sub", side, atom)
-            yield scale(affine_of(difference), 1 if inner.op == "min" else -1)
+__all__ = ["Prover"]

@@ -33,7 +33,7 @@ from gossamer_ir.walk import children, free_vars
 
 LARGEST_VSCALE = 2**10
 _RING = ("add", "sub", "mul")
-_KNOWN = ("floordiv", "floormod", "min", "max")
+_KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 """Operations about whose operands the prover knows something."""
 
 
@@ -87,6 +87,9 @@ class Magnitudes:
                 return self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
             case Cast():
                 return self.is_exact(expr.value)
+            case Select() | IfThenElse():
+                sides = (expr.if_true, expr.if_false)
+                return self.is_exact(expr.condition) and all(map(self.is_sound, sides))
             case Search():
                 return all(map(self.is_exact, (expr.begin, expr.end, expr.value)))
         return all(
