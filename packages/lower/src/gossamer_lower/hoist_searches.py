@@ -8,6 +8,7 @@ change it where each iteration begins with it, under the condition that there is
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from typing import Any
 
 import msgspec
@@ -26,6 +27,8 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
+    Guard,
+    If,
     IfThenElse,
     Let,
     Load,
@@ -67,11 +70,19 @@ def _hoist_function(function: Function) -> Function:
     if not any(isinstance(node, Search) for stmt in function.body for node in walk(stmt)):
         return function
     naming = _Naming(function)
-    body = tuple(found for stmt in function.body for found in naming.statement(stmt))
+    body = naming.body(function.body)
     placed = _placed(
         body, naming.lets, unbound=frozenset(bound_variables(body)) | naming.lets.keys()
     )
     return msgspec.structs.replace(function, body=placed)
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A search that was made where conditions hold, and the variable that has its result."""
+
+    search: Search
+    conditions: frozenset[Expr]
+    var: Var
 
 
 class _Naming:
@@ -82,6 +93,8 @@ class _Naming:
         self._vars: dict[Search, Var] = {}
         self._here: list[Let] = []
         self._local: set[str] = set()
+        self._known: list[_Known] = []
+        self._holding: frozenset[Expr] = frozenset()
         self._namer = Namer(names_of(function))
         nodes = [node for stmt in function.body for node in walk(stmt)]
         self._written = {node.buffer for node in nodes if isinstance(node, Store)}
@@ -91,15 +104,35 @@ class _Naming:
             if isinstance(found, Buffer) and len(found.shape) == 1
         }
 
-    def statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+    def body(self, body: tuple[Stmt, ...], holding: Expr | None = None) -> tuple[Stmt, ...]:
+        """The statements, where a condition holds."""
+        mark, outer = len(self._known), self._holding
+        self._holding |= self._parts(holding)
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self._statement(stmt)
+            if isinstance(result[-1], Guard):
+                self._holding |= self._parts(result[-1].condition)
+        del self._known[mark:]
+        self._holding = outer
+        return tuple(result)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         """The statement, behind the lets that it needs just there."""
         outer, self._here = self._here, []
-        new = map_children(stmt, lambda child: self._node(child, None))
+        new = map_children(
+            stmt, lambda child: child if isinstance(child, STATEMENTS) else self._node(child, None)
+        )
         lets, self._here = self._here, outer
         if isinstance(stmt, While) and lets:
             raise _refusal("The condition of a while loop")
         if isinstance(stmt, For) and stmt.weight is not None and _searches(stmt.weight):
             raise _refusal(f"The weight of the loop {stmt.var}")
+        if isinstance(new, If):
+            then_body, else_body = self.body(new.then_body, new.condition), self.body(new.else_body)
+            new = If(new.condition, then_body, else_body)
+        elif isinstance(new, (For, While)):
+            new = msgspec.structs.replace(new, body=self.body(new.body))
         if isinstance(new, For):
             leaving, new = self._leaving(new)
             lets += leaving
@@ -131,13 +164,12 @@ class _Naming:
         return found
 
     def _node(self, node: Any, path: Expr | None) -> Any:
-        if isinstance(node, STATEMENTS):
-            return self.statement(node)
         if isinstance(node, IfThenElse):
-            otherwise = build.conjunction(path, Unary("not", node.condition))
+            condition = self._node(node.condition, path)
+            otherwise = build.conjunction(path, Unary("not", condition))
             return IfThenElse(
-                self._node(node.condition, path),
-                self._node(node.if_true, build.conjunction(path, node.condition)),
+                condition,
+                self._node(node.if_true, build.conjunction(path, condition)),
                 self._node(node.if_false, otherwise),
             )
         inner = map_children(node, lambda child: self._node(child, path))
@@ -151,13 +183,36 @@ class _Naming:
                 name = self._vars[search].name
                 self.lets[name] = Let(self._vars[search], search)
             return self._vars[search]
-        value = search if path is None else _under(self._node(path, None), search)
+        value = search if path is None else _under(path, search)
         for let in self._here:
             if let.value == value:
                 return let.var
-        self._here.append(Let(self._fresh(), value))
-        self._local.add(self._here[-1].var.name)
-        return self._here[-1].var
+        return self._again(search, path) or self._first(search, path, value=value)
+
+    def _again(self, search: Search, path: Expr | None) -> Var | None:
+        """The result of an equal search that was made before."""
+        holding = self._holding | self._parts(path)
+        for known in self._known:
+            if known.search == search and known.conditions <= holding:
+                return known.var
+        return None
+
+    def _first(self, search: Search, path: Expr | None, *, value: Expr) -> Var:
+        let = Let(self._fresh(), value)
+        self._here.append(let)
+        self._local.add(let.var.name)
+        parts = self._parts(path)
+        if self._is_lasting(search) and len(parts) == sum(1 for _ in _conjuncts(path)):
+            self._known.append(_Known(search, parts, let.var))
+        return let.var
+
+    def _parts(self, condition: Expr | None) -> frozenset[Expr]:
+        """The parts of a condition that stay as they are."""
+        return frozenset(part for part in _conjuncts(condition) if self._is_lasting(part))
+
+    def _is_lasting(self, expr: Expr) -> bool:
+        reads = (node.buffer for node in walk(expr) if isinstance(node, (Load, Search)))
+        return self._written.isdisjoint(reads)
 
     def _fresh(self) -> Var:
         return build.index_var(self._namer.fresh("found"))
@@ -187,6 +242,16 @@ def _under(condition: Expr, value: Expr) -> IfThenElse:
     if isinstance(value, IfThenElse):
         return IfThenElse(IfThenElse(condition, value.condition, FALSE), value.if_true, build.ZERO)
     return IfThenElse(condition, value, build.ZERO)
+
+
+def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
+    """The parts of a condition that must all hold, also of one that is evaluated part by part."""
+    for part in build.conjuncts(condition):
+        if isinstance(part, IfThenElse) and part.if_false == FALSE:
+            yield from _conjuncts(part.condition)
+            yield from _conjuncts(part.if_true)
+        else:
+            yield part
 
 
 def _is_harmless(node: object) -> bool:

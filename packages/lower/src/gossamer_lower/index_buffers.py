@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir import build
-from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -72,6 +71,10 @@ class IndexBuffers:
                 handle=axis.indices,
             )
 
+    def indices(self, axis: Compressed) -> str:
+        """The name of the buffer of an axis' coordinates."""
+        return self._buffers[axis.name, "indices"].name
+
     # --- by positions
 
     def start(self, axis: Varied, parents: tuple[Expr, ...]) -> Expr:
@@ -94,16 +97,30 @@ class IndexBuffers:
     def size(self, axis: Axis) -> Expr:
         """How many elements an axis has over all fibres."""
         if isinstance(axis, Varied):
-            return require_nnz(axis)
+            return self.nnz(axis)
         if axis.parent is None:
             return width_of(axis)
         return build.mul(self.size(self._axes[axis.parent]), width_of(axis))
+
+    def nnz(self, axis: Varied) -> Expr:
+        """How many elements a varied axis has over all fibres: the last of its indptr."""
+        if axis.nnz is not None:
+            return axis.nnz
+        return _load(self.flat_indptr(axis), (self.size(self._axes[axis.parent]),))
 
     def first(self, axis: Axis, parent: Expr) -> Expr:
         """The first element of the fibre of a parent's element."""
         if isinstance(axis, Varied):
             return _load(self.flat_indptr(axis), (parent,))
         return build.mul(parent, width_of(axis))
+
+    def element(self, axes: tuple[Axis, ...], positions: tuple[Expr, ...]) -> Expr | None:
+        """The number of the element at these positions along axes, root first; None for no axes."""
+        element: Expr | None = None
+        for axis, position in zip(axes, positions, strict=True):
+            start = build.ZERO if element is None else self.first(axis, element)
+            element = build.add(start, position)
+        return element
 
     def flat_indptr(self, axis: Varied) -> AnyBuffer:
         """The indptr of an axis, indexed by the number of the parent's element."""
@@ -118,19 +135,10 @@ class IndexBuffers:
         return self._flat[axis.name]
 
 
-def width_of(axis: DenseFixed | CompressedFixed) -> Expr:
+def width_of(axis: Axis) -> Expr:
     """How many positions each fibre of a fixed axis has."""
+    assert isinstance(axis, (DenseFixed, CompressedFixed))
     return axis.width if isinstance(axis, CompressedFixed) else axis.length
-
-
-def require_nnz(axis: Varied) -> Expr:
-    """How many elements a varied axis has over all fibres."""
-    if axis.nnz is None:
-        raise UnsupportedError(
-            "lower.nnz", f"The axis {axis.name} does not say how many elements it stores.",
-            hint=f"Declare it with (length, nnz), as in T.sp.dense_varied({axis.parent}, (n, nnz), indptr).",
-        )  # fmt: skip
-    return axis.nnz
 
 
 def _load(buffer: AnyBuffer, indices: tuple[Expr, ...]) -> Expr:

@@ -12,21 +12,19 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
-    Binary,
     Buffer,
     Compare,
     CompressedFixed,
     CompressedVaried,
-    DenseFixed,
     DenseVaried,
     Expr,
     Fact,
     Function,
+    Guard,
     InRange,
     Load,
     Module,
@@ -41,15 +39,16 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )  # fmt: skip
+from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import map_children
-from gossamer_lower.index_buffers import require_nnz, width_of
 from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.storage import Storage, element, relative
 
 
 def lower_buffers(module: Module) -> Module:
     """Flattens the sparse buffers of a position-stage module; the result is at the loop stage.
 
-    Raises `UnsupportedError` (`lower.storage`, `lower.nnz`) for storage that is not lowered yet.
+    Raises `UnsupportedError` (`lower.storage`) for storage that nothing says the offsets of.
 
     >>> from gossamer_lower import lower_iterations
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
@@ -74,21 +73,19 @@ def lower_buffers(module: Module) -> Module:
     return map_functions(module, "position", "loop", _lower_function)
 
 
-class _Dimension(msgspec.Struct, frozen=True):
-    """One dimension of the ordinary buffer: its extent, and the axes that it enumerates."""
-
-    axes: tuple[str, ...]
-    extent: Expr
-
-
 def _lower_function(function: Function) -> Function:
     lowering = _Lowering(function)
     return msgspec.structs.replace(
         function,
         axes=(),
         relations=(),
-        buffers=tuple(
-            lowering.ordinary(buffer) for buffer in function.buffers if not lowering.is_flat(buffer)
+        buffers=(
+            *(
+                lowering.ordinary(found)
+                for found in function.buffers
+                if not lowering.is_flat(found)
+            ),
+            *lowering.offsets.values(),
         ),
         body=tuple(lowering.node(stmt) for stmt in function.body),
         facts=(*function.facts, *lowering.facts()),
@@ -105,11 +102,22 @@ class _Lowering:
         self._sparse = {buffer.name: buffer for buffer in sparse}
         self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
         self._names = self._ordinary_names(function)
+        self._storage = Storage(self._axes, self._read_offset)
+        self.offsets: dict[str, Buffer] = {}
+        self._add_offsets(Namer((*names_of(function), *self._names.values())), sparse)
         self._flat = {
             buffer.name: self._names[found.name]
             for buffer in function.buffers
             if (found := self._indptr_of(buffer)) is not None
         }
+
+    def _add_offsets(self, namer: Namer, buffers: list[SparseBuffer]) -> None:
+        for buffer in buffers:
+            handle = buffer.offsets
+            if handle is not None and handle not in (*self._by_handle, *self.offsets):
+                found = self._storage.offsets(buffer, namer.fresh(f"{buffer.name}_offsets"))
+                if found is not None:
+                    self.offsets[handle] = found
 
     def _indptr_of(self, buffer: AnyBuffer) -> SparseBuffer | None:
         """The indptr of an axis that an ordinary buffer is another name for."""
@@ -140,7 +148,8 @@ class _Lowering:
         """The ordinary buffer with the same elements."""
         if isinstance(buffer, Buffer):
             return buffer
-        shape = tuple(dimension.extent for dimension in self._dimensions(buffer))
+        storage = self._storage
+        shape = tuple(storage.extent(found) for found in storage.dimensions(buffer))
         if buffer.extra_storage:
             size = shape[0] if shape else build.ONE
             for extent in shape[1:]:
@@ -148,47 +157,13 @@ class _Lowering:
             shape = (build.add(size, build.index(buffer.extra_storage)),)
         return Buffer(self._names[buffer.name], shape, buffer.dtype, buffer.handle, buffer.scope)
 
-    def _dimensions(self, buffer: SparseBuffer) -> list[_Dimension]:
-        dimensions: list[_Dimension] = []
-        for name in buffer.axes:
-            axis = self._axes[name]
-            if isinstance(axis, (DenseVaried, CompressedVaried)):
-                inner = self._inner_dimensions(axis, dimensions, buffer)
-                flat = tuple(found for dimension in inner for found in dimension.axes)
-                del dimensions[len(dimensions) - len(inner) :]
-                dimensions.append(_Dimension((*flat, name), require_nnz(axis)))
-            else:
-                extent = axis.width if isinstance(axis, CompressedFixed) else axis.length
-                dimensions.append(_Dimension((name,), extent))
-        return dimensions
-
-    def _inner_dimensions(
-        self,
-        axis: DenseVaried | CompressedVaried,
-        dimensions: list[_Dimension],
-        buffer: SparseBuffer,
-    ) -> list[_Dimension]:
-        """The last dimensions, which must be exactly those of the ancestors of a varied axis."""
-        ancestors = self._ancestors(axis)
-        for count in range(1, len(dimensions) + 1):
-            inner = dimensions[-count:]
-            names = [name for dimension in inner for name in dimension.axes]
-            if names == ancestors:
-                return inner
-        raise UnsupportedError(
-            "lower.storage",
-            f"The buffer {buffer.name} stores {axis.name} apart from its parents "
-            f"{', '.join(ancestors)}, which is not lowered yet.",
-            hint="List the parents just before the varied axis.",
-        )
-
-    def _ancestors(self, axis: Axis) -> list[str]:
-        names: list[str] = []
-        parent = axis.parent
-        while parent is not None:
-            names.insert(0, parent)
-            parent = self._axes[parent].parent
-        return names
+    def _read_offset(self, handle: str, position: Expr) -> Expr:
+        """An element of an indptr, or of the offsets of a buffer."""
+        buffer = self._by_handle.get(handle)
+        if buffer is None:
+            offsets = self.offsets[handle]
+            return build.widen(Load(offsets.name, (position,), offsets.dtype))
+        return build.widen(Load(self._names[buffer.name], (position,), buffer.dtype))
 
     # --- accesses
 
@@ -201,6 +176,10 @@ class _Lowering:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
         if isinstance(lowered, Search) and lowered.buffer in self._sparse:
             return self._search(lowered)
+        if isinstance(lowered, Guard):
+            return self._guard(lowered)
+        if isinstance(lowered, Compare):
+            return _absolute(lowered)
         if isinstance(lowered, (Load, Store, Prefetch)) and lowered.buffer in self._sparse:
             buffer = self._sparse[lowered.buffer]
             indices = self._indices(buffer, lowered.indices)
@@ -208,6 +187,10 @@ class _Lowering:
                 lowered, buffer=self._names[lowered.buffer], indices=indices
             )
         return lowered
+
+    def _guard(self, guard: Guard) -> Guard:
+        name = self._names.get(guard.buffer, guard.buffer)
+        return msgspec.structs.replace(guard, buffer=name)
 
     def _region(self, region: Region) -> Region:
         """Declared regions of sparse buffers widen to the whole buffer."""
@@ -224,38 +207,22 @@ class _Lowering:
             buffer=self._names[node.buffer],
             prefix=tuple(prefix),
             begin=build.add(start, node.begin),
-            end=build.add(start, node.end),
+            end=element(start, node.end),
         )
         if start == build.ZERO:
             return found
-        position = build.sub(found, start)
-        if node.kind != "exact":
-            return position
-        return Select(Compare("lt", found, build.ZERO), found, position)
+        return relative(found, start) if node.kind == "exact" else build.sub(found, start)
 
     def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:
         by_axis = dict(zip(buffer.axes, positions, strict=True))
-        dimensions = self._dimensions(buffer)
+        dimensions = self._storage.dimensions(buffer)
+        offsets = [self._storage.offset(found, by_axis) for found in dimensions]
         if not buffer.extra_storage:
-            return tuple(self._offset(found.axes, by_axis) for found in dimensions)
+            return tuple(offsets)
         offset: Expr = build.ZERO
-        for dimension in dimensions:
-            part = self._offset(dimension.axes, by_axis)
-            offset = _element(build.mul(offset, dimension.extent), part)
+        for dimension, part in zip(dimensions, offsets, strict=True):
+            offset = element(build.mul(offset, self._storage.extent(dimension)), part)
         return (offset,)
-
-    def _offset(self, axes: tuple[str, ...], positions: dict[str, Expr]) -> Expr:
-        """The offset of an element in the enumeration of an axis and its ancestors."""
-        *ancestors, last = axes
-        axis, position = self._axes[last], positions[last]
-        if not ancestors:
-            return position
-        parent = self._offset(tuple(ancestors), positions)
-        if isinstance(axis, (DenseFixed, CompressedFixed)):
-            return _element(build.mul(parent, width_of(axis)), position)
-        index_buffer = self._by_handle[axis.indptr]
-        start = Load(self._names[index_buffer.name], (parent,), index_buffer.dtype)
-        return _element(build.widen(start), position)
 
     # --- facts
 
@@ -264,6 +231,8 @@ class _Lowering:
         found: list[Fact] = []
         for axis in self._axes.values():
             found += self._facts_of(axis)
+        for offsets in self.offsets.values():
+            found += _offset_facts(offsets)
         return [*found, *self._relation_facts()]
 
     def _facts_of(self, axis: Axis) -> list[Fact]:
@@ -271,7 +240,7 @@ class _Lowering:
         indptr = self._index_name(getattr(axis, "indptr", None))
         if indptr is not None and isinstance(axis, (DenseVaried, CompressedVaried)):
             facts += [
-                InRange(indptr, build.ZERO, build.add(require_nnz(axis), build.ONE)),
+                InRange(indptr, build.ZERO, build.add(self._storage.nnz(axis), build.ONE)),
                 Monotone(indptr),
             ]
         indices = self._index_name(getattr(axis, "indices", None))
@@ -300,14 +269,20 @@ class _Lowering:
         return facts
 
 
-def _element(start: Expr, position: Expr) -> Expr:
-    """start + position, which is the element again where the position was computed from it."""
-    match start, position:
-        case _, Binary(op="sub", lhs=element, rhs=first) if first == start:
-            return element
-        case (
-            Binary(op="mul", lhs=Binary(op="floordiv") as fibre, rhs=width),
-            Binary(op="floormod", lhs=element, rhs=divisor),
-        ) if divisor == width and fibre == Binary("floordiv", element, width):
-            return element
-    return build.add(start, position)
+def _offset_facts(offsets: Buffer) -> list[Fact]:
+    """Offsets start at 0 or above, never decrease, and none exceeds the last."""
+    last = build.sub(offsets.shape[0], build.ONE)
+    total = build.widen(Load(offsets.name, (simplify(last),), offsets.dtype))
+    return [
+        InRange(offsets.name, build.ZERO, build.add(total, build.ONE)), Monotone(offsets.name),
+    ]  # fmt: skip
+
+
+def _absolute(condition: Compare) -> Compare:
+    """Whether a coordinate was found, without the place of its fibre."""
+    match condition:
+        case Compare(op="ge", lhs=Select(if_true=Search() as found), rhs=zero) if (
+            zero == build.ZERO
+        ):
+            return Compare("ge", found, zero)
+    return condition

@@ -1,14 +1,14 @@
 """Coordinate stage to position stage: each iteration becomes loops around one block.
 
-An access by coordinates becomes one by positions: an index that is the iterator of the buffer's own
-axis (with the parent's iterator before it) stays a position; any other index is translated to its
-coordinate, which is a position in a dense axis.
+An access by coordinates becomes one by positions (`lookups`): an index that is the iterator of the
+buffer's own axis (with the parent's iterator before it) stays a position; any other is translated to
+its coordinate, which is a position in a dense axis and is searched for in a compressed one. A load of
+an absent element reads the buffer's fill value, a store to one fails.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from typing import Any, Literal, TypeVar
+from typing import Any, Literal
 
 import msgspec
 
@@ -25,22 +25,25 @@ from gossamer_ir.nodes import (
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
-    DenseVaried,
     Expr,
     For,
     Function,
     FuseAxes,
+    Guard,
+    If,
+    IfThenElse,
     Iteration,
     Load,
     Module,
     OverAxis,
     Range,
+    Search,
     SparseBuffer,
     Stmt,
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children
+from gossamer_ir.walk import free_vars, map_children, rewrite
 from gossamer_lower.fused import (
     Fused,
     init_visits_others,
@@ -48,15 +51,15 @@ from gossamer_lower.fused import (
     where_searchable,
     with_init_apart,
 )
-from gossamer_lower.index_buffers import Compressed, IndexBuffers
+from gossamer_lower.index_buffers import IndexBuffers
+from gossamer_lower.lookups import Index, Iterator, Lookups, Place, Scope, under
 from gossamer_lower.stages import map_functions, names_of
 
 
 def lower_iterations(module: Module) -> Module:
     """Lowers every iteration of a coordinate-stage module; the result is at the position stage.
 
-    Raises `UnsupportedError` (`lower.attach`, `lower.search`) for what is in the
-    language and not lowered yet.
+    Raises `UnsupportedError` (`lower.unsorted_lookup`, `lower.parent`) for what cannot be lowered.
 
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
     >>> print(body_text(ROW_SUMS))
@@ -76,24 +79,12 @@ def lower_iterations(module: Module) -> Module:
     return map_functions(module, "coordinate", "position", _lower_function)
 
 
-class _Iterator(msgspec.Struct, frozen=True):
-    """An iterated axis: the position along it, from the variable of its loop."""
-
-    axis: Axis
-    position: Expr
-
-
-_Access = TypeVar("_Access", Load, Store)
-_Scope = Mapping[str, _Iterator]
-"""Iterators in force, by the name of the iteration's variable."""
-
-
 class _Nest(msgspec.Struct):
     """What an iteration becomes: loops, block iterators, and what the iteration's variables are in
     the headers of loops and in the block."""
 
-    in_loops: dict[str, _Iterator]
-    in_block: dict[str, _Iterator]
+    in_loops: Scope
+    in_block: Scope
     loops: list[tuple[str, Expr]] = []
     iters: list[BlockIter] = []
     fused: set[str] = set()
@@ -116,28 +107,28 @@ class _Lowering:
         }
         self._namer = Namer(names_of(function))
         self.index_buffers = IndexBuffers(function.axes, self._namer)
+        self._lookups = Lookups(self.index_buffers, function.relations)
 
     # --- statements
 
-    def statements(self, body: tuple[Stmt, ...], scope: _Scope) -> tuple[Stmt, ...]:
+    def statements(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
         """Lowers statements under the iterators of outer iterations."""
         return tuple(found for stmt in body for found in self._statement(stmt, scope))
 
-    def _statement(self, stmt: Stmt, scope: _Scope) -> tuple[Stmt, ...]:
+    def _statement(self, stmt: Stmt, scope: Scope) -> tuple[Stmt, ...]:
         if isinstance(stmt, Iteration):
             return self._iteration(stmt, scope)
-        lowered: Stmt = map_children(stmt, lambda child: self._below(child, scope))
-        if isinstance(lowered, Store) and isinstance(stmt, Store):
-            return (self._translated(lowered, stmt, scope),)
-        return (lowered,)
+        if isinstance(stmt, Store) and stmt.buffer in self._buffers:
+            return self._store(stmt, scope)
+        return (map_children(stmt, lambda child: self._below(child, scope)),)
 
-    def _below(self, child: Any, scope: _Scope) -> Any:
+    def _below(self, child: Any, scope: Scope) -> Any:
         """What stands in a statement: further statements or expressions."""
         if isinstance(child, STATEMENTS):
             return self._statement(child, scope)
         return self._value(child, scope)
 
-    def _iteration(self, node: Iteration, scope: _Scope) -> tuple[Stmt, ...]:
+    def _iteration(self, node: Iteration, scope: Scope) -> tuple[Stmt, ...]:
         if node.init and init_visits_others(node, self.index_buffers):
             parts = with_init_apart(node, self.index_buffers, self._namer)
             return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
@@ -146,7 +137,7 @@ class _Lowering:
             if isinstance(item, FuseAxes):
                 self._add_fused(nest, item, kinds=kinds, names=names)
             else:
-                self._add(nest, self._iterated(item), kind=kinds, name=names[0])
+                self._add(nest, item, kind=kinds, name=names[0])
         init = self.statements(node.init, nest.in_block)
         block = Block(
             node.name,
@@ -158,64 +149,101 @@ class _Lowering:
         )
         return (where_searchable(_nested(nest.loops, block)),)
 
-    def _add(self, nest: _Nest, axis: Axis, *, kind: str, name: str) -> None:
+    def _add(self, nest: _Nest, item: OverAxis | AttachAxis, *, kind: str, name: str) -> None:
         var = self._namer.fresh(f"v{name}")
-        loop_parents = self._parents(axis, nest.in_loops)
-        block_parents = self._parents(axis, nest.in_block)
-        nest.loops.append((name, self.index_buffers.extent(axis, loop_parents)))
-        domain = Range(build.ZERO, self.index_buffers.extent(axis, block_parents))
+        around = self._enter(nest.in_loops, item, name=name, position=build.index_var(name))
+        inside = self._enter(nest.in_block, item, name=name, position=build.index_var(var))
+        nest.loops.append((name, around))
+        domain = Range(build.ZERO, inside)
         nest.iters.append(BlockIter(var, _kind_of(kind), domain, build.index_var(name)))
-        nest.in_loops[name] = _Iterator(axis, build.index_var(name))
-        nest.in_block[name] = _Iterator(axis, build.index_var(var))
-        self._skip_padding(nest, axis)
+        self._skip_padding(nest, name)
+
+    def _enter(
+        self, scope: Scope, item: OverAxis | AttachAxis, *, name: str, position: Expr
+    ) -> Expr:
+        """Adds an iterator to the scope; how many positions its fibre has."""
+        axis = self.index_buffers.axis(item.axis)
+        place = Place()
+        above = self._fibre(axis, item, scope=scope, place=place)
+        scope[name] = Iterator(axis, position, above)
+        extent = self.index_buffers.extent(axis, above or ())
+        return under(place.is_present(), extent, otherwise=build.ZERO)
+
+    def _fibre(
+        self, axis: Axis, item: OverAxis | AttachAxis, *, scope: Scope, place: Place
+    ) -> tuple[Expr, ...] | None:
+        """The positions along the ancestors of an iterated axis; None for a dense axis without them."""
+        if isinstance(item, AttachAxis):
+            return self._attached(axis, item, scope=scope, place=place)
+        if axis.parent is None:
+            return ()
+        path = self._path(axis.parent, scope)
+        if path is None and not isinstance(axis, DenseFixed):
+            raise _no_parent(axis.parent)
+        return path
+
+    def _attached(
+        self, axis: Axis, item: AttachAxis, *, scope: Scope, place: Place
+    ) -> tuple[Expr, ...]:
+        """The positions along the ancestors that the coordinate of another iterator selects."""
+        assert axis.parent is not None
+        parent = self.index_buffers.axis(axis.parent)
+        over = _innermost(item.parent, scope)
+        assert over is not None
+        above = self._above(parent, scope)
+        index = Index(self._lookups.coordinate(over), over)
+        return (*above, self._lookups.below(parent, above, index=index, place=place))
+
+    def _above(self, axis: Axis, scope: Scope) -> tuple[Expr, ...]:
+        """The positions along the ancestors of an axis that is not iterated itself."""
+        chain = self.index_buffers.chain(axis)[:-1]
+        path = self._path(chain[-1].name, scope) if chain else ()
+        if path is None and not all(_is_unit(found) for found in chain):
+            raise _no_parent(chain[-1].name)
+        return (build.ZERO,) * len(chain) if path is None else path
+
+    def _path(self, name: str, scope: Scope) -> tuple[Expr, ...] | None:
+        """The positions of the iterator over an axis, root first."""
+        iterator = _innermost(name, scope)
+        return None if iterator is None else iterator.path()
 
     def _add_fused(
         self, nest: _Nest, item: FuseAxes, *, kinds: str, names: tuple[str, ...]
     ) -> None:
-        axes = tuple(self.index_buffers.axis(name) for name in item.axes)
         loop = self._namer.fresh("_".join(names))
         var = self._namer.fresh(f"v{loop}")
-        around = Fused(axes, self.index_buffers, self._element_above(axes[0], nest.in_loops))
-        inside = Fused(axes, self.index_buffers, self._element_above(axes[0], nest.in_block))
-        nest.loops.append((loop, around.extent()))
+        around = self._enter_fused(nest.in_loops, item, names=names, count=build.index_var(loop))
+        inside = self._enter_fused(nest.in_block, item, names=names, count=build.index_var(var))
+        nest.loops.append((loop, around))
         kind = _kind_of("S" if set(kinds) == {"S"} else "R")
-        domain = Range(build.ZERO, inside.extent())
+        domain = Range(build.ZERO, inside)
         nest.iters.append(BlockIter(var, kind, domain, build.index_var(loop)))
         nest.fused.add(var)
-        for scope, fused, count in ((nest.in_loops, around, loop), (nest.in_block, inside, var)):
-            found = fused.positions(build.index_var(count))
-            scope.update(
-                (name, _Iterator(axis, position))
-                for name, axis, position in zip(names, axes, found, strict=True)
-            )
-        for axis in axes:
-            self._skip_padding(nest, axis)
+        for name in names:
+            self._skip_padding(nest, name)
 
-    def _element_above(self, axis: Axis, scope: _Scope) -> Expr | None:
-        """The number of the element of the parent; None for a root."""
-        element: Expr | None = None
-        for above in self.index_buffers.chain(axis)[:-1]:
-            position = self._position(above, scope)
-            element = (
-                position
-                if element is None
-                else build.add(self.index_buffers.first(above, element), position)
-            )
-        return element
+    def _enter_fused(
+        self, scope: Scope, item: FuseAxes, *, names: tuple[str, ...], count: Expr
+    ) -> Expr:
+        """Adds the iterators of fused axes to the scope; how many elements they have here."""
+        axes = tuple(self.index_buffers.axis(name) for name in item.axes)
+        above = self._fibre(axes[0], OverAxis(axes[0].name), scope=scope, place=Place())
+        if above is None:
+            raise _no_parent(axes[0].parent)
+        chain = self.index_buffers.chain(axes[0])[:-1]
+        fused = Fused(axes, self.index_buffers, self.index_buffers.element(chain, above))
+        for name, axis, position in zip(names, axes, fused.positions(count), strict=True):
+            scope[name] = Iterator(axis, position, above)
+            above = (*above, position)
+        return fused.extent()
 
-    def _skip_padding(self, nest: _Nest, axis: Axis) -> None:
+    def _skip_padding(self, nest: _Nest, name: str) -> None:
         """An iterated slot of a padded axis must be an element."""
+        iterator = nest.in_block[name]
+        axis = iterator.axis
         if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.padded:
-            slot = self._coordinate_of(axis, nest.in_block)
-            nest.predicate = build.conjunction(nest.predicate, Compare("ne", slot, axis.length))
-
-    def _iterated(self, item: OverAxis | AttachAxis) -> Axis:
-        if isinstance(item, OverAxis):
-            return self.index_buffers.axis(item.axis)
-        raise UnsupportedError(
-            "lower.attach", "An iteration over attach(...) is not lowered yet.",
-            hint="Iterate the axes one by one.",
-        )  # fmt: skip
+            slot = Compare("ne", self._lookups.coordinate(iterator), axis.length)
+            nest.predicate = build.conjunction(nest.predicate, slot)
 
     def _with_kind(self, found: BlockIter, init: tuple[Stmt, ...], *, nest: _Nest) -> BlockIter:
         """An iterator under which several points meet in one initialised element is a reduction.
@@ -244,65 +272,58 @@ class _Lowering:
     def _is_named(self, store: Store, position: Expr, *, nest: _Nest) -> bool:
         """Whether the element's place along some dimension is a position of an iterator, or its
         coordinate in the only fibre of an axis that holds each once."""
-        (axis,) = (found.axis for found in nest.in_block.values() if found.position == position)
-        if position in store.indices or _is_unit(axis):
+        (iterator,) = (found for found in nest.in_block.values() if found.position == position)
+        axis = iterator.axis
+        if _is_unit(axis) or any(_is_place_of(index, position) for index in store.indices):
             return True
         if not isinstance(axis, CompressedVaried) or not (axis.sorted and axis.unique):
             return False
         is_only = all(_is_unit(found) for found in self.index_buffers.chain(axis)[:-1])
-        is_coordinate = self._coordinate_of(axis, nest.in_block) in store.indices
+        is_coordinate = self._lookups.coordinate(iterator) in store.indices
         return is_only and is_coordinate and not axis.padded
 
-    def _parents(self, axis: Axis, scope: _Scope) -> tuple[Expr, ...]:
-        """Positions along the ancestors; fixed roots need none of them iterated."""
-        above = self.index_buffers.chain(axis)[:-1]
-        return tuple(self._position(found, scope) for found in above)
+    # --- accesses
 
-    def _position(self, axis: Axis, scope: _Scope) -> Expr:
-        for iterator in scope.values():
-            if iterator.axis.name == axis.name:
-                return iterator.position
-        raise UnsupportedError(
-            "lower.parent", f"The axis {axis.name} has a child that is iterated without it.",
-            hint=f"Add {axis.name} to the iteration, before its child.",
-        )  # fmt: skip
+    def _store(self, stmt: Store, scope: Scope) -> tuple[Stmt, ...]:
+        """A store behind a guard, where the element may be absent."""
+        place = self._place(stmt, scope)
+        value = self._value(stmt.value, scope)
+        predicate = None if stmt.predicate is None else self._value(stmt.predicate, scope)
+        present = place.is_present()
+        if present is None:
+            return (Store(stmt.buffer, place.positions, value, predicate),)
+        stores = (Store(stmt.buffer, place.positions, _where_holds(present, value)),)
+        guarded = (Guard(present, stmt.buffer), *stores)
+        return guarded if predicate is None else (If(predicate, guarded),)
 
-    # --- expressions
+    def _load(self, node: Load, scope: Scope) -> Expr:
+        """A load that reads the fill value, where the element may be absent."""
+        buffer, place = self._buffers[node.buffer], self._place(node, scope)
+        fill = buffer.fill if buffer.fill is not None else build.zero_of(buffer.dtype)
+        predicate, otherwise = (
+            None if found is None else self._value(found, scope)
+            for found in (node.predicate, node.passthrough)
+        )
+        load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
+        return under(place.is_present(), load, otherwise=fill)
 
-    def _value(self, node: Any, scope: _Scope) -> Any:
+    def _place(self, node: Load | Store, scope: Scope) -> Place:
+        indices = [
+            Index(
+                self._value(index, scope),
+                scope.get(index.name) if isinstance(index, Var) else None,
+            )
+            for index in node.indices
+        ]
+        return self._lookups.place(self._buffers[node.buffer].axes, indices, of=node.buffer)
+
+    def _value(self, node: Any, scope: Scope) -> Any:
         if isinstance(node, Var):
             iterator = scope.get(node.name)
-            return node if iterator is None else self._coordinate(iterator, scope)
-        lowered = map_children(node, lambda child: self._value(child, scope))
-        return self._translated(lowered, node, scope) if isinstance(node, Load) else lowered
-
-    def _translated(self, lowered: _Access, original: _Access, scope: _Scope) -> _Access:
-        """An access whose indices are coordinates, with positions where its buffer has them."""
-        buffer = self._buffers.get(lowered.buffer)
-        if buffer is None:
-            return lowered
-        indices: list[Expr] = []
-        matched: set[str] = set()
-        parts = zip(buffer.axes, lowered.indices, original.indices, strict=True)
-        for name, coordinate, index in parts:
-            axis = self.index_buffers.axis(name)
-            iterator = scope.get(index.name) if isinstance(index, Var) else None
-            if iterator is not None and _is_own(axis, iterator, matched):
-                matched.add(name)
-                indices.append(iterator.position)
-            else:
-                indices.append(_looked_up(axis, coordinate, buffer))
-        return msgspec.structs.replace(lowered, indices=tuple(indices))
-
-    def _coordinate(self, iterator: _Iterator, scope: _Scope) -> Expr:
-        axis = iterator.axis
-        if isinstance(axis, (DenseFixed, DenseVaried)):
-            return iterator.position
-        return self._coordinate_of(axis, scope)
-
-    def _coordinate_of(self, axis: Compressed, scope: _Scope) -> Expr:
-        positions = (*self._parents(axis, scope), self._position(axis, scope))
-        return self.index_buffers.coordinate(axis, positions)
+            return node if iterator is None else self._lookups.coordinate(iterator)
+        if isinstance(node, Load) and node.buffer in self._buffers:
+            return self._load(node, scope)
+        return map_children(node, lambda child: self._value(child, scope))
 
 
 def _kind_of(letter: str) -> Literal["S", "R"]:
@@ -320,17 +341,29 @@ def _is_unit(axis: Axis) -> bool:
     return isinstance(axis, DenseFixed) and axis.length == build.ONE
 
 
-def _is_own(axis: Axis, iterator: _Iterator, matched: set[str]) -> bool:
-    """Whether a position along the iterated axis is one along the buffer's."""
-    is_same = iterator.axis.name == axis.name
-    return is_same and (axis.parent is None or axis.parent in matched)
+def _innermost(axis: str, scope: Scope) -> Iterator | None:
+    """The iterator over an axis, the innermost one where it is iterated twice."""
+    return next((found for found in reversed([*scope.values()]) if found.axis.name == axis), None)
 
 
-def _looked_up(axis: Axis, coordinate: Expr, buffer: SparseBuffer) -> Expr:
-    if isinstance(axis, DenseFixed):
-        return coordinate
-    raise UnsupportedError(
-        "lower.search",
-        f"An access of {buffer.name} looks a coordinate of {axis.name} up, which is not lowered yet.",
-        hint=f"Iterate {axis.name} itself, or store the operand over a dense axis.",
-    )
+def _is_place_of(index: Expr, position: Expr) -> bool:
+    """Whether an index is a position itself, or where it is found as a coordinate."""
+    return index == position or (isinstance(index, Search) and index.value == position)
+
+
+def _where_holds(condition: Expr, value: Any) -> Any:
+    """An expression where a condition is known to hold."""
+
+    def chosen(node: Any) -> Any | None:
+        return (
+            node.if_true if isinstance(node, IfThenElse) and node.condition == condition else None
+        )
+
+    return rewrite(value, chosen)
+
+
+def _no_parent(name: str | None) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.parent", f"The axis {name} has a child that is iterated without it.",
+        hint=f"Add {name} to the iteration, before its child.",
+    )  # fmt: skip

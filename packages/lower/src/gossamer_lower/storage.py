@@ -1,0 +1,223 @@
+"""Where elements lie in the ordinary buffer of a sparse one: the nested enumeration of its axes.
+
+Fixed axes are dimensions of their own. A varied one is flattened into the dimension that its
+ancestors are in, with all that stands between. The offset there is the number of elements enumerated
+before; how many lie below a range of elements of an axis is a difference of offsets (indptr).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Axis,
+    Binary,
+    Buffer,
+    Compare,
+    CompressedVaried,
+    DenseVaried,
+    Expr,
+    Search,
+    Select,
+    SparseBuffer,
+)  # fmt: skip
+from gossamer_lower.index_buffers import Varied, width_of
+
+ReadOffset = Callable[[str, Expr], Expr]
+"""An element of the array of offsets of a handle, as int64."""
+
+
+class Dimension(msgspec.Struct, frozen=True):
+    """One dimension of the ordinary buffer: the axes that it enumerates, of which buffer."""
+
+    axes: tuple[str, ...]
+    buffer: SparseBuffer
+
+
+class Storage:
+    """The dimensions of sparse buffers, their extents, and the offsets in them."""
+
+    def __init__(self, axes: Mapping[str, Axis], read: ReadOffset) -> None:
+        self._axes = axes
+        self._read = read
+
+    def dimensions(self, buffer: SparseBuffer) -> list[Dimension]:
+        """The dimensions of the ordinary buffer."""
+        groups: list[list[str]] = []
+        for name in buffer.axes:
+            first = len(groups)
+            if self._is_varied(name):
+                above = set(self._chain(name)[:-1])
+                first = next(at for at, group in enumerate(groups) if above & set(group))
+            groups[first:] = [[*(found for group in groups[first:] for found in group), name]]
+        return [Dimension(tuple(group), buffer) for group in groups]
+
+    def nnz(self, axis: Varied) -> Expr:
+        """How many elements a varied axis has over all fibres: the last of its indptr."""
+        return axis.nnz or self._read(axis.indptr, self._size(axis.parent))
+
+    def extent(self, dimension: Dimension) -> Expr:
+        """How many elements a dimension enumerates.
+
+        Raises `UnsupportedError` (`lower.storage`) where several axes vary below one and nothing
+        says how many elements that makes.
+        """
+        return _product(self._count(name, {}, dimension) for name in self._roots(dimension))
+
+    def offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
+        """The offset of an element along a dimension."""
+        if len(dimension.axes) == 1:
+            return positions[dimension.axes[0]]
+        elements = self._elements(dimension, positions)
+        if self._chain(dimension.axes[-1]) == list(dimension.axes):
+            return elements[dimension.axes[-1]]
+        offset: Expr = build.ZERO
+        for at, name in enumerate(dimension.axes):
+            start = self._start(name, elements)
+            before = build.sub(
+                self._before(name, elements[name], dimension), self._before(name, start, dimension)
+            )
+            beside = [
+                self._count(later, elements, dimension)
+                for later in dimension.axes[at + 1 :]
+                if self._axes[later].parent not in dimension.axes[at:]
+            ]
+            offset = build.add(offset, _product([before, *beside]))
+        return offset
+
+    def offsets(self, buffer: SparseBuffer, name: str) -> Buffer | None:
+        """The buffer of the offsets of axes that vary side by side, under this name; it has the
+        dtype of their indptr."""
+        for dimension in self.dimensions(buffer):
+            for above in dimension.axes:
+                varied, _ = self._below(above, dimension)
+                axis = self._axes[varied[0]] if len(varied) > 1 else None
+                if buffer.offsets is not None and axis is not None:
+                    shape = (build.add(self._size(above), build.ONE),)
+                    dtype = getattr(axis, "indptr_dtype", "int64")
+                    return Buffer(name, shape, dtype, buffer.offsets)
+        return None
+
+    # --- elements of an axis, numbered over all fibres
+
+    def _elements(self, dimension: Dimension, positions: Mapping[str, Expr]) -> dict[str, Expr]:
+        elements: dict[str, Expr] = {}
+        for name in dimension.axes:
+            elements[name] = element(self._start(name, elements), positions[name])
+        return elements
+
+    def _start(self, name: str, elements: Mapping[str, Expr]) -> Expr:
+        """The first element in the fibre that elements of other axes select."""
+        parent = elements.get(self._axes[name].parent or "")
+        return build.ZERO if parent is None else self._first(name, parent)
+
+    def _first(self, name: str, parent: Expr) -> Expr:
+        axis = self._axes[name]
+        if isinstance(axis, (DenseVaried, CompressedVaried)):
+            return self._read(axis.indptr, parent)
+        return build.mul(parent, width_of(axis))
+
+    def _size(self, name: str) -> Expr:
+        axis = self._axes[name]
+        if isinstance(axis, (DenseVaried, CompressedVaried)):
+            return self.nnz(axis)
+        return width_of(axis) if axis.parent is None else self._first(name, self._size(axis.parent))
+
+    # --- what lies below elements of an axis, in a dimension
+
+    def _before(self, name: str, element: Expr, dimension: Dimension) -> Expr:
+        """How many elements of the dimension lie below the elements of an axis before this one."""
+        varied, width = self._below(name, dimension)
+        if not varied:
+            return build.mul(element, width)
+        if len(varied) > 1:
+            return build.mul(self._read(_offsets_of(dimension, varied), element), width)
+        below = self._before(varied[0], self._first(varied[0], element), dimension)
+        return build.mul(below, width)
+
+    def _total(self, name: str, dimension: Dimension) -> Expr:
+        """How many elements of the dimension lie below all elements of an axis."""
+        varied, width = self._below(name, dimension)
+        if len(varied) == 1:
+            return build.mul(self._total(varied[0], dimension), width)
+        return self._before(name, self._size(name), dimension)
+
+    def _count(self, name: str, elements: Mapping[str, Expr], dimension: Dimension) -> Expr:
+        """How many elements of the dimension lie in one fibre of an axis."""
+        parent = elements.get(self._axes[name].parent or "")
+        if not self._varies(name, dimension):
+            return build.mul(width_of(self._axes[name]), self._below(name, dimension)[1])
+        if parent is None:
+            return self._total(name, dimension)
+        following = self._first(name, build.add(parent, build.ONE))
+        low = self._before(name, self._first(name, parent), dimension)
+        return build.sub(self._before(name, following, dimension), low)
+
+    def _below(self, name: str, dimension: Dimension) -> tuple[list[str], Expr]:
+        """The children of an axis below which something varies, and the width of all others."""
+        children = [found for found in dimension.axes if self._axes[found].parent == name]
+        varied = [found for found in children if self._varies(found, dimension)]
+        fixed = [found for found in children if found not in varied]
+        widths = (
+            build.mul(width_of(self._axes[found]), self._below(found, dimension)[1])
+            for found in fixed
+        )
+        return varied, _product(widths)
+
+    def _varies(self, name: str, dimension: Dimension) -> bool:
+        return self._is_varied(name) or bool(self._below(name, dimension)[0])
+
+    def _roots(self, dimension: Dimension) -> list[str]:
+        return [name for name in dimension.axes if self._axes[name].parent not in dimension.axes]
+
+    def _is_varied(self, name: str) -> bool:
+        return isinstance(self._axes[name], (DenseVaried, CompressedVaried))
+
+    def _chain(self, name: str) -> list[str]:
+        """The axis with its ancestors, root first."""
+        parent = self._axes[name].parent
+        return [name] if parent is None else [*self._chain(parent), name]
+
+
+def element(start: Expr, position: Expr) -> Expr:
+    """start + position, which is the element again where the position was computed from it."""
+    match start, position:
+        case _, Binary(op="sub", lhs=found, rhs=first) if first == start:
+            return found
+        case _, Select(
+            condition=Compare(op="lt", lhs=Search() as found), if_false=Binary(op="sub", rhs=first)
+        ) if first == start and position == relative(found, start):
+            return found
+        case (
+            Binary(op="mul", lhs=Binary(op="floordiv") as fibre, rhs=width),
+            Binary(op="floormod", lhs=found, rhs=divisor),
+        ) if divisor == width and fibre == Binary("floordiv", found, width):
+            return found
+    return build.add(start, position)
+
+
+def relative(found: Search, start: Expr) -> Expr:
+    """The position in a fibre of an element found by an exact search; still -1 where there is none."""
+    return Select(Compare("lt", found, build.ZERO), found, build.sub(found, start))
+
+
+def _offsets_of(dimension: Dimension, varied: list[str]) -> str:
+    if dimension.buffer.offsets is None:
+        raise UnsupportedError(
+            "lower.storage",
+            f"The buffer {dimension.buffer.name} stores axes that vary side by side "
+            f"({', '.join(varied)}), and has no offsets.",
+            hint="Give the prefix sums of the products of their lengths as offsets=.",
+        )
+    return dimension.buffer.offsets
+
+
+def _product(factors: Iterable[Expr]) -> Expr:
+    result: Expr = build.ONE
+    for factor in factors:
+        result = build.mul(result, factor)
+    return result
