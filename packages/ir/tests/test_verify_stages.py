@@ -15,9 +15,9 @@ ROWS = {
     **dict.fromkeys(("Const", "Var", "Unary", "Binary", "Compare", "Cast", "Reinterpret"), ALL),
     **dict.fromkeys(("Select", "IfThenElse", "Call", "Load"), ALL),
     **dict.fromkeys(("Store", "Let", "If", "Prefetch"), ALL),
-    **dict.fromkeys(("For", "While", "Allocate", "VScale"), AFTER_COORDINATES),
+    **dict.fromkeys(("For", "While", "Allocate", "VScale", "Guard"), AFTER_COORDINATES),
     **dict.fromkeys(("Search", "Block"), ("position", "loop")),
-    **dict.fromkeys(("Ramp", "Broadcast", "LaneReduce", "TransposeReduce", "Guard"), VECTORS),
+    **dict.fromkeys(("Ramp", "Broadcast", "LaneReduce", "TransposeReduce"), VECTORS),
     **dict.fromkeys(("ParallelFor", "Launch"), ("flat",)),
     "Iteration": ("coordinate",),
 }
