@@ -13,6 +13,7 @@ from gossamer_testkit.oracles import (
     spmv_magnitude,
     tolerance,
 )
+from gossamer_testkit.scripts import script, script_names
 from gossamer_testkit.strategies import csr_matrices, dense_operands
 
 __all__ = [
@@ -30,6 +31,8 @@ __all__ = [
     "from_mask",
     "from_rows",
     "max_relative_error",
+    "script",
+    "script_names",
     "spmm",
     "spmm_magnitude",
     "spmv",

@@ -1,0 +1,84 @@
+"""Scripts run at every stage by the interpreter and natively, and compared with what NumPy says."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer.build import build, lowered
+from gossamer_backend import Kernel
+from gossamer_ir.contracts import Schedule
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import CompressedFixed, CompressedVaried, DenseVaried, Guard, Module
+from gossamer_ir.script import parse_module
+from gossamer_ir.specialize import specialize
+from gossamer_ir.walk import walk
+from gossamer_testkit import script
+
+Array = Any
+Arguments = Mapping[str, Any]
+
+
+def program(
+    name: str, *, dtype: str = "float32", index: str = "int32", fill: str = "0.0"
+) -> Module:
+    """A script of the corpus, with its buffers, its index arrays and the fill value of its looked-up
+    buffers as given."""
+    module = parse_module(script(name).replace("default=0.0", f"default={fill}"))
+    (function,) = module.functions
+    stored = (CompressedFixed, CompressedVaried, DenseVaried)
+    dtypes = {found.name: dtype for found in function.buffers if found.dtype.startswith("float")}
+    dtypes |= {axis.name: index for axis in function.axes if isinstance(axis, stored)}
+    return specialize(module, {}, dtypes=dtypes)
+
+
+def kernels(module: Module) -> tuple[Kernel, ...]:
+    """The kernel without a schedule, and the one that the rules choose one for."""
+    return tuple(build(module, schedule=found).kernel for found in (Schedule(), None))
+
+
+def stages(module: Module) -> list[Module]:
+    """The module at each stage."""
+    return list(lowered(module, Schedule()))
+
+
+def guards(module: Module) -> list[str]:
+    """The buffers whose accesses are guarded at the flat stage."""
+    return [node.buffer for node in walk(stages(module)[-1]) if isinstance(node, Guard)]
+
+
+def results(module: Module, arguments: Arguments, *names: str) -> Iterator[tuple[str, list[Array]]]:
+    """What each way to run a module leaves in the arrays of these names."""
+    (function,) = module.functions
+    params = [param.name for param in function.params]
+    for found in stages(module):
+        copies = _copies({name: arguments[name] for name in params})
+        run(found, copies)
+        yield found.stage, [copies[name] for name in names]
+    for way, kernel in zip(("native", "native by rules"), kernels(module), strict=True):
+        copies = _copies({name: arguments[name] for name in params})
+        call(kernel, copies)
+        yield way, [copies[name] for name in names]
+
+
+def call(kernel: Kernel, arguments: Arguments) -> None:
+    """Calls a kernel with those arguments that it has."""
+    signature = kernel.signature
+    names = [param.name for param in (*signature.buffers, *signature.scalars)]
+    kernel(**{name: arguments[name] for name in names})
+
+
+def assert_everywhere(module: Module, arguments: Arguments, **expected: Array) -> None:
+    """Every way to run a module leaves exactly these values (given in float64)."""
+    for way, found in results(module, arguments, *expected):
+        for array, (name, wanted) in zip(found, expected.items(), strict=True):
+            np.testing.assert_array_equal(array.reshape(wanted.shape), wanted, f"{name}, {way}")
+
+
+def _copies(arguments: Arguments) -> dict[str, Any]:
+    return {
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }
