@@ -239,7 +239,9 @@ def test_nan_and_infinity_stay_in_their_rows():
     dense = np.abs(matrix.dense(20)) + 1
     result, arrays = matrix.arguments(dense)
     kernel(**arrays)
-    np.testing.assert_array_equal(result, matrix.product(dense))
+    with np.errstate(invalid="ignore"):
+        expected = matrix.product(dense)
+    np.testing.assert_array_equal(result, expected)
     assert np.isnan(result).any()
     assert np.isinf(result).any()
 

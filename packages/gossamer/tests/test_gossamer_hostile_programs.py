@@ -31,11 +31,6 @@ STOPPED = {
         "    for j in T.serial(P[0]):\n      X[j] = 1.0",
         0,
     ),
-    "a fact about what is written under another name": (
-        "Q = T.match_buffer(p, (1,), 'int64')\nT.assume(in_range(Q, 0, n))\n"
-        f"P[0] = {FAR}\nX[Q[0]] = 1.0",
-        0,
-    ),
     "a condition that wraps": ("if k >= 0:\n  if 2 * k < n:\n    X[k] = 1.0", 2**62 + 2**40),
     "a sum that wraps": ("if k >= 0:\n  if k + 2**62 < n:\n    X[k] = 1.0", 2**62 + 2**40),
     "a quotient that wraps": (
@@ -98,7 +93,17 @@ CHANGING = (
     X[0] = Y[1000000000]
 """
 )
+RENAMED = (
+    HEADER
+    + f"""
+    Q = T.match_buffer(p, (1,), "int64")
+    T.assume(in_range(Q, 0, n))
+    P[0] = {FAR}
+    X[Q[0]] = 1.0
+"""
+)
 REFUSED = {
+    "a fact about what is written under another name": ("verify.handle.alias", RENAMED),
     "a size that is read from what is written": ("lower.changing_size", CHANGING),
     "calls that claim another size": (
         "lower.flat_guards",
