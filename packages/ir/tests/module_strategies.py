@@ -25,6 +25,7 @@ from gossamer_ir.nodes import (
     Buffer,
     Call,
     Cast,
+    Combine,
     Compare,
     CompressedFixed,
     CompressedVaried,
@@ -54,6 +55,7 @@ from gossamer_ir.nodes import (
     Prefetch,
     Ramp,
     Range,
+    Reducer,
     Region,
     Reinterpret,
     Relation,
@@ -101,6 +103,7 @@ class Generator:
         self.params: list[Param] = []
         self.loops: list[For] = []
         self.axes: list[Any] = []
+        self.reducers: list[Reducer] = []
 
     # --- choices and names
 
@@ -325,9 +328,12 @@ class Generator:
     def statement(self, fuel: int) -> Any:
         rules = [self.store, self.store, self.let]
         nested = {
-            "coordinate": [self.iteration, self.iteration],
-            "position": [self.loop, self.block, self.while_, self.loop],
-            "loop": [self.loop, self.block, self.while_, self.allocate, self.prefetch, self.block],
+            "coordinate": [self.iteration, self.iteration, self.combine],
+            "position": [self.loop, self.block, self.while_, self.loop, self.combine],
+            "loop": [
+                self.loop, self.block, self.while_, self.allocate, self.prefetch, self.block,
+                self.combine,
+            ],
             "flat": [
                 self.loop, self.while_, self.allocate, self.prefetch, self.guard,
                 *([] if self.callee is None else [self.parallel_for, self.launch]),
@@ -475,6 +481,20 @@ class Generator:
         buffer = self.one(self.buffers)
         return Prefetch(buffer.name, self.indices(buffer, DType(buffer.dtype), 2))
 
+    def combine(self, fuel: int) -> Any:
+        """Of one component or of two, where there are two buffers of scalars."""
+        chosen = self.buffers[: 1 + self.below(2)]
+        lhs, rhs = (tuple(Var(self.name(), found.dtype) for found in chosen) for _ in range(2))
+        results = tuple(self.one(pair) for pair in zip(lhs, rhs, strict=True))
+        identity = tuple(self.const(found.dtype) for found in chosen)
+        reducer = Reducer(self.name("f"), lhs, rhs, results, identity)
+        self.reducers.append(reducer)
+        stores = tuple(
+            Store(found.name, (index(self.below(3)),) * self.rank(found), self.const(found.dtype))
+            for found in chosen
+        )
+        return Combine(reducer.name, stores)
+
     def guard(self, fuel: int) -> Any:
         return Guard(self.expr("bool"), self.one(self.buffers).name)
 
@@ -581,8 +601,9 @@ class Generator:
         axes, annotations = tuple(self.axes), self.annotations()
         body = tuple(self.statement(2) for _ in range(self.below(3) + 1))
         return Function(
-            name, tuple(self.params), body, axes, declared, relations, facts, annotations
-        )
+            name, tuple(self.params), body, axes, declared, relations, facts, annotations,
+            tuple(self.reducers),
+        )  # fmt: skip
 
 
 @st.composite

@@ -24,6 +24,8 @@ def f(a: T.handle, p: T.handle, q: T.handle, n: T.int64, x: T.float32):
     A = T.sp.match_buffer(a, (I, J), "float32")
 """
 
+SUM = "f = T.comm_reducer(lambda a, b: a + b, T.float32(0))\n    "
+
 BODIES = [
     ("unknown_name", "A[0, z] = 1.0"),
     ("unknown_call", "A[0, 0] = T.sinn(x)"),
@@ -59,6 +61,18 @@ BODIES = [
     ("arguments", "A[0, 0] = T.transpose_reduce()"),
     ("arguments", "A[0, 0] = T.transpose_reduce('add')"),
     ("arguments", "A[0, 0] = T.transpose_reduce('add', value=x)"),
+    ("reducer", "f = T.comm_reducer(1, T.float32(0))"),
+    ("reducer", "f = T.comm_reducer(lambda a, b: a + b, x)"),
+    ("reducer", "f = T.comm_reducer(lambda a, b, c: a + b, T.float32(0))"),
+    ("reducer", "f = T.comm_reducer(lambda a, b: (a, b), T.float32(0))"),
+    ("literal_dtype", "f = T.comm_reducer(lambda a, b: a + b, 0.0)"),
+    ("dtype", "f = T.comm_reducer(lambda a, b: n, T.float32(0))"),
+    ("combine", f"{SUM}A[0, 0] = f(A[0, 0])"),
+    ("combine", f"{SUM}A[0, 0] = f(A[0, 1], x)"),
+    ("combine", f"{SUM}A[0, 0], A[0, 1] = f(A[0, 0], x)"),
+    ("combine", f"{SUM}y = f(y, x)"),
+    ("unknown_call", f"{SUM}A[0, 0] = A[0, 0] + f(A[0, 0], x)"),
+    ("not_top", f"if n > 0:\n        {SUM}pass"),
     ("lanes", "A[0, 0] = T.lane_reduce('add', T.broadcast(x, 0))"),
     ("dtype_name", "B = T.match_buffer(a, (n,), 'handle')"),
     ("dtype_name", "y: T.handle = a"),

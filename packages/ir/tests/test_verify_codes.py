@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     Buffer,
     Call,
     Cast,
+    Combine,
     Compare,
     CompressedVaried,
     Const,
@@ -44,6 +45,7 @@ from gossamer_ir.nodes import (
     Param,
     Ramp,
     Range,
+    Reducer,
     Region,
     Reinterpret,
     Relation,
@@ -89,6 +91,10 @@ SPARSE_BUFFERS = (
     SparseBuffer("C", ("I",), "float32", "y"),
 )
 BODY = ("functions", 0, "body", 0)
+REDUCER = ("functions", 0, "reducers", 0)
+LEFT, RIGHT = Var("a", "float32"), Var("b", "float32")
+LARGER = Reducer("g", (LEFT,), (RIGHT,), (Binary("max", LEFT, RIGHT),), (HALF,))
+INTO_X = Store("X", (ZERO,), HALF)
 
 
 def module(*body, stage="loop", params=PARAMS, buffers=BUFFERS, facts=FACTS, more=(), **fields):
@@ -129,6 +135,14 @@ def flat(*body, more=(), **fields):
     return module(*body, stage="flat", more=more, **fields)
 
 
+def combining(*stores, reducer=LARGER, name="g", **fields):
+    return module(Combine(name, stores), reducers=(reducer,), **fields)
+
+
+def larger(lhs=LARGER.lhs, rhs=LARGER.rhs, results=LARGER.results, identity=LARGER.identity):
+    return module(reducers=(Reducer("g", lhs, rhs, results, identity),))
+
+
 def callee(*params, body=(), buffers=(), name="g"):
     return Function(name, params, body, buffers=buffers)
 
@@ -154,6 +168,21 @@ CASES = {
     "verify.param.dtype": (
         module(params=(*PARAMS, Param("z", "float32x4"))), ("functions", 0, "params", 4)
     ),
+    # reducers
+    "verify.reducer.arity": (larger(identity=(HALF, HALF)), REDUCER),
+    "verify.reducer.dtype": (larger(identity=(ZERO,)), (*REDUCER, "identity", 0)),
+    "verify.reducer.open": (
+        larger(results=(Load("X", (ZERO,), "float32"),)), (*REDUCER, "results", 0)
+    ),
+    "verify.combine.reducer": (combining(INTO_X, name="h"), BODY),
+    "verify.combine.arity": (combining(INTO_X, Store("Y", (ZERO, ZERO), HALF)), BODY),
+    "verify.combine.dtype": (
+        combining(Store("Q", (ZERO,), Const("int32", "0")), facts=()), (*BODY, "stores", 0)
+    ),
+    "verify.combine.predicate": (
+        combining(Store("X", (ZERO,), HALF, TRUE)), (*BODY, "stores", 0)
+    ),
+    "verify.combine.apart": (combining(Store("X", (ZERO,), Load("X", (N,), "float32"))), BODY),
     # declarations
     "verify.axis.parent": (
         sparse(axes=(*AXES, DenseFixed("M", N, "nowhere"))), ("functions", 0, "axes", 4)

@@ -14,6 +14,7 @@ VECTORS = ("loop", "flat")
 ROWS = {
     **dict.fromkeys(("Const", "Var", "Unary", "Binary", "Compare", "Cast", "Reinterpret"), ALL),
     **dict.fromkeys(("Select", "IfThenElse", "Call", "Load"), ALL),
+    "Combine": ("coordinate", "position", "loop"),
     **dict.fromkeys(("Store", "Let", "If", "Prefetch"), ALL),
     **dict.fromkeys(("For", "While", "Allocate", "VScale", "Guard"), AFTER_COORDINATES),
     **dict.fromkeys(("Search", "Block"), ("position", "loop")),

@@ -14,10 +14,11 @@ Which stage holds which node:
 | Search                                 |            |    x     |  x   |      |
 | For, While, Allocate, VScale           |            |    x     |  x   |  x   |
 | Block                                  |            |    x     |  x   |      |
+| Reducer, Combine                       |     x      |    x     |  x   |      |
 | facts                                  |     x      |    x     |  x   |  x   |
 | Buffer (shape given)                   |            |    x     |  x   |  x   |
 | vectors (Ramp, Broadcast, LaneReduce, TransposeReduce) | | |  x   |  x   |
-| Guard                                  |            |          |  x   |  x   |
+| Guard                                  |            |    x     |  x   |  x   |
 | ParallelFor, Launch                    |            |          |      |  x   |
 """
 
@@ -249,6 +250,15 @@ class Store(Node, frozen=True):
     predicate: Expr | None = None
 
 
+class Combine(Node, frozen=True):
+    """Combines elements of buffers with values by a reducer of the function: the elements of all
+    stores are the reducer's lhs, their values its rhs, and its results are stored to the elements at
+    once. The buffers differ; indices and values read none of them."""
+
+    reducer: str
+    stores: tuple[Store, ...]
+
+
 class Let(Node, frozen=True):
     """Binds a variable, to the end of the enclosing body."""
 
@@ -384,8 +394,9 @@ class Launch(Node, frozen=True):
 
 
 Stmt: TypeAlias = Union[
-    Store, Let, Allocate, If, While, For, Block, Iteration, Prefetch, Guard, ParallelFor, Launch
-]
+    Store, Combine, Let, Allocate, If, While, For, Block, Iteration, Prefetch, Guard, ParallelFor,
+    Launch,
+]  # fmt: skip
 
 
 # --- axes ------------------------------------------------------------------------------------
@@ -490,6 +501,21 @@ class PaddedSlots(Node, frozen=True):
 Fact: TypeAlias = Union[Relation, InRange, Monotone, SortedSegments, PaddedSlots]
 
 
+# --- reducers --------------------------------------------------------------------------------
+
+
+class Reducer(Node, frozen=True):
+    """A combiner of tuples that the user declares: `results` are of the variables `lhs` and `rhs`
+    alone, one of each and a constant of `identity` for every component. That it is associative and
+    commutative, and that combining with the identity changes nothing, is the user's promise."""
+
+    name: str
+    lhs: tuple[Var, ...]
+    rhs: tuple[Var, ...]
+    results: tuple[Expr, ...]
+    identity: tuple[Const, ...]
+
+
 # --- buffers, functions, modules -------------------------------------------------------------
 
 
@@ -541,6 +567,7 @@ class Function(Node, frozen=True):
     relations: tuple[Relation, ...] = ()
     facts: tuple[Fact, ...] = ()
     annotations: Annotations = ()
+    reducers: tuple[Reducer, ...] = ()
 
 
 class Module(Node, frozen=True):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from typing import Any, cast
 
 from msgspec.structs import replace
@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     Buffer,
     Call,
     Cast,
+    Combine,
     Compare,
     Const,
     Expr,
@@ -24,13 +25,16 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Let,
     Load,
+    ReduceOp,
+    Reducer,
     Select,
     SparseBuffer,
     Store,
     Unary,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import map_children
+from gossamer_ir.reducers import identity
+from gossamer_ir.walk import map_children, walk
 
 
 def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
@@ -41,8 +45,35 @@ def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
     expression that is no constant keeps another dtype.
     """
     retyper = _Retyper(dtypes)
+    retyper.lets |= _components(function, dtypes)
     result: Function = retyper.visit(function)
     return result
+
+
+def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]:
+    """The new dtypes of reducers' operands: those of the buffers that they combine."""
+    reducers = {found.name: found for found in function.reducers}
+    new: dict[str, str] = {}
+    for node in walk(function):
+        for store, pair in _combined(node, reducers):
+            dtype = dtypes.get(store.buffer, pair[0].dtype)
+            if new.setdefault(pair[0].name, dtype) != dtype:
+                raise ArgumentError(
+                    "specialize.dtype",
+                    f"A reducer combines elements of dtype {new[pair[0].name]} and of {dtype}.",
+                    hint="Declare a reducer for each.",
+                )
+            new[pair[1].name] = dtype
+    return new
+
+
+def _combined(
+    node: Any, reducers: Mapping[str, Reducer]
+) -> Iterable[tuple[Store, tuple[Var, Var]]]:
+    if not isinstance(node, Combine) or node.reducer not in reducers:
+        return ()
+    reducer = reducers[node.reducer]
+    return zip(node.stores, zip(reducer.lhs, reducer.rhs, strict=True), strict=True)
 
 
 class _Retyper:
@@ -92,6 +123,17 @@ class _Retyper:
         value = _follow(node.value, dtype)
         return node if value is node.value else replace(node, value=value)
 
+    def reducer(self, node: Reducer) -> Reducer:
+        dtypes = [var.dtype for var in node.lhs]
+        if dtypes == [value.dtype for value in node.identity]:
+            return node
+        pairs = zip(node.identity, node.results, dtypes, strict=True)
+        followed = [
+            (_limit(value, dtype), _follow(result, dtype)) for value, result, dtype in pairs
+        ]
+        identity, results = zip(*followed, strict=True)
+        return replace(node, identity=identity, results=results)
+
     def operands(self, node: Binary | Compare) -> Expr:
         lhs, rhs = _agree([node.lhs, node.rhs])
         return node if lhs is node.lhs and rhs is node.rhs else replace(node, lhs=lhs, rhs=rhs)
@@ -118,6 +160,7 @@ _RULES: Mapping[type, Callable[[_Retyper, Any], Any]] = {
     Var: _Retyper.var,
     Let: _Retyper.let,
     Store: _Retyper.store,
+    Reducer: _Retyper.reducer,
     Binary: _Retyper.operands,
     Compare: _Retyper.operands,
     Select: _Retyper.arms,
@@ -127,12 +170,23 @@ _RULES: Mapping[type, Callable[[_Retyper, Any], Any]] = {
 }
 
 
+def _limit(value: Const, dtype: str) -> Const:
+    """A constant in another dtype; the least or largest of its dtype becomes that of the other."""
+    for op in _LIMITS:
+        if value == identity(op, value.dtype):
+            return identity(op, dtype)
+    return constant(value_of(value), dtype)
+
+
 def _agree(nodes: list[Expr]) -> list[Expr]:
     """Operands of one dtype: those made of constants follow the others."""
     firm = [dtype_of(node) for node in nodes if not _is_literal(node)]
     if not firm:
         return nodes
     return [_follow(node, firm[0]) for node in nodes]
+
+
+_LIMITS: tuple[ReduceOp, ...] = ("min", "max")
 
 
 def _is_literal(node: Expr) -> bool:

@@ -34,7 +34,8 @@ def f(x: T.handle, y: T.handle, p: T.handle, n: T.int64) -> None:
     P = T.match_buffer(p, (n,), "int64")
 """
 _DECLARATION = re.compile(
-    r" +(T\.(func_attr|stage|assume)\(|\w+ = T\.(match_buffer|decl_buffer|sp\.(?!iteration)\w+)\()"
+    r" +(T\.(func_attr|stage|assume)\("
+    r"|\w+ = T\.(match_buffer|decl_buffer|comm_reducer|sp\.(?!iteration)\w+)\()"
 )
 
 

@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     Axis,
     Block,
     BlockIter,
+    Combine,
     Compare,
     CompressedFixed,
     CompressedVaried,
@@ -120,6 +121,8 @@ class _Lowering:
             return self._iteration(stmt, scope)
         if isinstance(stmt, Store) and stmt.buffer in self._buffers:
             return self._store(stmt, scope)
+        if isinstance(stmt, Combine):
+            return self._combine(stmt, scope)
         return (map_children(stmt, lambda child: self._below(child, scope)),)
 
     def _below(self, child: Any, scope: Scope) -> Any:
@@ -155,6 +158,7 @@ class _Lowering:
         inside = self._enter(nest.in_block, item, name=name, position=build.index_var(var))
         nest.loops.append((name, around))
         domain = Range(build.ZERO, inside)
+        kind = "S" if _is_unit(self.index_buffers.axis(item.axis)) else kind
         nest.iters.append(BlockIter(var, _kind_of(kind), domain, build.index_var(name)))
         self._skip_padding(nest, name)
 
@@ -295,6 +299,13 @@ class _Lowering:
         stores = (Store(stmt.buffer, place.positions, _where_holds(present, value)),)
         guarded = (Guard(present, stmt.buffer), *stores)
         return guarded if predicate is None else (If(predicate, guarded),)
+
+    def _combine(self, node: Combine, scope: Scope) -> tuple[Stmt, ...]:
+        """All elements, behind the guards of those that may be absent."""
+        lowered = [stmt for store in node.stores for stmt in self._statement(store, scope)]
+        stores = tuple(stmt for stmt in lowered if isinstance(stmt, Store))
+        guards = (stmt for stmt in lowered if not isinstance(stmt, Store))
+        return (*guards, Combine(node.reducer, stores))
 
     def _load(self, node: Load, scope: Scope) -> Expr:
         """A load that reads the fill value, where the element may be absent."""

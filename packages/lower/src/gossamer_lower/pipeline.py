@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Module
 from gossamer_lower.combine_lane_reductions import combine_lane_reductions
+from gossamer_lower.expand_reducers import expand_reducers
 from gossamer_lower.expand_search import expand_search
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.hoist_conditions import hoist_conditions
@@ -16,6 +17,7 @@ from gossamer_lower.unroll_loops import unroll_loops
 from gossamer_lower.vectorize_loops import vectorize_loops
 
 FLAT_PASSES = (
+    expand_reducers,
     lower_blocks,
     plan_allocations,
     hoist_conditions,

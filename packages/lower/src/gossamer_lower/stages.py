@@ -40,8 +40,10 @@ def require_stage(module: Module, stage: StageName) -> None:
 def names_of(function: Function) -> Iterator[str]:
     """Every name that is taken in a function."""
     yield function.name
-    for declared in (*function.params, *function.axes, *function.buffers):
+    for declared in (*function.params, *function.axes, *function.buffers, *function.reducers):
         yield declared.name
+    for reducer in function.reducers:
+        yield from (var.name for var in (*reducer.lhs, *reducer.rhs))
     for stmt in function.body:
         for node in walk(stmt):
             yield from _names_bound(node)

@@ -10,6 +10,7 @@ import msgspec
 from gossamer_ir.nodes import (
     Allocate,
     Block,
+    Combine,
     Expr,
     For,
     If,
@@ -100,6 +101,8 @@ def _bodies(statement: Any) -> tuple[tuple[Stmt, ...], ...]:
             return (statement.body,)
         case If():
             return (statement.then_body, statement.else_body)
+        case Combine():
+            return (statement.stores,)
     return ()
 
 

@@ -15,7 +15,20 @@ import msgspec
 
 from gossamer_ir.build import ONE, conjuncts, index_var
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Binary, Block, Expr, For, If, Let, Load, Search, Stmt, Store, While
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    Combine,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Search,
+    Stmt,
+    Store,
+    While,
+)  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, substitute, walk
 from gossamer_schedule.accesses import mentioned, parts_of, values_at, written
@@ -162,6 +175,8 @@ def _inside(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], tuple[Expr, ...]
             yield statement.body, ()
         case Block():
             yield statement.body, tuple(conjuncts(statement.predicate))
+        case Combine():
+            yield statement.stores, ()
         case If():
             yield statement.then_body, tuple(conjuncts(statement.condition))
             yield statement.else_body, ()

@@ -6,7 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import Block, For, Stmt, Store
+from gossamer_ir.nodes import Block, Combine, For, Stmt, Store
 from gossamer_ir.reducers import Reduction, match_reduction, reads
 
 REASSOCIATES = "reassociates"
@@ -20,6 +20,14 @@ def reduction_of(block: Block) -> Reduction | None:
         return None
     is_asked = block.predicate is not None and reads(block.predicate, block.body[0].buffer)
     return None if is_asked else match_reduction(block.body[0])
+
+
+def is_reduction(block: Block) -> bool:
+    """Whether a block is nothing but a reduction, by a reducer of the user's too."""
+    if len(block.body) != 1 or not isinstance(block.body[0], Combine):
+        return reduction_of(block) is not None
+    buffers = [store.buffer for store in block.body[0].stores]
+    return block.predicate is None or not any(reads(block.predicate, name) for name in buffers)
 
 
 def single_block(body: tuple[Stmt, ...]) -> Block | None:

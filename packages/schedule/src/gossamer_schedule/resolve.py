@@ -79,6 +79,8 @@ def namer_of(function: Function) -> Namer:
     """Fresh names for the function."""
     taken = {found.name for found in (*function.params, *function.axes, *all_buffers(function))}
     taken.add(function.name)
+    for reducer in function.reducers:
+        taken |= {reducer.name, *(var.name for var in (*reducer.lhs, *reducer.rhs))}
     for statement in statements(function.body):
         taken.update(_names_of(statement))
     return Namer(taken)

@@ -9,7 +9,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.errors import Place
-from gossamer_ir.nodes import Block, For, Function, If, Iteration, Let, Module, Stmt, While
+from gossamer_ir.nodes import Block, Combine, For, Function, If, Iteration, Let, Module, Stmt, While
 
 Hop: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""
@@ -21,6 +21,7 @@ BODIES: dict[type, tuple[str, ...]] = {
     If: ("then_body", "else_body"),
     While: ("body",),
     Iteration: ("body",),
+    Combine: ("stores",),
 }
 """The fields that hold statements which a schedule may address."""
 

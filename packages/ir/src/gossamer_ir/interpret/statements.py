@@ -10,6 +10,7 @@ import numpy as np
 from gossamer_ir.build import dtype_of
 from gossamer_ir.interpret.blocks import block
 from gossamer_ir.interpret.calls import launch, parallel_for
+from gossamer_ir.interpret.combine import combine
 from gossamer_ir.interpret.errors import GuardFailed
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.iterations import iteration
@@ -21,6 +22,7 @@ from gossamer_ir.interpret.weights import chunks, weigh
 from gossamer_ir.nodes import (
     Allocate,
     Block,
+    Combine,
     For,
     Guard,
     If,
@@ -121,6 +123,7 @@ def _guard(node: Guard, scope: Scope) -> Exec:
 
 STATEMENTS: dict[type, Callable[[Any, Scope], Exec]] = {
     Store: store,
+    Combine: combine,
     Let: _let,
     Allocate: _allocate,
     If: _if,

@@ -8,12 +8,22 @@ from typing import TypeAlias, TypeVar
 
 from gossamer_ir.errors import ParseError
 from gossamer_ir.names import Namer, to_identifier
-from gossamer_ir.nodes import Axis, Buffer, Expr, Node, Param, Range, SparseBuffer, Var
+from gossamer_ir.nodes import (
+    Axis,
+    Buffer,
+    Expr,
+    Node,
+    Param,
+    Range,
+    Reducer,
+    SparseBuffer,
+    Var,
+)  # fmt: skip
 from gossamer_ir.script.block_parts import BlockParts
 from gossamer_ir.script.function_parts import FunctionParts
 from gossamer_ir.script.source import Source
 
-Entity: TypeAlias = Var | Axis | SparseBuffer | Buffer | Param
+Entity: TypeAlias = Var | Axis | SparseBuffer | Buffer | Param | Reducer
 """What a name stands for; a `Param` is a handle, scalar parameters are variables."""
 
 Captured: TypeAlias = Mapping[str, object]

@@ -9,6 +9,7 @@ from gossamer_ir.nodes import (
     Fact,
     IndexMap,
     Param,
+    Reducer,
     Relation,
     StageName,
 )  # fmt: skip
@@ -21,6 +22,7 @@ class FunctionParts:
         self.params: list[Param] = []
         self.axes: list[Axis] = []
         self.buffers: list[AnyBuffer] = []
+        self.reducers: list[Reducer] = []
         self.relations: list[Relation] = []
         self.facts: list[Fact] = []
         self.annotations: list[tuple[str, AnnotationValue]] = []

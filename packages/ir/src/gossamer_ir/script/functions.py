@@ -35,6 +35,7 @@ def read_function(
         tuple(parts.relations),
         tuple(parts.facts),
         tuple(parts.annotations),
+        tuple(parts.reducers),
     )
     origins.update(ctx.origins)
     return function, parts.stage or _guessed_stage(function)

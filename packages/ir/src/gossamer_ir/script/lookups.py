@@ -6,7 +6,7 @@ import ast
 from collections.abc import Mapping, Sequence
 from difflib import get_close_matches
 
-from gossamer_ir.nodes import Buffer, Param, SparseBuffer, Var
+from gossamer_ir.nodes import Buffer, Param, Reducer, SparseBuffer, Var
 from gossamer_ir.script.context import Context
 
 
@@ -57,4 +57,6 @@ def article(found: object) -> str:
     """What a thing is, for a message."""
     if isinstance(found, SparseBuffer | Buffer):
         return "a buffer"
+    if isinstance(found, Reducer):
+        return "a reducer"
     return "a pointer" if isinstance(found, Param) else "an axis"

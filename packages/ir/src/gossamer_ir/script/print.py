@@ -10,7 +10,13 @@ from gossamer_ir.errors import Place
 from gossamer_ir.nodes import Expr, Function, Module, Param
 from gossamer_ir.script.attributes import LEVELS, STAGE_KEY
 from gossamer_ir.script.limits import check_module_depth
-from gossamer_ir.script.print_decl import write_axis, write_buffer, write_fact, write_relation
+from gossamer_ir.script.print_decl import (
+    write_axis,
+    write_buffer,
+    write_fact,
+    write_reducer,
+    write_relation,
+)  # fmt: skip
 from gossamer_ir.script.print_expr import write_expr
 from gossamer_ir.script.print_stmt import annotations_text, write_statements
 from gossamer_ir.script.printer import Printer
@@ -134,6 +140,7 @@ def write_declarations(p: Printer, function: Function) -> None:
     for field, write in (
         ("axes", write_axis),
         ("buffers", write_buffer),
+        ("reducers", write_reducer),
         ("relations", write_relation),
         ("facts", write_fact),
     ):

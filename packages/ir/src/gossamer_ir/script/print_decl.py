@@ -16,6 +16,7 @@ from gossamer_ir.nodes import (
     InRange,
     Monotone,
     PaddedSlots,
+    Reducer,
     Relation,
     SortedSegments,
     SparseBuffer,
@@ -48,6 +49,21 @@ def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
     w.put(",)" if len(buffer.shape) == 1 else ")")
     w.put(f', "{buffer.dtype}"')
     w.put(_scope(buffer) + ")")
+
+
+def write_reducer(w: Writer, found: Reducer) -> None:
+    """Writes `argmax = T.comm_reducer(lambda i, x, j, y: (...), (T.int64(-1), ...))`."""
+    names = ", ".join(var.name for var in (*found.lhs, *found.rhs))
+    w.put(f"{found.name} = T.comm_reducer(lambda {names}: (")
+    for number, (result, var) in enumerate(zip(found.results, found.lhs, strict=True)):
+        w.put(", " if number else "")
+        write_expr(w, result, "results", item=number, expected=var.dtype)
+    comma = "," if len(found.results) == 1 else ""
+    w.put(f"{comma}), (")
+    for number, identity in enumerate(found.identity):
+        w.put(", " if number else "")
+        write_expr(w, identity, "identity", item=number)
+    w.put(f"{comma}))")
 
 
 def write_fact(w: Writer, fact: Any) -> None:

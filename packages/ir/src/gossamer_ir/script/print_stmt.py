@@ -11,6 +11,7 @@ from gossamer_ir.nodes import (
     AnnotationValue,
     AttachAxis,
     Block,
+    Combine,
     Expr,
     For,
     FuseAxes,
@@ -90,6 +91,32 @@ def _store(p: Printer, node: Store) -> None:
     w.put(", predicate=")
     write_expr(w, node.predicate, "predicate", expected="bool")
     return w.end_line(")")
+
+
+def _combine(p: Printer, node: Combine) -> None:
+    """`C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`."""
+    w = p.w
+    for number, store in enumerate(node.stores):
+        w.put(", " if number else "")
+        _write_element(p, store, number)
+    w.put(f" = {node.reducer}(")
+    for number, store in enumerate(node.stores):
+        _write_element(p, store, number)
+        w.put(", ")
+    for number, store in enumerate(node.stores):
+        w.put(", " if number else "")
+        w.path += ("stores", number)
+        write_expr(w, store.value, "value", expected=p.store_dtype(store.buffer, store.indices))
+        del w.path[-2:]
+    w.end_line(")")
+
+
+def _write_element(p: Printer, store: Store, number: int) -> None:
+    p.w.path += ("stores", number)
+    p.w.put(f"{store.buffer}[")
+    write_indices(p.w, store.indices, "indices")
+    p.w.put("]")
+    del p.w.path[-2:]
 
 
 def _let(p: Printer, node: Let) -> None:
@@ -241,6 +268,7 @@ def _launch(p: Printer, node: Launch) -> None:
 
 STATEMENTS: Mapping[type, Callable[[Printer, Any], None]] = {
     Store: _store,
+    Combine: _combine,
     Let: _let,
     Allocate: _allocate,
     If: _if,

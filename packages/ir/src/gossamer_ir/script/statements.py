@@ -21,6 +21,7 @@ from gossamer_ir.script.expressions import BINARY_OPS, expr, load_of, unify
 from gossamer_ir.script.iterations import ITERATION_CALLS, read_head, read_vars
 from gossamer_ir.script.lookups import buffer_named, index_nodes
 from gossamer_ir.script.loops import read_heads
+from gossamer_ir.script.reducers import COMM_REDUCER, read_combine, read_reducer, reducer_of
 from gossamer_ir.script.statics import require_text
 
 Statements = tuple[Stmt, ...]
@@ -67,6 +68,10 @@ def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
     if len(node.targets) != 1:
         raise ctx.error("target", "Assign to one target at a time.", node)
     target, value = node.targets[0], node.value
+    reducer = reducer_of(ctx, value)
+    if reducer is not None and isinstance(value, ast.Call):
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        return read_combine(ctx, targets, value, reducer=reducer)
     if isinstance(target, ast.Subscript):
         return store_to(ctx, [target.value, *index_nodes(target)], value)
     name = call_name(value)
@@ -77,7 +82,7 @@ def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
         raise ctx.error("target", "Expected a variable or an element of a buffer.", target)
     _require_new(ctx, target)
     if isinstance(value, ast.Call) and name is not None:
-        if name in AXES or name in BUFFERS:
+        if name in AXES or name in BUFFERS or name == COMM_REDUCER:
             _declare(ctx, target.id, name, value)
             return None
         if name == "alloc_buffer":
@@ -94,6 +99,10 @@ def _declare(ctx: Context, target: str, name: str, call: ast.Call) -> None:
         axis = ctx.mark(AXES[name](ctx, own, call), call)
         ctx.function.axes.append(axis)
         return ctx.bind(target, axis)
+    if name == COMM_REDUCER:
+        reducer = ctx.mark(read_reducer(ctx, own, call), call)
+        ctx.function.reducers.append(reducer)
+        return ctx.bind(target, reducer)
     buffer = ctx.mark(BUFFERS[name](ctx, own, call), call)
     ctx.function.buffers.append(buffer)
     return ctx.bind(target, buffer)

@@ -8,7 +8,7 @@ from typing import Any, NamedTuple, TypeAlias
 
 from gossamer_ir.errors import Diagnostic, Place
 from gossamer_ir.names import is_identifier
-from gossamer_ir.nodes import AnyBuffer, Axis, Function, Node, StageName
+from gossamer_ir.nodes import AnyBuffer, Axis, Function, Node, Reducer, StageName
 
 MAX_DEPTH = 190
 """The most nodes on a path from the module to a leaf, both counted, as in scripts."""
@@ -64,6 +64,7 @@ class Stage(NamedTuple):
     buffers: tuple[type[Node], ...]
     loops: frozenset[str] = frozenset()
     has_axes: bool = False
+    has_reducers: bool = True
 
 
 class Context:
@@ -81,6 +82,7 @@ class Context:
         self.handles: dict[str, str | None] = {}
         self.axes: dict[str, Axis] = {}
         self.buffers: dict[str, KnownBuffer] = {}
+        self.reducers: dict[str, Reducer] = {}
         self.index_handles: set[str] = set()
         self.trusted: set[str] = set()
         self.hidden: frozenset[str] = frozenset()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import (
     AttachAxis,
+    Combine,
     DenseFixed,
     FuseAxes,
     Iteration,
@@ -14,6 +15,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.verify.context import At, Context, Stage
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.meeting import check_meeting
+from gossamer_ir.verify.reducers import check_combine
 from gossamer_ir.verify.statements import (
     PLAIN_STATEMENTS,
     check_annotations,
@@ -123,7 +125,7 @@ def _check_chain(ctx: Context, found: FuseAxes, at: At) -> None:
 COORDINATE = Stage(
     name="coordinate",
     expressions=SCALAR_EXPRESSIONS,
-    statements=PLAIN_STATEMENTS | {Iteration: check_iteration},
+    statements=PLAIN_STATEMENTS | {Iteration: check_iteration, Combine: check_combine},
     buffers=(SparseBuffer,),
     has_axes=True,
 )

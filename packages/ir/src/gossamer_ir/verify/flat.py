@@ -178,4 +178,5 @@ FLAT = Stage(
     | {Guard: check_guard, ParallelFor: check_parallel_for, Launch: check_launch},
     buffers=(Buffer,),
     loops=frozenset({"serial", "thread_binding"}),
+    has_reducers=False,
 )

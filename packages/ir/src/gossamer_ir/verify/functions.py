@@ -9,6 +9,7 @@ from gossamer_ir.verify.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.declarations import bind_buffers, check_buffer, check_params
 from gossamer_ir.verify.facts import check_facts, check_relations
+from gossamer_ir.verify.reducers import check_reducers
 from gossamer_ir.verify.statements import check_annotations, check_body
 from gossamer_ir.walk import walk
 
@@ -20,6 +21,9 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
         ctx.refuse_node(function.axes[0], at.down("axes", 0))
     check_axes(ctx, function.axes, at)
     check_buffers(ctx, function.buffers, at)
+    if function.reducers and not ctx.stage.has_reducers:
+        ctx.refuse_node(function.reducers[0], at.down("reducers", 0))
+    check_reducers(ctx, function.reducers, at)
     check_relations(ctx, function.relations, at)
     check_facts(ctx, function.facts, at)
     check_annotations(ctx, function.annotations, at)

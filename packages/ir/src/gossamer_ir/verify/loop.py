@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Block, Buffer, Guard, Search, VScale
+from gossamer_ir.nodes import Block, Buffer, Combine, Guard, Search, VScale
 from gossamer_ir.verify.access import check_search
 from gossamer_ir.verify.context import Stage
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.flat import check_guard
+from gossamer_ir.verify.reducers import check_combine
 from gossamer_ir.verify.statements import LOOP_STATEMENTS, LOOPS, PLAIN_STATEMENTS, check_block
 from gossamer_ir.verify.vectors import VECTOR_EXPRESSIONS, check_vscale
 
@@ -15,7 +16,9 @@ LOOP = Stage(
     expressions=SCALAR_EXPRESSIONS
     | VECTOR_EXPRESSIONS
     | {Search: check_search, VScale: check_vscale},
-    statements=PLAIN_STATEMENTS | LOOP_STATEMENTS | {Block: check_block, Guard: check_guard},
+    statements=PLAIN_STATEMENTS
+    | LOOP_STATEMENTS
+    | {Block: check_block, Combine: check_combine, Guard: check_guard},
     buffers=(Buffer,),
     loops=LOOPS,
 )

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator
 from gossamer_ir.build import ONE
 from gossamer_ir.nodes import (
     Binary,
+    Combine,
     CompressedFixed,
     DenseFixed,
     Expr,
@@ -95,6 +96,8 @@ def _stores(
         match stmt:
             case Store():
                 yield stmt, inner, lets
+            case Combine() if field == "init":
+                yield from _stores(stmt.stores, inner, "stores", lets)
             case Let():
                 lets[stmt.var.name] = _variables((stmt.value,), lets)
             case If():

@@ -13,7 +13,7 @@ from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.predicates import reduction_loops
-from gossamer_schedule.reassociation import reassociating, reduction_of, single_block
+from gossamer_schedule.reassociation import is_reduction, reassociating, single_block
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_loop, require_stage
 from gossamer_schedule.result import Result
@@ -179,7 +179,7 @@ def _require_exchangeable(
 def _is_reassociable(body: tuple[Stmt, ...], ordered: set[str]) -> bool:
     """Whether the body is one reduction whose `init` stays outside of the loops."""
     block = single_block(body)
-    if block is None or reduction_of(block) is None:
+    if block is None or not is_reduction(block):
         return False
     return not block.init or ordered <= reduction_loops(block, {})
 

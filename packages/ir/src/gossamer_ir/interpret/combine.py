@@ -1,0 +1,69 @@
+"""Elements combined by a reducer that the user declared."""
+
+from __future__ import annotations
+
+from gossamer_ir.build import dtype_of
+from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.values import constant_value
+from gossamer_ir.nodes import Combine, Expr, Load, Reducer, Store, Var
+
+
+def combine(node: Combine, scope: Scope) -> Exec:
+    """All elements and values are read, then all results computed, then all of them stored.
+
+    `InterpreterError` where the reducer's identity combined with itself is not itself.
+    """
+    reducer = next(found for found in scope.function.reducers if found.name == node.reducer)
+    _require_identity(reducer, scope)
+    loads = tuple(
+        Load(store.buffer, store.indices, var.dtype)
+        for store, var in zip(node.stores, reducer.lhs, strict=True)
+    )
+    operands = _assigned((*reducer.lhs, *reducer.rhs), (*loads, *_values(node)), scope)
+    results = _assigned(reducer.lhs, reducer.results, scope)
+    stores = scope.body(
+        tuple(
+            Store(store.buffer, store.indices, var)
+            for store, var in zip(node.stores, reducer.lhs, strict=True)
+        )
+    )
+
+    def run(frame: Frame) -> None:
+        operands(frame)
+        results(frame)
+        stores(frame)
+
+    return run
+
+
+def _values(node: Combine) -> tuple[Expr, ...]:
+    return tuple(store.value for store in node.stores)
+
+
+def _assigned(targets: tuple[Var, ...], values: tuple[Expr, ...], scope: Scope) -> Exec:
+    """Evaluates all values before any of them is bound."""
+    names, parts = tuple(var.name for var in targets), scope.exprs(values)
+
+    def run(frame: Frame) -> None:
+        frame.values.update(zip(names, parts(frame), strict=True))
+
+    return run
+
+
+def _require_identity(reducer: Reducer, scope: Scope) -> None:
+    """A necessary condition that needs no data: a maximum that begins at 0 passes it, a sum that
+    begins at 1 does not, nor does one whose result is NaN."""
+    frame = Frame({}, {})
+    for operands in (reducer.lhs, reducer.rhs):
+        for var, value in zip(operands, reducer.identity, strict=True):
+            frame.values[var.name] = constant_value(value)
+    found = scope.exprs(reducer.results)(frame)
+    for value, identity in zip(found, reducer.identity, strict=True):
+        expected = constant_value(identity)
+        if value != expected and not (value != value and expected != expected):
+            raise InterpreterError(
+                f"The identity of the reducer '{reducer.name}' combined with itself is {value} of "
+                f"dtype {dtype_of(identity)}, expected {identity.text}."
+            )

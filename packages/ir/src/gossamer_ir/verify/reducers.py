@@ -1,0 +1,134 @@
+"""Checks of reducers that the user declares, and of what they combine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer_ir.nodes import Combine, Const, Expr, Load, Reducer, Search, Var
+from gossamer_ir.reducers import reads
+from gossamer_ir.verify.access import check_store
+from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.kinds import is_vector, known
+from gossamer_ir.verify.values import check_expr
+from gossamer_ir.walk import walk
+
+
+def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:
+    """Each has one variable of either side, one result and one constant for every component, all of
+    its dtype; results mention nothing else."""
+    for count, reducer in enumerate(reducers):
+        inner = at.down("reducers", count)
+        ctx.define_name(reducer.name, inner)
+        ctx.reducers.setdefault(reducer.name, reducer)
+        outer, ctx.variables = ctx.variables, {}
+        with ctx.scope():
+            _check_reducer(ctx, reducer, inner)
+        ctx.variables = outer
+
+
+def _check_reducer(ctx: Context, reducer: Reducer, at: At) -> None:
+    sides = (reducer.lhs, reducer.rhs, reducer.results, reducer.identity)
+    if len({len(side) for side in sides}) != 1 or not reducer.lhs:
+        ctx.report(
+            "verify.reducer.arity",
+            f"The reducer '{reducer.name}' has {', '.join(str(len(side)) for side in sides)} left "
+            "and right operands, results and constants, expected as many of each, and at least one.",
+            at,
+        )
+    for field, var in _operands(reducer):
+        if known(var.dtype) is None or is_vector(var.dtype):
+            ctx.report("verify.dtype.unknown", f"'{var.dtype}' is no dtype of scalars.", at)
+        ctx.define(var.name, var.dtype, at.down(field))
+    for count, result in enumerate(reducer.results):
+        _check_part(ctx, reducer, result, at=at.down("results", count), component=count)
+        _require_closed(ctx, reducer, result, at=at.down("results", count))
+    for count, value in enumerate(reducer.identity):
+        _check_part(ctx, reducer, value, at=at.down("identity", count), component=count)
+    for count, var in enumerate(reducer.rhs):
+        _check_part(ctx, reducer, var, at=at.down("rhs", count), component=count)
+
+
+def _operands(reducer: Reducer) -> Iterator[tuple[str, Var]]:
+    yield from (("lhs", var) for var in reducer.lhs)
+    yield from (("rhs", var) for var in reducer.rhs)
+
+
+def _check_part(ctx: Context, reducer: Reducer, part: Expr, *, at: At, component: int) -> None:
+    dtype = check_expr(ctx, part, at)
+    if component >= len(reducer.lhs) or dtype is None:
+        return
+    expected = reducer.lhs[component].dtype
+    if dtype != expected:
+        what = "constant" if isinstance(part, Const) else "value"
+        ctx.report(
+            "verify.reducer.dtype",
+            f"Component {component} of the reducer '{reducer.name}' has a {what} of dtype {dtype}, "
+            f"expected {expected}.",
+            at,
+        )
+
+
+def _require_closed(ctx: Context, reducer: Reducer, result: Expr, *, at: At) -> None:
+    if any(isinstance(node, (Load, Search)) for node in walk(result)):
+        ctx.report(
+            "verify.reducer.open",
+            f"The reducer '{reducer.name}' reads memory: its results are of its operands alone.",
+            at,
+            hint="Read it where elements are combined, as a value of a further component.",
+        )
+
+
+def check_combine(ctx: Context, node: Combine, at: At) -> None:
+    """As many stores as the reducer has components, to buffers that differ and are not read."""
+    for count, store in enumerate(node.stores):
+        check_store(ctx, store, at.down("stores", count))
+    reducer = ctx.reducers.get(node.reducer)
+    if reducer is None:
+        ctx.report(
+            "verify.combine.reducer",
+            f"There is no reducer '{node.reducer}'.",
+            at,
+            hint=f"Declared are: {', '.join(ctx.reducers) or 'none'}.",
+        )
+    elif len(reducer.lhs) != len(node.stores):
+        ctx.report(
+            "verify.combine.arity",
+            f"'{node.reducer}' has {len(reducer.lhs)} components, but combines "
+            f"{len(node.stores)} elements.",
+            at,
+        )
+    else:
+        _check_components(ctx, node, reducer, at)
+    _require_apart(ctx, node, at)
+
+
+def _check_components(ctx: Context, node: Combine, reducer: Reducer, at: At) -> None:
+    for count, (store, var) in enumerate(zip(node.stores, reducer.lhs, strict=True)):
+        buffer = ctx.buffers.get(store.buffer)
+        if buffer is not None and buffer.dtype != var.dtype:
+            ctx.report(
+                "verify.combine.dtype",
+                f"Component {count} of '{node.reducer}' is of dtype {var.dtype}, but "
+                f"'{store.buffer}' holds {buffer.dtype}.",
+                at.down("stores", count),
+            )
+        if store.predicate is not None:
+            ctx.report(
+                "verify.combine.predicate",
+                f"The element of '{store.buffer}' is combined under a predicate of its own.",
+                at.down("stores", count),
+                hint="Put the whole combination under an if.",
+            )
+
+
+def _require_apart(ctx: Context, node: Combine, at: At) -> None:
+    buffers = {store.buffer for store in node.stores}
+    parts = [part for store in node.stores for part in (store.value, *store.indices)]
+    is_read = any(reads(part, buffer) for part in parts for buffer in buffers)
+    if is_read or len(buffers) < len(node.stores):
+        ctx.report(
+            "verify.combine.apart",
+            f"'{node.reducer}' combines two elements of one buffer, or values that depend on what "
+            "it combines, so that the order would matter.",
+            at,
+        )
