@@ -7,8 +7,9 @@ be known not to wrap before.
 from __future__ import annotations
 
 from collections.abc import Iterable
+from typing import TypeGuard
 
-from gossamer_ir.build import dtype_of, integer_value
+from gossamer_ir.build import ONE, dtype_of, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
@@ -48,7 +49,8 @@ class Magnitudes:
             for extent in buffer.shape
             for name in free_vars(extent)
         }
-        self._extents = {buffer.shape[0] for buffer in bound if len(buffer.shape) == 1}
+        extents = {buffer.shape[0] for buffer in bound if len(buffer.shape) == 1}
+        self._extents = extents | {found.lhs for found in extents if _is_one_more(found)}
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
 
     def bind(self, variable: str, *values: Expr) -> None:
@@ -91,7 +93,7 @@ class Magnitudes:
                 sides = (expr.if_true, expr.if_false)
                 return self.is_exact(expr.condition) and all(map(self.is_sound, sides))
             case Search():
-                return all(map(self.is_exact, (expr.begin, expr.end, expr.value)))
+                return self.is_exact(expr.begin) and self.is_exact(expr.end)
         return all(
             self.is_sound(child) for child in children(expr) if isinstance(child, EXPRESSIONS)
         )
@@ -144,6 +146,11 @@ class Magnitudes:
         found = max(self.of(fact.low), self.of(fact.high))
         self._ranges[load.buffer] = fact
         return found
+
+
+def _is_one_more(extent: Expr) -> TypeGuard[Binary]:
+    """Whether an extent is that of offsets, one more than a size."""
+    return isinstance(extent, Binary) and extent.op == "add" and extent.rhs == ONE
 
 
 def _limit(dtype: str) -> int:

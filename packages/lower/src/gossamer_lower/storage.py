@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     Buffer,
     Compare,
     CompressedVaried,
+    Const,
     DenseVaried,
     Expr,
     Search,
@@ -192,6 +193,10 @@ def element(start: Expr, position: Expr) -> Expr:
             condition=Compare(op="lt", lhs=Search() as found), if_false=Binary(op="sub", rhs=first)
         ) if first == start and position == relative(found, start):
             return found
+        case _, Binary(op="add", lhs=before, rhs=Const() as step):
+            found = element(start, before)
+            if found != build.add(start, before):
+                return build.add(found, step)
         case (
             Binary(op="mul", lhs=Binary(op="floordiv") as fibre, rhs=width),
             Binary(op="floormod", lhs=found, rhs=divisor),
