@@ -124,6 +124,16 @@ _TYPES: dict[str, Any] = {
 schedule)."""
 
 
+def parameters_of(op: str) -> tuple[str, ...]:
+    """The arguments of a primitive, optional ones with dots.
+
+    >>> parameters_of("parallel")[:2]
+    ('loop', 'weight=...')
+    """
+    types, required = _parameters(op)
+    return tuple(name if name in required else f"{name}=..." for name in types)
+
+
 def _parameters(op: str) -> tuple[dict[str, Any], list[str]]:
     """The types of a primitive's arguments, and which must be given."""
     primitive: Any = PRIMITIVES[op]

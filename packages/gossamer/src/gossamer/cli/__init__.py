@@ -1,4 +1,4 @@
-"""The command line: `gossamer demo | run | show | export | backends | cache`."""
+"""The command line: `gossamer demo | run | show | opt | export | backends | cache`."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ BAD_INPUT, INTERRUPTED = 2, 130
 def main(arguments: Sequence[str] | None = None) -> int:
     """Runs a command and returns its exit code: 0, 1 where a check failed, 2 for bad input.
 
-    Bad input is one sentence on standard error.
+    Bad input is one sentence on standard error, and below it the text with carets where it has one.
     """
     from typer import BadParameter
 
@@ -30,7 +30,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except bad_usage as error:
         command = error.ctx.command_path if error.ctx else "gossamer"
         return _fail(f"{error.format_message().rstrip('.')}; see {command} --help.")
-    except (UserError, PluginError) as error:
+    except UserError as error:
+        return _fail(str(error).removesuffix(error.text), text=error.text)
+    except PluginError as error:
         return _fail(str(error))
     except OSError as error:
         _discard_output()
@@ -57,8 +59,10 @@ def _discard_output() -> None:
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
-def _fail(message: str) -> int:
+def _fail(message: str, *, text: str = "") -> int:
     print(f"error: {' '.join(message.splitlines())}", file=sys.stderr)
+    if text:
+        print(text, file=sys.stderr)
     return BAD_INPUT
 
 

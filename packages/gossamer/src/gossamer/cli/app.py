@@ -8,6 +8,7 @@ from gossamer.cli.backends import backends
 from gossamer.cli.cache import cache
 from gossamer.cli.demo import demo
 from gossamer.cli.export import export
+from gossamer.cli.opt import opt
 from gossamer.cli.run import run
 from gossamer.cli.show import show
 
@@ -20,6 +21,7 @@ app = typer.Typer(
 app.command("demo")(demo)
 app.command("run")(run)
 app.command("show")(show)
+app.command("opt")(opt)
 app.command("export")(export)
 app.command("backends")(backends)
 app.add_typer(cache, name="cache")

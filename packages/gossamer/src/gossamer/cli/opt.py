@@ -1,0 +1,80 @@
+"""`gossamer opt`: passes and primitives on the text of a program."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Annotated
+
+import typer
+
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Module
+
+LONGEST = 1 << 28
+"""Bytes of an input."""
+
+
+def opt(
+    file: Annotated[
+        str, typer.Argument(help="a script or canonical JSON; - for standard input")
+    ] = "-",
+    *,
+    steps: Annotated[
+        list[str] | None,
+        typer.Option("--pass", metavar="<step>", help="a pass or a primitive; may be repeated"),
+    ] = None,
+    trace: Annotated[
+        str | None, typer.Option(metavar="<file>", help="a JSON list of steps, done before --pass")
+    ] = None,
+    as_json: Annotated[bool, typer.Option("--json", help="print canonical JSON")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="print the steps there are")] = False,
+) -> None:
+    """Apply passes and schedule primitives to a program, and print what it is then.
+
+    The program is the text of any stage, as gossamer show prints it, or canonical JSON. A step is a
+    name, or a name with arguments: --pass lower_buffers --pass 'split(loop="i", factors=[None, 8])'.
+    The module is verified before the first step and after each.
+    """
+    from gossamer.opt import applied, steps_text, to_module, to_step, to_trace
+
+    if listed:
+        print(steps_text())
+        return
+    wanted = [*to_trace(_read(trace, "--trace"))] if trace is not None else []
+    wanted += map(to_step, steps or [])
+    module = applied(to_module(_read(file, "The program"), name=_called(file)), wanted)
+    print(_text(module, as_json=as_json))
+
+
+def _text(module: Module, *, as_json: bool) -> str:
+    from gossamer_ir.script import print_module
+    from gossamer_ir.wire import dumps
+
+    return dumps(module).decode() if as_json else print_module(module).rstrip("\n")
+
+
+def _called(file: str) -> str:
+    return "standard input" if file == "-" else file
+
+
+def _read(file: str, what: str) -> str:
+    """The text of a file, or of standard input."""
+    try:
+        if file == "-":
+            data = sys.stdin.buffer.read(LONGEST + 1)
+        else:
+            with Path(file).open("rb") as found:
+                data = found.read(LONGEST + 1)
+        if len(data) > LONGEST:
+            raise ValueError(f"it has more than {LONGEST} bytes")
+        return data.decode()
+    except (OSError, ValueError) as error:
+        why = error.strerror if isinstance(error, OSError) else None
+        if isinstance(error, UnicodeDecodeError):
+            why = "it is no text"
+        raise ArgumentError(
+            "option.file",
+            f"{what} cannot be read from {_called(file)}: {why or error}.",
+            hint="Give a file, or - for standard input.",
+        ) from error

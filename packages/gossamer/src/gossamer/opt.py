@@ -1,0 +1,150 @@
+"""Single passes and primitives on a module: what `gossamer opt` does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.errors import ArgumentError, Diagnostic, UserError, VerifyError
+from gossamer_ir.nodes import Module
+from gossamer_ir.script.modules import Parsed, parse_text
+from gossamer_ir.script.render import render
+from gossamer_ir.script.source import Source
+from gossamer_ir.verify import diagnostics, verify
+from gossamer_ir.wire import loads
+
+MAX_STEP = 10_000
+"""Characters of a step, and steps of a trace."""
+
+
+def to_step(text: str) -> Step:
+    """A pass or a primitive with its arguments, from text.
+
+    `ArgumentError` (`option.pass`) for anything but a name, or a call of one whose arguments are
+    given by name and are literals.
+
+    >>> to_step('split(loop="i", factors=[None, 8])')
+    Step(op='split', args={'loop': 'i', 'factors': [None, 8]})
+    >>> to_step("lower_iterations")
+    Step(op='lower_iterations', args={})
+    """
+    try:
+        if len(text) > MAX_STEP:
+            raise ValueError
+        found = ast.parse(text.strip(), mode="eval").body
+        name, keywords = (
+            (found.func, found.keywords) if isinstance(found, ast.Call) else (found, [])
+        )
+        has_names = all(keyword.arg is not None for keyword in keywords)
+        has_positions = isinstance(found, ast.Call) and bool(found.args)
+        if not isinstance(name, ast.Name) or not has_names or has_positions:
+            raise ValueError
+        return Step(name.id, {str(part.arg): ast.literal_eval(part.value) for part in keywords})
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise ArgumentError(
+            "option.pass",
+            f"--pass is '{text[:80]}'; expected a name, or a name with arguments.",
+            hint="As in 'split(loop=\"i\", factors=[None, 8])'.",
+        ) from None
+
+
+def to_trace(text: str) -> Trace:
+    """The steps of a JSON list of `{"op": ..., "args": {...}}`; `ArgumentError` (`option.trace`)."""
+    try:
+        steps = msgspec.json.decode(text.encode(), type=list[_Given])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ArgumentError(
+            "option.trace",
+            f"The trace is no list of steps: {error}.",
+            hint='Each is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
+        ) from None
+    return tuple(Step(found.op, found.args) for found in steps)
+
+
+class _Given(msgspec.Struct, forbid_unknown_fields=True):
+    op: str
+    args: dict[str, Any] = {}
+
+
+def to_module(text: str, *, name: str) -> Module:
+    """The verified module of a script, or of canonical JSON; errors show the text, called `name`."""
+    if text.lstrip()[:1] == "{":
+        return verify(loads(text))
+    parsed = parse_text(Source(text, name=name), captured={})
+    found = diagnostics(parsed.module)
+    if found:
+        raise VerifyError(
+            found[0].code, found[0].message, diagnostics=found, text=_carets(parsed, found)
+        )
+    return parsed.module
+
+
+def applied(module: Module, steps: Iterable[Step]) -> Module:
+    """The module after passes and primitives in order, verified after each.
+
+    Raises what they raise; `ArgumentError` (`option.pass`) for a name that is neither.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.show import body_text
+    >>> steps = map(to_step, ['split(loop="i", factors=[None, 8])', "lower_blocks", "simplify"])
+    >>> print(body_text(applied(SCALE, steps)))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.serial(8):
+            if i_0 * 8 + i_1 < n:
+                Y[i_0 * 8 + i_1] = X[i_0 * 8 + i_1] * 2.0
+    """
+    for step in steps:
+        module = verify(_applied(module, step))
+    return module
+
+
+def _applied(module: Module, step: Step) -> Module:
+    from gossamer_lower.passes import PASSES, apply_pass
+    from gossamer_schedule.replay import PRIMITIVES, apply
+
+    if step.op in PASSES:
+        return apply_pass(step.op, module, arguments=step.args)
+    if step.op not in PRIMITIVES:
+        raise ArgumentError(
+            "option.pass",
+            f"There is no pass or primitive '{step.op}'.",
+            hint="gossamer opt --list shows them.",
+        )
+    try:
+        return apply(module, step).module
+    except UserError as error:
+        error.text = error.text or _carets(module, error.diagnostics)
+        raise
+
+
+def _carets(module: Module | Parsed, found: Iterable[Diagnostic]) -> str:
+    """The lines of a module's text with carets below the places of diagnostics."""
+    shown = [render(module, (one,)).partition("\n")[2] for one in found]
+    return "\n".join(dict.fromkeys(filter(None, shown)))
+
+
+def steps_text() -> str:
+    """Every pass and primitive, with what it takes.
+
+    >>> steps_text().splitlines()[:2]
+    ['passes', '  lower_iterations                  coordinate to position']
+    """
+    from gossamer_lower.passes import PASSES
+    from gossamer_schedule.replay import PRIMITIVES, parameters_of
+
+    lines = ["passes"]
+    for name, found in PASSES.items():
+        stages = f"{found.takes} to {found.gives}" if found.takes else "any stage"
+        without = f", without {', '.join(found.without)}" if found.without else ""
+        lines.append(f"  {name:<32}  {stages}{without}")
+    lines.append("primitives")
+    for name in PRIMITIVES:
+        lines.append(f"  {name}({', '.join(parameters_of(name))})")
+    return "\n".join(lines)
+
+
+__all__ = ["applied", "steps_text", "to_module", "to_step", "to_trace"]

@@ -1,0 +1,138 @@
+"""`gossamer opt`: what is read, what is done to it, and how it is refused."""
+
+from __future__ import annotations
+
+import io
+import json
+import sys
+
+import pytest
+
+from gossamer.operators import NAMES
+from gossamer.opt import to_step
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.script import parse_module
+from gossamer_ir.wire import loads
+from gossamer_lower.passes import PASSES
+from gossamer_schedule.replay import PRIMITIVES
+
+STAGES = ("coordinate", "position", "loop", "flat")
+SCALE = """
+@T.prim_func
+def scale(x: T.handle, y: T.handle, n: T.int64) -> None:
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+"""
+SUM = SCALE.replace("Y[vi] = X[vi] * 2.0", "Y[0] = X[vi]")
+
+
+@pytest.fixture
+def opt(command, monkeypatch):
+    """Runs `gossamer opt` with a text on standard input."""
+
+    def run(text, *arguments):
+        data = text if isinstance(text, bytes) else text.encode()
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(data)))
+        return command("opt", *arguments)
+
+    return run
+
+
+@pytest.mark.parametrize("stage", STAGES)
+@pytest.mark.parametrize("op", NAMES)
+def test_what_show_prints_is_read_and_printed_the_same(op, stage, command, opt):
+    shown = command("show", op, "--stage", stage).out
+    again = opt(shown)
+    assert (again.status, again.out, again.err) == (0, shown, "")
+    encoded = opt(shown, "--json").out
+    assert loads(encoded).stage == stage
+    assert opt(encoded).out == shown
+
+
+def test_stages_of_the_pipeline_are_passes(command, opt):
+    """`show` without a schedule is what the passes do one by one."""
+    text = opt(SCALE, "--pass", "lower_to_flat").out
+    passes = list(PASSES)[list(PASSES).index("lower_to_flat") + 1 :]
+    passes = passes[: passes.index("outline_parallel") + 1]
+    words = [word for name in passes for word in ("--pass", name)]
+    assert opt(SCALE, *words).out == text
+
+
+def test_steps_are_done_in_order_those_of_the_trace_first(opt, tmp_path):
+    path = tmp_path / "trace.json"
+    step = {"op": "split", "args": {"loop": "i", "factors": [None, 8]}}
+    path.write_text(json.dumps([step, {"op": "simplify"}]))
+    found = opt(
+        SCALE, "--trace", str(path), "--pass", 'vectorize(loop="i_1")', "--pass", "lower_to_flat"
+    )
+    assert (found.status, found.err) == (0, "")
+    assert "T.ramp" in found.out
+    assert parse_module(found.out).stage == "flat"
+
+
+def test_a_file_is_read(opt, tmp_path):
+    path = tmp_path / "scale.py"
+    path.write_text(SCALE)
+    assert opt("", str(path)).out == opt(SCALE).out
+
+
+def test_every_pass_and_primitive_is_listed_and_has_a_name_of_its_own(opt):
+    listed = opt("", "--list").out
+    assert not PASSES.keys() & PRIMITIVES.keys()
+    for name in (*PASSES, *PRIMITIVES):
+        assert f"  {name}" in listed
+
+
+TEXTS = {
+    "no Python": ("x = (", (), "parse.syntax", "^"),
+    "no language": (SCALE.replace("X[vi] * 2.0", "X[vi] ** 2.0"), (), "parse.", "X[vi] ** 2.0\n"),
+    "wrong": (SCALE.replace("X[vi] *", "X[vi, 0] *"), (), "verify.index.count", "^^^^^^^^"),
+    "no JSON": ("{", (), "wire.syntax", ""),
+    "no module": ("{}", (), "wire.version", ""),
+    "no text": (b"\xff\xfe", (), "option.file", ""),
+    "a race": (SUM, ("--pass", 'parallel(loop="i")'), "[schedule.parallel.", "^^^^^"),
+    "no step": (SCALE, ("--pass", "unknown"), "option.pass", ""),
+    "no name": (SCALE, ("--pass", "split(i, 8)"), "option.pass", ""),
+    "code": (SCALE, ("--pass", "split(loop=open('x'))"), "option.pass", ""),
+    "wrong arguments": (SCALE, ("--pass", "split(loop=3)"), "schedule.replay.arguments", ""),
+    "of another stage": (SCALE, ("--pass", "lower_iterations"), "pass.stage", ""),
+    "too early": (SCALE, ("--pass", "unroll_loops"), "pass.order", ""),
+}
+
+
+@pytest.mark.parametrize(("text", "words", "code", "shown"), TEXTS.values(), ids=TEXTS)
+def test_bad_input_is_exit_code_2_with_carets_where_there_is_text(text, words, code, shown, opt):
+    found = opt(text, *words)
+    assert (found.status, found.out) == (2, "")
+    first, _, rest = found.err.partition("\n")
+    assert first.startswith("error: ")
+    assert code in first
+    assert shown in rest
+    assert bool(shown) == bool(rest)
+
+
+def test_a_file_or_trace_that_cannot_be_read_is_named(opt, tmp_path):
+    missing = opt("", str(tmp_path / "none.py"))
+    assert missing.status == 2
+    assert "none.py: No such file or directory" in missing.err
+    path = tmp_path / "trace.json"
+    path.write_text('[{"op": 3}]')
+    found = opt(SCALE, "--trace", str(path))
+    assert (found.status, found.out) == (2, "")
+    assert "option.trace" in found.err
+    path.write_text("[" * 100_000)
+    assert "option.trace" in opt(SCALE, "--trace", str(path)).err
+
+
+@pytest.mark.parametrize(
+    "text",
+    ["", "a.b", "f(1)", "f(**x)", "f(a=b)", "f(a=" + "(" * 500, "f" * 20_000, "f\0", "1 + 1"],
+)
+def test_a_step_that_is_none_is_refused(text):
+    with pytest.raises(ArgumentError) as caught:
+        to_step(text)
+    assert caught.value.code == "option.pass"

@@ -1,0 +1,93 @@
+"""Every pass is in the table, and is refused by name where it does not fit."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import pkgutil
+
+import pytest
+
+import gossamer_lower
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_lower.examples import program
+from gossamer_lower.passes import PASSES, apply_pass
+from gossamer_lower.pipeline import FLAT_PASSES
+
+COORDINATE = parse_module("""
+@T.prim_func
+def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, m: T.int64,
+         n: T.int64, nnz: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    K = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    X = T.sp.match_buffer(x, (K,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "spmv") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j] * X[j]
+""")
+
+
+def test_every_pass_of_the_package_is_in_the_table():
+    """A pass is a file with a function of its name that takes a module."""
+    found = {"lower_to_flat", "simplify"}
+    for info in pkgutil.iter_modules(gossamer_lower.__path__):
+        home = importlib.import_module(f"gossamer_lower.{info.name}")
+        function = getattr(home, info.name, None)
+        if inspect.isfunction(function) and "module" in inspect.signature(function).parameters:
+            found.add(info.name)
+    assert PASSES.keys() == found
+    assert {found.__name__ for found in FLAT_PASSES} <= PASSES.keys()
+
+
+POSITION = apply_pass("lower_iterations", COORDINATE)
+NESTED = apply_pass("lower_blocks", apply_pass("lower_buffers", POSITION))
+MODULES = {
+    "coordinate": COORDINATE,
+    "position": POSITION,
+    "loop": NESTED,
+    "flat": apply_pass("lower_to_flat", NESTED),
+    None: POSITION,
+}
+ARGUMENTS = {"lower_math": {"instructions": ["sqrt"]}}
+
+
+@pytest.mark.parametrize("name", PASSES)
+def test_a_pass_of_the_table_takes_and_gives_what_it_says(name):
+    module = MODULES[PASSES[name].takes]
+    result = verify(apply_pass(name, module, arguments=ARGUMENTS.get(name)))
+    assert result.stage == (PASSES[name].gives or module.stage)
+
+
+LOOP = program("""
+for i in T.serial(n):
+    with T.block("b"):
+        vi = T.axis.spatial(n, i)
+        Y[vi] = X[vi]
+""")
+BARE = program("for i in T.serial(n): Y[i] = X[i]")
+VECTORS = apply_pass("vectorize_loops", program("for i in T.vectorized(8): Y[i] = X[i]"))
+REFUSED = {
+    "a name that is none": ("lower_everything", BARE, {}, "pass.name"),
+    "a module of an earlier stage": ("lower_blocks", COORDINATE, {}, "pass.stage"),
+    "a module of a later stage": ("lower_iterations", BARE, {}, "pass.stage"),
+    "blocks that are left": ("guard_accesses", LOOP, {}, "pass.order"),
+    "vectors that are there": ("guard_accesses", VECTORS, {}, "pass.order"),
+    "an argument that is none": ("lower_blocks", BARE, {"loop": "i"}, "pass.arguments"),
+    "an argument that is missing": ("lower_math", apply_pass("lower_to_flat", BARE), {}, "pass.arguments"),
+    "an argument of a wrong type": (
+        "lower_math", apply_pass("lower_to_flat", BARE), {"instructions": 3}, "pass.arguments",
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("name", "module", "arguments", "code"), REFUSED.values(), ids=REFUSED)
+def test_what_a_pass_does_not_take_is_refused_by_name(name, module, arguments, code):
+    with pytest.raises(ArgumentError) as caught:
+        apply_pass(name, module, arguments=arguments)
+    assert caught.value.code == code
