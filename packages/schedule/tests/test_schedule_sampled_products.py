@@ -139,11 +139,13 @@ ALIKE = {
     "counted": ("X[i, k] * Y[j, k]", "1.0"),
     "int64 indptr": ('"int32", sorted', '"int64", sorted'),
     "sorted and unique columns": (", sorted=False, unique=False", ""),
-    "ragged rows": (
-        'compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)',
-        "dense_varied(I, (n, nnz), indptr)",
-    ),
 }
+
+
+def test_rows_selected_by_positions_are_guarded_so_that_lanes_are_not_combined():
+    old = 'compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)'
+    ragged = changed(old, "dense_varied(I, (n, nnz), indptr)")
+    assert ops(choose(sized(ragged, 40), WIDE)) == ["parallel"]
 
 
 @pytest.mark.parametrize(("old", "new"), ALIKE.values(), ids=ALIKE)

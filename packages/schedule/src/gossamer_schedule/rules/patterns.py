@@ -26,7 +26,11 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.walk import free_vars, walk
-from gossamer_schedule.rules.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.regular_reads import (
+    is_dense_root,
+    reads_regularly,
+    selects_by_ragged,
+)
 
 Fibre: TypeAlias = CompressedVaried | CompressedFixed | DenseVaried
 
@@ -155,7 +159,8 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
         before=_before(parts, iteration.vars),
         width=_width(parts.fibre),
         is_contiguous=_is_contiguous(function, iteration, parts.fibre),
-        is_regular=reads_regularly(function, iteration, lane=features[0] if features else position),
+        is_regular=reads_regularly(function, iteration, lane=features[0] if features else position)
+        and not selects_by_ragged(function, iteration),
     )
 
 

@@ -6,6 +6,7 @@ from gossamer_ir.build import index_var
 from gossamer_ir.nodes import (
     Axis,
     DenseFixed,
+    DenseVaried,
     Expr,
     Function,
     Iteration,
@@ -53,3 +54,23 @@ def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
     if over is None:
         return False
     return over.name == axis.name or (is_dense_root(axis) and over.length == axis.length)
+
+
+def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
+    """Whether a load has a coordinate of a ragged axis for another axis: nothing proves how long the
+    fibres are, so that it is guarded, which a reduction over lanes cannot be."""
+    axes = {axis.name: axis for axis in function.axes}
+    buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
+    over = zip(iteration.vars, iteration.axes, strict=True)
+    ragged = {
+        name: item.axis
+        for name, item in over
+        if isinstance(item, OverAxis) and isinstance(axes[item.axis], DenseVaried)
+    }
+    return any(
+        isinstance(index, Var) and ragged.get(index.name, name) != name
+        for stmt in iteration.body
+        for node in walk(stmt)
+        if isinstance(node, Load) and node.buffer in buffers
+        for name, index in zip(buffers[node.buffer].axes, node.indices, strict=True)
+    )

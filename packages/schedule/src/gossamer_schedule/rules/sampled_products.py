@@ -29,7 +29,11 @@ from gossamer_schedule.rules.gathers import (
 )
 from gossamer_schedule.rules.machine import grain, lanes_of
 from gossamer_schedule.rules.patterns import axes_of, has_taken, single_iteration
-from gossamer_schedule.rules.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.regular_reads import (
+    is_dense_root,
+    reads_regularly,
+    selects_by_ragged,
+)
 
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group: what is left of a row runs one by one."""
@@ -117,7 +121,8 @@ def pattern_of(module: Module) -> SampledProducts | None:
         dtype=output.dtype,
         before=load if fibre.indptr_dtype == "int64" else f"T.int64({load})",
         gathered=gathered_operand(function, iteration, column=position, feature=feature_var),
-        is_regular=reads_regularly(function, iteration, lane=feature_var),
+        is_regular=reads_regularly(function, iteration, lane=feature_var)
+        and not selects_by_ragged(function, iteration),
     )
 
 
