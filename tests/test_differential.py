@@ -34,7 +34,8 @@ def fresh(program: Program) -> dict[str, np.ndarray]:
 def check(rng: Random, program: Program) -> str:
     """Runs a program at every stage; how far it came ("native", or the code of a refusal)."""
     try:
-        for current in stages(rng, verify(parse_module(program.text))):
+        module = verify(parse_module(program.text))
+        for current in stages(rng, module, by_rules=program.by_rules):
             found = [(item.code, item.message) for item in diagnostics(current)]
             assert not found, (current.stage, found)
             arrays = fresh(program)

@@ -10,30 +10,33 @@ import numpy as np
 from tests.generated.data import Data
 from tests.generated.expressions import FLOATS, INTS, Expressions
 from tests.generated.statements import Statements
-from tests.generated.structures import draw_structure
+from tests.generated.structures import COMMON, KINDS, draw_structure
 
 
 @dataclass
 class Program:
-    """`kinds` say what it is made of."""
+    """`kinds` say what it is made of, `by_rules` how often default rules should schedule it."""
 
     text: str
     arrays: dict[str, np.ndarray]
     sizes: dict[str, int]
     expected: dict[str, np.ndarray]
     kinds: list[str]
+    by_rules: float
 
 
 def draw_program(rng: Random, *, special: bool = False) -> Program:
     """A program; where `special`, over floats with NaN, infinities and negative zeros."""
     dtype = rng.choice(FLOATS if special else (*FLOATS, *FLOATS, *INTS))
     data = Data(rng, dtype, special=special)
-    kind, structure = draw_structure(rng, data.size)
-    draw = Statements(rng, structure, data, Expressions(rng, dtype, special=special))
+    is_common = rng.random() < 0.3
+    kind, structure = draw_structure(rng, data.size, COMMON if is_common else KINDS)
+    expressions = Expressions(rng, dtype, special=special)
+    draw = Statements(rng, structure, data, expressions, is_common=is_common)
     axes = [
         *structure.declared,
-        f"M = T.sp.dense_fixed({data.size('m', structure.rows)})",
-        f"N = T.sp.dense_fixed({data.size('n', structure.columns)})",
+        f"M = T.sp.dense_fixed({size_of(data, structure.row, 'm', structure.rows)})",
+        f"N = T.sp.dense_fixed({size_of(data, structure.column, 'n', structure.columns)})",
         f"K = T.sp.dense_fixed({data.size('kk', draw.extents['k'])})",
         f"L = T.sp.dense_fixed({data.size('ll', draw.extents['l'])})",
     ]
@@ -41,6 +44,8 @@ def draw_program(rng: Random, *, special: bool = False) -> Program:
     if structure.is_rows_axis and structure.levels[1].parent == "i":
         choices.append("nested")
     kinds = rng.choices(choices, k=rng.choice((1, 1, 1, 2, 2, 3)))
+    if is_common:
+        kinds = [rng.choice(("product", "sampled"))]
     statements = [getattr(draw, name)(f"step{at}") for at, name in enumerate(kinds)]
     with np.errstate(all="ignore"):
         for statement in statements:
@@ -64,4 +69,18 @@ def draw_program(rng: Random, *, special: bool = False) -> Program:
             "",
         ]
     )
-    return Program(text, arrays, data.parameters(), expected, [kind, dtype, *kinds])
+    return Program(
+        text,
+        arrays,
+        data.parameters(),
+        expected,
+        [kind, dtype, *kinds],
+        by_rules=0.8 if is_common else 0.4,
+    )
+
+
+def size_of(data: Data, coordinate: str, name: str, value: int) -> str:
+    """The size of a dense axis: that of the level whose coordinates it has, or one of its own, so
+    that nothing proves their accesses in bounds."""
+    is_level = coordinate.isidentifier() and data.rng.random() < 0.7
+    return data.size(f"{coordinate}_len" if is_level else name, value)

@@ -17,7 +17,7 @@ FACTORS = ((None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4),
 STEPS = (
     *("split",) * 6, *("reorder",) * 3, *("cache_write",) * 2, *("reverse_compute_at",) * 3,
     "decompose_reduction", *("unroll",) * 2, *("vectorize",) * 6, *("parallel",) * 2,
-    *("group",) * 2, "prefetch",
+    *("group",) * 2, *("staged",) * 2, "prefetch",
 )  # fmt: skip
 TARGETS = ("generic-cpu", *(f"generic-cpu:vector_bits={bits}" for bits in (128, 256, 512)))
 FEW = ((None, 2), (None, 3), (None, 1))
@@ -25,12 +25,13 @@ FEW = ((None, 2), (None, 3), (None, 1))
 MAX_SPLITS = 5
 
 
-def stages(rng: Random, module: Module) -> Iterator[Module]:
-    """The module at each stage, before and after the part of its schedule that belongs there."""
+def stages(rng: Random, module: Module, *, by_rules: float = 0.4) -> Iterator[Module]:
+    """The module at each stage, before and after the part of its schedule that belongs there;
+    `by_rules` is how often the default rules decide, where they have something to say."""
     _, target = resolve(rng.choice(TARGETS))
     chosen = default_schedule(module, target, draw_stats(rng))
     yield module
-    is_default = bool(chosen.loop or chosen.position) and rng.random() < 0.4
+    is_default = bool(chosen.loop or chosen.position) and rng.random() < by_rules
     module = replay(module, chosen.coordinate) if is_default else rearranged(rng, module)
     yield module
     module = lower_iterations(module)
@@ -98,6 +99,8 @@ def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
             builder.split(rng.choice(loops), factors=factors)
         case "group" if splits < 2:
             draw_group(rng, builder)
+        case "staged":
+            draw_staged(rng, builder)
         case "reorder":
             nest = list(get_loops(builder.module, rng.choice(blocks)))
             builder.reorder(*rng.sample(nest, rng.randint(min(2, len(nest)), len(nest))))
@@ -135,6 +138,17 @@ def draw_group(rng: Random, builder: ScheduleBuilder) -> None:
     builder.unroll(group)
     _, lanes = builder.split(inner, factors=(None, rng.choice((2, 4, 8)))).names
     builder.vectorize(lanes, rest=rng.choice((None, "masked")))
+
+
+def draw_staged(rng: Random, builder: ScheduleBuilder) -> None:
+    """A block that accumulates in a buffer of its own, copied where a loop around it ends."""
+    block = rng.choice(get_blocks(builder.module))
+    nest = get_loops(builder.module, block)
+    buffer = written_by(builder.module, block)
+    builder.cache_write(block, buffer=buffer, scope=rng.choice(("local", "local", "global")))
+    copy = f"{block}_{builder.names[0]}"
+    builder.reverse_compute_at(copy, loop=rng.choice(nest))
+    builder.decompose_reduction(block, loop=rng.choice(nest))
 
 
 def written_by(module: Module, name: str) -> str:

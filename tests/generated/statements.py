@@ -39,9 +39,13 @@ class Target:
 class Statements:
     """Draws statements over one structure; what they store can be read by later ones."""
 
-    def __init__(self, rng: Random, structure: Structure, data: Data, draw: Expressions) -> None:
+    def __init__(
+        self, rng: Random, structure: Structure, data: Data, draw: Expressions, *, is_common: bool
+    ) -> None:
         self.rng, self.structure, self.data, self.draw = rng, structure, data, draw
-        self.extents = {"k": rng.choice((0, 1, 2, 3, 4, 8, 9, 17, 33)), "l": rng.choice((1, 2, 5))}
+        features = (1, 4, 8, 16, 17, 32, 33, 70) if is_common else (0, 1, 2, 3, 4, 8, 9, 17, 33)
+        self.extents = {"k": rng.choice(features), "l": rng.choice((1, 2, 5))}
+        self.change = 0.1 if is_common else 0.4
         is_rows_axis = structure.is_rows_axis and rng.random() < 0.5
         self.row_axis = "I" if is_rows_axis else "M"
         self.of_rows: list[Value] = []
@@ -103,7 +107,7 @@ class Statements:
             b = data.once("B", "N, K", (count, self.extents["k"]))
             found += [data.load(b, f"{column}, k", "column", "k")] * 3
         if "k" in features and self.structure.row_level <= len(self.structure.levels) - 1:
-            d = data.once("D", "M, K", (self.structure.rows, self.extents["k"]))
+            d = data.once("D", f"{self.row_axis}, K", (self.structure.rows, self.extents["k"]))
             if self.structure.row_level <= self.structure.column_level:
                 found += [data.load(d, f"{self.structure.row}, k", "row", "k")] * 2
         return found
@@ -115,7 +119,7 @@ class Statements:
     ) -> list[str]:
         """A sparse iteration in some legal order, sometimes over fused axes."""
         order = list(zip(loops, kinds, strict=True))
-        if self.rng.random() < 0.4:
+        if self.rng.random() < self.change:
             order = self.shuffled(order)
         axes = ", ".join(self.fused([axis for (axis, _, _), _ in order], order))
         names = ", ".join(var for (_, var, _), _ in order)
@@ -135,7 +139,7 @@ class Statements:
                 for at in range(start + 1, end)
             )
         ]
-        if not chains or self.rng.random() < 0.7:
+        if not chains or self.rng.random() > self.change:
             return axes
         start, end = self.rng.choice(chains)
         return [*axes[:start], f"T.sp.fuse({', '.join(axes[start:end])})", *axes[end:]]
@@ -271,6 +275,57 @@ class Statements:
             lines = ["with T.init():", f"    {stored} = T.{self.data.dtype}({start})", *lines]
         reduce = Reduce(out, at, value, env, op, start, self.env(depth, []))
         return Statement(self.iteration(name, loops, kinds, lines), reduce.apply)
+
+    def product(self, name: str) -> Statement:
+        """What default rules look for: a sum over a fibre of values times rows of a dense operand."""
+        data, structure = self.data, self.structure
+        depth, kept = len(structure.levels) - 1, self.rng.choice((["k"], ["k"], []))
+        target = self.target("row", kept)
+        a = self.stored("AEFG"[depth], depth)
+        column, count = structure.column, structure.columns
+        x = data.load(data.once("X", "N", (count,)), column, "column")
+        if kept:
+            b = data.once("B", "N, K", (count, self.extents["k"]))
+            x = data.load(b, f"{column}, k", "column", "k")
+        value = self.rng.choice((a, self.draw.of_mul(lambda: x, set(), [])))
+        value = self.draw.binary("({} * {})", np.multiply, a, x, 16) if kept else value
+        out = data.buffer("C", ", ".join(target.axes), target.shape)
+        stored, op = f"{out}[{', '.join(target.index)}]", self.rng.choice(("add", "add", "max"))
+        start = REDUCERS[op][2]
+        text = REDUCERS[op][0].format(stored, value.text)
+        lines = ["with T.init():", f"    {stored} = T.{data.dtype}({start})", f"{stored} = {text}"]
+        loops = self.loops(depth, kept)
+        kinds = ["S" if var in target.vars else "R" for _, var, _ in loops]
+        visited = self.visited(target, kept)
+        meaning = Reduce(out, target.at, value, self.env(depth, kept), op, start, visited)
+        return Statement(self.iteration(name, loops, kinds, lines), meaning.apply)
+
+    def sampled(self, name: str) -> Statement:
+        """Products of rows of two dense operands for each element, as default rules look for them."""
+        data, structure, rng = self.data, self.structure, self.rng
+        depth = len(structure.levels) - 1
+        level, (axes, index) = structure.levels[depth], structure.access(depth)
+        d = data.once("D", f"{self.row_axis}, K", (structure.rows, self.extents["k"]))
+        b = data.once("B", "N, K", (structure.columns, self.extents["k"]))
+        sides = [
+            data.load(d, f"{structure.row}, k", "row", "k"),
+            data.load(b, f"{structure.column}, k", "column", "k"),
+        ]
+        rng.shuffle(sides)
+        value = self.draw.binary("({} * {})", np.multiply, *sides, 16)
+        if rng.random() < 0.4:
+            a = self.stored("AEFG"[depth], depth)
+            value = self.draw.binary("({} * {})", np.multiply, value, a, 64)
+        out = data.buffer("E", axes, (level.storage,))
+        stored, op = f"{out}[{index}]", rng.choice(("add", "add", "min", "max"))
+        start = REDUCERS[op][2]
+        text = REDUCERS[op][0].format(stored, value.text)
+        lines = ["with T.init():", f"    {stored} = T.{data.dtype}({start})", f"{stored} = {text}"]
+        loops = self.loops(depth, ["k"])
+        kinds = ["R" if var == "k" else "S" for _, var, _ in loops]
+        at, env = [f"at_{level.var}"], self.env(depth, ["k"])
+        meaning = Reduce(out, at, value, env, op, start, self.env(depth, []))
+        return Statement(self.iteration(name, loops, kinds, lines), meaning.apply)
 
     def rowwise(self, name: str) -> Statement:
         """A dense result of what is known of each row."""

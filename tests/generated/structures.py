@@ -252,13 +252,15 @@ CHAINS: dict[str, tuple[str, ...]] = {
     "ragged blocks": ("root", "ragged", "dense", "compressed"),
     "bsr": ("root", "compressed", "root", "root"),
 }
+COMMON = ("csr", "csr", "csr", "csr", "ell", "ragged", "dcsr", "bsr", "bsr")
+"""Those that default rules know."""
 BELOW = ("dense", "ragged", "compressed", "compressed", "padded", "ell")
 KINDS = (*("csr",) * 5, *CHAINS, "bsr", "any", "any")
 
 
-def draw_structure(rng: Random, size: Size) -> tuple[str, Structure]:
+def draw_structure(rng: Random, size: Size, kinds: Sequence[str] = KINDS) -> tuple[str, Structure]:
     """A structure and its name."""
-    kind = rng.choice(KINDS)
+    kind = rng.choice(kinds)
     chain: Sequence[str] = CHAINS.get(kind, ())
     if not chain:
         below = [rng.choice(BELOW) for _ in range(rng.choice((1, 2, 2, 3)))]
