@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.kernel import Kernel
-from gossamer_backend.protocol import Backend, Probe, ShowsCode
+from gossamer_backend.protocol import Backend, HasInstructions, Probe, ShowsCode
 from gossamer_backend.requirements import require_compilable, require_own_target
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import PluginError
@@ -30,6 +30,15 @@ class CheckedBackend:
         """Whether the target works on this machine."""
         require_own_target(self, target)
         return self.plain.probe(target)
+
+    def instructions(self, target: Target) -> frozenset[str]:
+        """The functions that a target has: those declared, as far as the backend says no less."""
+        require_own_target(self, target)
+        words = (word.partition(".") for word in self.capabilities)
+        declared = frozenset(name for kind, _, name in words if kind == "call")
+        if not isinstance(self.plain, HasInstructions):
+            return declared
+        return declared & self.plain.instructions(target)
 
     def compile(self, module: Module, target: Target) -> Artifact:
         """Compiles a flat module.

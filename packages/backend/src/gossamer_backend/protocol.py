@@ -69,6 +69,15 @@ class Backend(Protocol):
 
 
 @runtime_checkable
+class HasInstructions(Protocol):
+    """What a backend may offer besides: which of the functions that it declares (`call.<function>`)
+    one of its targets has."""
+
+    def instructions(self, target: Target) -> frozenset[str]:
+        """The functions that need not be lowered to arithmetic for a target."""
+
+
+@runtime_checkable
 class ShowsCode(Protocol):
     """What a backend may offer besides: the code it makes, for people to read."""
 

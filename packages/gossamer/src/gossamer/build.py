@@ -128,12 +128,23 @@ def default_schedule(module: Module, target: Target, stats: Stats | None) -> Sch
 
 
 def lowered(
-    module: Module, schedule: Schedule, *, plugin: Plugin | None = None
+    module: Module,
+    schedule: Schedule,
+    *,
+    plugin: Plugin | None = None,
+    target: Target | None = None,
 ) -> Iterator[Module]:
     """The module at each stage from its own to flat, after the schedule's trace of that stage and the
-    plugin's passes; one that is flat already with the guards it lacks."""
+    plugin's passes; one that is flat already with the guards it lacks. Math functions that the target
+    has no instructions for are arithmetic at the flat stage."""
     from gossamer_ir.verify import verify
-    from gossamer_lower import guard_flat, lower_buffers, lower_iterations, lower_to_flat
+    from gossamer_lower import (
+        guard_flat,
+        lower_buffers,
+        lower_iterations,
+        lower_math,
+        lower_to_flat,
+    )
     from gossamer_schedule import replay
 
     traces = {
@@ -152,6 +163,8 @@ def lowered(
         current = plugin.rewritten(current) if plugin else current
         yield current
         current = lower[current.stage](current)
+    if plugin and target:
+        current = lower_math(current, instructions=plugin.backend.instructions(target))
     yield plugin.rewritten(current) if plugin else current
 
 
@@ -179,7 +192,8 @@ def stages(
     backend, resolved = resolve(target)
     if schedule is None:
         schedule = default_schedule(module, resolved, stats)
-    found = list(lowered(module, schedule, plugin=registry.plugin(resolved.backend)))
+    plugin = registry.plugin(resolved.backend)
+    found = list(lowered(module, schedule, plugin=plugin, target=resolved))
     texts: dict[str, str] = {stage.stage: print_module(stage) for stage in found}
     return {**texts, **backend.texts(found[-1], resolved)}
 
@@ -205,7 +219,8 @@ def _kernel(
     found = _stored(key, backend)
     if found is not None:
         return found, True
-    *_, flat = lowered(module, schedule, plugin=registry.plugin(backend.name))
+    plugin = registry.plugin(backend.name)
+    *_, flat = lowered(module, schedule, plugin=plugin, target=target)
     code_key = object_key(flat, target=target, versions={backend.name: backend.version})
     store = ArtifactCache()
     kernel = found = _stored(code_key, backend)

@@ -75,7 +75,7 @@ def _compiled(module: Module, target: str | Target, schedule: Schedule | None) -
     resolved = Target.parse(probe.resolved) if probe.resolved else wanted
     if schedule is None:
         schedule = default_schedule(module, resolved, None)
-    *_, flat = lowered(module, schedule, plugin=plugin)
+    *_, flat = lowered(module, schedule, plugin=plugin, target=resolved)
     return plugin.backend.compile(flat, resolved)
 
 

@@ -22,7 +22,10 @@ _BOOLS = {**_BITS, "min": "and", "max": "or"}
 _SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
 _UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
 _ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
-_CALLS = {"sqrt": "sqrt", "abs": "fabs", "floor": "floor", "ceil": "ceil", "fma": "fma"}
+_CALLS = {
+    "sqrt": "sqrt", "abs": "fabs", "fma": "fma",
+    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven",
+}  # fmt: skip
 
 
 def emit_unary(frame: Frame, node: Unary) -> Value:

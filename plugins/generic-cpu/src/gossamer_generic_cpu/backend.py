@@ -14,7 +14,7 @@ from gossamer_ir.signature import signature_of
 
 NAME = "generic-cpu"
 _DTYPES = "int8 int16 int32 uint8 uint16 uint32 uint64 float32 float64"
-_CALLS = "sqrt abs floor ceil fma"
+_CALLS = "sqrt abs fma floor ceil trunc round"
 _NODES = "while guard parallel launch prefetch vectors.fixed scope.local"
 _VERSIONED = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
 
@@ -41,6 +41,12 @@ class GenericCpu:
     def targets(self) -> tuple[str, ...]:
         """The CPU of this machine, and a common one."""
         return (NAME, f"{NAME}:cpu=x86-64-v3")
+
+    def instructions(self, target: Target) -> frozenset[str]:
+        """The functions that the target's CPU has instructions for."""
+        from gossamer_generic_cpu import compiler, cpus
+
+        return compiler.abi_of(cpus.resolve_cpu(target)).functions
 
     def probe(self, target: Target) -> Probe:
         """Whether this machine has the features of the target's CPU."""

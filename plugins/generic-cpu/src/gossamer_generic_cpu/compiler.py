@@ -18,7 +18,8 @@ from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
 
 _ALWAYS = frozenset({"sqrt", "abs"})
-_WITH_FEATURE = {"floor": "sse4.1", "ceil": "sse4.1", "fma": "fma"}
+_ROUNDINGS = ("floor", "ceil", "trunc", "round")
+_WITH_FEATURE = {**dict.fromkeys(_ROUNDINGS, "sse4.1"), "fma": "fma"}
 
 
 @dataclass(frozen=True)

@@ -1,0 +1,67 @@
+"""Which arithmetic stands for which function, and in which precision it is done."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer_lower.math import (
+    error_function,
+    exponentials,
+    logarithms,
+    roundings,
+    trigonometric,
+)  # fmt: skip
+from gossamer_lower.math.powers import power
+from gossamer_lower.math.terms import Term
+
+Precise = Callable[..., Term]
+
+_IN_FLOAT32: dict[str, Precise] = {
+    "exp": exponentials.exp,
+    "exp2": exponentials.exp2,
+}
+"""Those that are done in float32 for float32; all others are done in float64."""
+
+_IN_FLOAT64: dict[str, Precise] = {
+    **_IN_FLOAT32,
+    "sigmoid": exponentials.sigmoid,
+    "expm1": exponentials.expm1,
+    "tanh": exponentials.tanh,
+    "log": logarithms.log,
+    "log2": logarithms.log2,
+    "log10": logarithms.log10,
+    "log1p": logarithms.log1p,
+    "sin": trigonometric.sin,
+    "cos": trigonometric.cos,
+    "erf": error_function.erf,
+    "pow": power,
+}
+_EXACT: dict[str, Callable[[Term], Term]] = {
+    "floor": roundings.floor,
+    "ceil": roundings.ceil,
+    "trunc": roundings.trunc,
+    "round": roundings.nearest,
+}
+LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, "rsqrt", "fma"})
+"""The functions that have an arithmetic. `sqrt` and `abs` are instructions wherever floats are."""
+
+
+def computed(function: str, args: tuple[Term, ...]) -> Term:
+    """The value of a function of float32 or float64 terms."""
+    first = args[0]
+    is_wide = first.scalar == "float64"
+    if function == "rsqrt":
+        return 1.0 / first.code.call("sqrt", first)
+    if function in _EXACT:
+        return _EXACT[function](first)
+    if function == "fma":
+        return _fma(args)
+    if not is_wide and function in _IN_FLOAT32:
+        return _IN_FLOAT32[function](first, precise=False)
+    wide = tuple(arg.to("float64") for arg in args)
+    return _IN_FLOAT64[function](*wide, precise=is_wide).to(first.scalar)
+
+
+def _fma(args: tuple[Term, ...]) -> Term:
+    a, b, c = (arg.to("float64") for arg in args)
+    return roundings.fma_by_wider(a, b, c).to(args[0].scalar)

@@ -1,0 +1,255 @@
+"""Arithmetic written as arithmetic: terms are expressions, and each operation becomes a let."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Sequence
+
+from gossamer_ir import build
+from gossamer_ir.constants import constant
+from gossamer_ir.dtypes import DType
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    BinaryOp,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Compare,
+    CompareOp,
+    Const,
+    Expr,
+    If,
+    LaneReduce,
+    Lanes,
+    Let,
+    Load,
+    Ramp,
+    Reinterpret,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+
+Number = int | float
+
+BITS = {"float32": "uint32", "float64": "uint64"}
+"""The unsigned integers with as many bits."""
+
+
+class Code:
+    """Statements as they are written. `lanes` are those of each value (1: scalars), `instructions`
+    the functions that need no lowering."""
+
+    def __init__(self, namer: Namer, lanes: DType, *, instructions: Collection[str]) -> None:
+        self.namer = namer
+        self.lanes = lanes
+        self.instructions = instructions
+        self.statements: list[Stmt] = []
+
+    def dtype(self, scalar: str) -> str:
+        """A scalar dtype with the lanes of the values here."""
+        return self.lanes.with_scalar(scalar).text
+
+    def term(self, value: Expr) -> Term:
+        """The value under a name of its own."""
+        if isinstance(value, Var | Const) or _is_constant(value):
+            return Term(self, value)
+        var = Var(self.namer.fresh("t"), build.dtype_of(value))
+        self.statements.append(Let(var, value))
+        return Term(self, var)
+
+    def number(self, value: Number, scalar: str) -> Term:
+        """A constant in every lane."""
+        return Term(self, self.everywhere(constant(value, scalar)))
+
+    def everywhere(self, scalar: Expr) -> Expr:
+        """A scalar in every lane."""
+        return Broadcast(scalar, self._lanes()) if self.lanes.is_vector else scalar
+
+    def select(self, condition: Term, if_true: Term | Number, if_false: Term | Number) -> Term:
+        """One of two values, by condition."""
+        like = if_true if isinstance(if_true, Term) else if_false
+        assert isinstance(like, Term)
+        sides = like.matched(if_true).expr, like.matched(if_false).expr
+        return self.term(Select(condition.expr, *sides))
+
+    def fma(self, a: Term, b: Term | Number, c: Term | Number) -> Term:
+        """a * b + c, rounded once where the target can, and only there."""
+        if "fma" not in self.instructions:
+            return a * b + c
+        args = (a.expr, a.matched(b).expr, a.matched(c).expr)
+        return self.term(Call("fma", args, a.dtype))
+
+    def call(self, function: str, *args: Term) -> Term:
+        """A function that is an instruction."""
+        return self.term(Call(function, tuple(arg.expr for arg in args), args[0].dtype))
+
+    def horner(self, x: Term, coefficients: Sequence[float]) -> Term:
+        """The polynomial of x, its coefficients lowest first."""
+        total = x.matched(coefficients[-1])
+        for coefficient in reversed(coefficients[:-1]):
+            total = self.fma(total, x, coefficient)
+        return total
+
+    def rarely(
+        self, condition: Term, usual: Sequence[Term], rare: Callable[[Code], Sequence[Term]]
+    ) -> list[Term]:
+        """The usual values, and where a condition holds in some lane, there the rare ones, computed
+        only then."""
+        places = [self._place(value) for value in usual]
+        for place, value in zip(places, usual, strict=True):
+            self.statements.append(Store(place.buffer, place.indices, value.expr))
+        inner = Code(self.namer, self.lanes, instructions=self.instructions)
+        for place, before, value in zip(places, usual, rare(inner), strict=True):
+            chosen = Select(condition.expr, value.expr, before.expr)
+            inner.statements.append(Store(place.buffer, place.indices, chosen))
+        is_any = LaneReduce("or", condition.expr) if self.lanes.is_vector else condition.expr
+        self.statements.append(If(is_any, tuple(inner.statements)))
+        return [self.term(place) for place in places]
+
+    def table(self, values: Sequence[int]) -> Callable[[Term], Term]:
+        """A look-up of an int64 position among constants."""
+        shape = (build.index(len(values)),)
+        buffer = Buffer(self.namer.fresh("table"), shape, "uint64", scope="local")
+        self.statements.append(Allocate(buffer))
+        for at, value in enumerate(values):
+            item = constant(value, "uint64")
+            self.statements.append(Store(buffer.name, (build.index(at),), item))
+        dtype = self.dtype("uint64")
+        return lambda at: self.term(Load(buffer.name, (at.expr,), dtype))
+
+    def _lanes(self) -> Lanes:
+        return Lanes(self.lanes.lanes, self.lanes.scalable)
+
+    def _place(self, value: Term) -> Load:
+        count: Expr = build.index(self.lanes.lanes)
+        if self.lanes.scalable:
+            count = Binary("mul", VScale(), count)
+        scalar = DType.parse(value.dtype).scalar
+        buffer = Buffer(self.namer.fresh("chosen"), (count,), scalar, scope="local")
+        self.statements.append(Allocate(buffer))
+        run = Ramp(build.ZERO, build.ONE, self._lanes())
+        return Load(buffer.name, (run if self.lanes.is_vector else build.ZERO,), value.dtype)
+
+
+class Term:
+    """A value with operators. Comparisons give conditions; `&`, `|`, `~` are of conditions and of
+    bits."""
+
+    __slots__ = ("code", "expr")
+
+    def __init__(self, code: Code, expr: Expr) -> None:
+        self.code = code
+        self.expr = expr
+
+    @property
+    def dtype(self) -> str:
+        return build.dtype_of(self.expr)
+
+    @property
+    def scalar(self) -> str:
+        return DType.parse(self.dtype).scalar
+
+    def matched(self, other: Term | Number) -> Term:
+        """A number as a constant of this dtype."""
+        return other if isinstance(other, Term) else self.code.number(other, self.scalar)
+
+    def bits(self) -> Term:
+        """The bits as an unsigned integer."""
+        return self.read_as(BITS[self.scalar])
+
+    def read_as(self, scalar: str) -> Term:
+        """The bits as another dtype."""
+        return self.code.term(Reinterpret(self.code.dtype(scalar), self.expr))
+
+    def to(self, scalar: str) -> Term:
+        """The value as another dtype."""
+        if scalar == self.scalar:
+            return self
+        return self.code.term(Cast(self.code.dtype(scalar), self.expr))
+
+    def magnitude(self) -> Term:
+        return self.code.call("abs", self)
+
+    def with_sign_of(self, other: Term) -> Term:
+        """The magnitude of this and the sign of other."""
+        sign = 1 << (DType.parse(self.dtype).bits - 1)
+        merged = (self.bits() & (sign - 1)) | (other.bits() & sign)
+        return merged.read_as(self.scalar)
+
+    def equals(self, other: Term | Number) -> Term:
+        return self._compare("eq", other)
+
+    def differs(self, other: Term | Number) -> Term:
+        return self._compare("ne", other)
+
+    def _binary(self, op: BinaryOp, other: Term | Number) -> Term:
+        return self.code.term(Binary(op, self.expr, self.matched(other).expr))
+
+    def _compare(self, op: CompareOp, other: Term | Number) -> Term:
+        return self.code.term(Compare(op, self.expr, self.matched(other).expr))
+
+    def _logical(self, op: BinaryOp, other: Term | Number) -> Term:
+        is_condition = self.scalar == "bool"
+        return self._binary(op if is_condition else _OF_BITS[op], other)
+
+    def __add__(self, other: Term | Number) -> Term:
+        return self._binary("add", other)
+
+    def __sub__(self, other: Term | Number) -> Term:
+        return self._binary("sub", other)
+
+    def __rsub__(self, other: Number) -> Term:
+        return self.matched(other) - self
+
+    def __mul__(self, other: Term | Number) -> Term:
+        return self._binary("mul", other)
+
+    def __truediv__(self, other: Term | Number) -> Term:
+        return self._binary("div", other)
+
+    def __rtruediv__(self, other: Number) -> Term:
+        return self.matched(other) / self
+
+    def __lt__(self, other: Term | Number) -> Term:
+        return self._compare("lt", other)
+
+    def __gt__(self, other: Term | Number) -> Term:
+        return self._compare("gt", other)
+
+    def __ge__(self, other: Term | Number) -> Term:
+        return self._compare("ge", other)
+
+    def __and__(self, other: Term | Number) -> Term:
+        return self._logical("and", other)
+
+    def __or__(self, other: Term | Number) -> Term:
+        return self._logical("or", other)
+
+    def __xor__(self, other: Term | Number) -> Term:
+        return self._binary("bitxor", other)
+
+    def __lshift__(self, count: Term | int) -> Term:
+        return self._binary("shl", count)
+
+    def __rshift__(self, count: Term | int) -> Term:
+        return self._binary("shr", count)
+
+    def __neg__(self) -> Term:
+        return self.code.term(Unary("neg", self.expr))
+
+    def __invert__(self) -> Term:
+        is_condition = self.scalar == "bool"
+        return self.code.term(Unary("not" if is_condition else "bitnot", self.expr))
+
+
+_OF_BITS: dict[BinaryOp, BinaryOp] = {"and": "bitand", "or": "bitor"}
+
+
+def _is_constant(value: Expr) -> bool:
+    return isinstance(value, Broadcast) and isinstance(value.value, Const)

@@ -1,0 +1,252 @@
+"""Math functions natively, scalar and in vectors, with and without fused multiply-add: the largest
+error in units of the last place over many numbers, and what stands at the edges."""
+
+import numpy as np
+import pytest
+
+import gossamer as gs
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Call
+from gossamer_ir.script import parse_module
+from gossamer_ir.walk import walk
+from gossamer_lower import lower_math, lower_to_flat
+
+LONG = np.longdouble
+MORE = np.finfo(LONG).nmant > 52
+pytestmark = pytest.mark.skipif(not MORE, reason="long double is no more exact than float64 here")
+
+INF, NAN = np.inf, np.nan
+TARGETS = ("generic-cpu", "generic-cpu:cpu=x86-64")
+
+
+def erf(x):
+    """The series without alternating signs (Abramowitz and Stegun, 7.1.6)."""
+    size = np.minimum(np.abs(x), LONG(7))
+    term = total = 2 / np.sqrt(np.arctan(LONG(1)) * 4) * size * np.exp(-size * size)
+    for n in range(1, 200):
+        term = term * (2 * size * size) / (2 * n + 1)
+        total = total + term
+    return np.where(np.isnan(x), x, np.copysign(total, x))
+
+
+def sigmoid(x):
+    small = np.exp(-np.abs(x))
+    return np.where(x < 0, small, 1) / (1 + small)
+
+
+FUNCTIONS = {
+    "exp": (np.exp, 1.0, 1.0), "exp2": (np.exp2, 1.0, 1.1), "expm1": (np.expm1, 0.51, 2.0),
+    "log": (np.log, 0.51, 1.0), "log2": (np.log2, 0.51, 1.0), "log10": (np.log10, 0.51, 1.0),
+    "log1p": (np.log1p, 0.51, 1.0), "tanh": (np.tanh, 0.51, 3.0), "erf": (erf, 0.51, 1.9),
+    "sigmoid": (sigmoid, 0.51, 3.0), "sin": (np.sin, 0.51, 1.0), "cos": (np.cos, 0.51, 1.0),
+    "sqrt": (np.sqrt, 0.5, 0.5), "rsqrt": (lambda x: 1 / np.sqrt(x), 1.51, 1.51),
+}  # fmt: skip
+"""The oracle, and the largest error of float32 and of float64."""
+
+EXACT = {
+    "floor": np.floor, "ceil": np.ceil, "trunc": np.trunc, "round": np.rint, "abs": np.abs,
+}  # fmt: skip
+
+SCALAR = "for i in T.serial(n):\n        Y[i] = {value}"
+VECTOR = (
+    "for o in T.serial(n // {lanes}):\n        for l in T.vectorized({lanes}):\n"
+    "            Y[o * {lanes} + l] = {value}"
+)
+
+
+def program(function, dtype, *, lanes, arity=1):
+    at = "i" if lanes == 1 else f"o * {lanes} + l"
+    value = f"T.{function}({', '.join(f'{name}[{at}]' for name in 'XZW'[:arity])})"
+    params = ", ".join(f"{name}: T.handle" for name in "xzw"[:arity])
+    buffers = "\n    ".join(
+        f'{name.upper()} = T.match_buffer({name}, (n,), "{dtype}")'
+        for name in (*"xzw"[:arity], "y")
+    )
+    body = (SCALAR if lanes == 1 else VECTOR).format(lanes=lanes, value=value)
+    return f"""
+@T.prim_func
+def apply({params}, y: T.handle, n: T.int64) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    {buffers}
+    {body}
+"""
+
+
+def applied(function, *arrays, lanes=1, target="generic-cpu"):
+    """The function of arrays, whose length is a multiple of the lanes."""
+    dtype = arrays[0].dtype.name
+    kernel = gs.compile(program(function, dtype, lanes=lanes, arity=len(arrays)), target=target)
+    result = np.full_like(arrays[0], 7)
+    kernel(*arrays, result)
+    return result
+
+
+def numbers(dtype, count=20_000):
+    """Numbers of every exponent, subnormal ones, usual ones, and those at which something changes."""
+    rng = np.random.default_rng(5)
+    kind = np.dtype(dtype)
+    info = np.finfo(kind)
+    bits = rng.integers(0, 2 ** (8 * kind.itemsize), count, np.uint64, endpoint=False)
+    any_bits = bits.astype(f"u{kind.itemsize}").view(kind)
+    usual = [rng.normal(size=count) * scale for scale in (1e-3, 1, 10, 300)]
+    special = [
+        0.0, -0.0, 1.0, -1.0, 0.5, -0.5, 1.5, 2.5, -2.5, INF, -INF, NAN, info.max, info.min,
+        info.tiny, -info.tiny, info.smallest_subnormal, 88.72, 88.73, -87.4, -103.9, -104.1, 709.7,
+        709.8, -708.5, -745.1, -745.2, 1023.9, 1024.0, -1074.0, -1075.5, np.pi, np.pi / 2, 2.0**20,
+        2.0**20 * np.pi, 6381956970095103 * 2.0**797 if kind.itemsize == 8 else 2.0**100,
+        16367173 * 2.0**72, 5.9, 6.1, 22.1,
+    ]  # fmt: skip
+    near_one = 1 + rng.normal(size=count) * 1e-3
+    with np.errstate(all="ignore"):
+        found = np.concatenate([any_bits, *usual, near_one, special]).astype(kind)
+    return np.resize(found, len(found) // 64 * 64 + 64)
+
+
+def errors(found, exact):
+    """In units of the last place; where the exact value is rounded to infinity, only that is right."""
+    with np.errstate(all="ignore"):
+        rounded = exact.astype(found.dtype)
+        unit = np.spacing(np.maximum(np.abs(rounded), np.finfo(found.dtype).tiny))
+        off = np.abs(found.astype(LONG) - exact) / unit
+    same = (found == rounded) | (np.isnan(found) & np.isnan(rounded))
+    finite = np.isfinite(rounded) & np.isfinite(found)
+    return np.where(finite, off, np.where(same, 0, INF))
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("function", FUNCTIONS)
+def test_errors_are_as_small_as_stated(function, dtype, lanes, target):
+    oracle, narrow, wide = FUNCTIONS[function]
+    x = numbers(dtype)
+    with np.errstate(all="ignore"):
+        exact = oracle(x.astype(LONG))
+    found = applied(function, x, lanes=lanes, target=target)
+    off = errors(found, exact)
+    worst = int(np.argmax(off))
+    assert off[worst] <= (narrow if dtype == "float32" else wide), (x[worst], found[worst])
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 2, 4, 8, 16, 32, 64])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("function", EXACT)
+def test_roundings_are_exact(function, dtype, lanes, target):
+    x = numbers(dtype, count=500)
+    found = applied(function, x, lanes=lanes, target=target)
+    expected = EXACT[function](x)
+    np.testing.assert_array_equal(found, expected)
+    ordinary = ~np.isnan(x)
+    np.testing.assert_array_equal(np.signbit(found)[ordinary], np.signbit(expected)[ordinary])
+
+
+@pytest.mark.parametrize("lanes", [2, 4, 16, 32, 64])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("function", ["exp", "sin", "log", "erf"])
+def test_vectors_of_every_length_hold_the_same(function, dtype, lanes):
+    x = numbers(dtype, count=200)
+    np.testing.assert_array_equal(applied(function, x, lanes=lanes), applied(function, x, lanes=8))
+
+
+POINTS = [
+    ("exp", [0, -0.0, -INF, INF], [1, 1, 0, INF]),
+    ("exp2", [0, 3, -4, 127, -149], [1, 8, 0.0625, 2.0**127, 2.0**-149]),
+    ("expm1", [0, -0.0, -INF, -100, INF], [0, -0.0, -1, -1, INF]),
+    ("log", [1, 0, -0.0, INF, -1, -INF], [0, -INF, -INF, INF, NAN, NAN]),
+    ("log2", [1, 8, 0.25, 2.0**-126, 0], [0, 3, -2, -126, -INF]),
+    ("log10", [1, 0, INF, -1], [0, -INF, INF, NAN]),
+    ("log1p", [0, -0.0, -1, INF, -2], [0, -0.0, -INF, INF, NAN]),
+    ("tanh", [0, -0.0, 50, -50, INF, -INF], [0, -0.0, 1, -1, 1, -1]),
+    ("erf", [0, -0.0, 50, -50, INF, -INF], [0, -0.0, 1, -1, 1, -1]),
+    ("sigmoid", [0, -0.0, 200, -INF, INF], [0.5, 0.5, 1, 0, 1]),
+    ("sin", [0, -0.0, INF, -INF], [0, -0.0, NAN, NAN]),
+    ("cos", [0, -0.0, INF, -INF], [1, 1, NAN, NAN]),
+    ("sqrt", [0, -0.0, 4, -1, INF], [0, -0.0, 2, NAN, INF]),
+    ("rsqrt", [4, 0, INF, -1], [0.5, INF, 0, NAN]),
+]
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize(("function", "points", "expected"), POINTS)
+def test_points_at_which_the_value_is_exact(function, points, expected, dtype, lanes):
+    x = np.resize(np.array([*points, NAN], dtype), 64)
+    wanted = np.resize(np.array([*expected, NAN], dtype), 64)
+    found = applied(function, x, lanes=lanes)
+    np.testing.assert_array_equal(found, wanted)
+    ordinary = ~np.isnan(wanted)
+    assert (np.signbit(found) == np.signbit(wanted))[ordinary].all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("function", ["exp", "exp2", "log", "tanh", "erf", "sigmoid"])
+def test_nothing_decreases_that_should_not(function, dtype):
+    """Between numbers far enough apart for their values to differ by more than the errors."""
+    x = np.linspace(0.01, 6, 64_000).astype(dtype)
+    assert (np.diff(applied(function, x, lanes=8).astype(np.float64)) >= -1e-15).all() or (
+        dtype == "float32" and (np.diff(applied(function, x, lanes=8)) >= 0).all()
+    )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers(dtype, lanes, target):
+    rng = np.random.default_rng(6)
+    x = np.abs(numbers(dtype, count=5000))
+    most = 745 if dtype == "float64" else 104
+    with np.errstate(all="ignore"):
+        y = rng.uniform(-most, most, len(x)) / np.log(x.astype(np.float64))
+        y = np.where(rng.random(len(x)) < 0.5, y, rng.normal(size=len(x)) * 3).astype(dtype)
+        exact = np.power(x.astype(LONG), y.astype(LONG))
+    off = errors(applied("pow", x, y, lanes=lanes, target=target), exact)
+    worst = int(np.argmax(off))
+    assert off[worst] <= (0.51 if dtype == "float32" else 1.2), (x[worst], y[worst])
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_powers_at_the_edges_are_those_of_c(dtype, lanes):
+    tiny = np.finfo(dtype).smallest_subnormal
+    special = [
+        0.0, -0.0, 1, -1, 2, -2, 3, -3, 0.5, -0.5, INF, -INF, NAN, 1e9 + 1, 2.0**53 - 1, 2.0**53,
+        -(2.0**53) + 1, tiny, -tiny, 1.5, -1.5, 1e30, -1e30,
+    ]  # fmt: skip
+    x, y = (part.ravel() for part in np.meshgrid(*[np.array(special, dtype)] * 2))
+    x, y = (np.resize(part, len(part) // 8 * 8 + 8).copy() for part in (x, y))
+    with np.errstate(all="ignore"):
+        expected = np.power(x, y)
+    found = applied("pow", x, y, lanes=lanes)
+    np.testing.assert_allclose(found, expected, rtol=2 * np.finfo(dtype).eps)
+    ordinary = ~np.isnan(expected)
+    assert (np.signbit(found) == np.signbit(expected))[ordinary].all()
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 8])
+def test_a_fused_product_is_rounded_once_with_and_without_an_instruction(lanes, target):
+    rng = np.random.default_rng(7)
+    a, b = rng.normal(size=(2, 4096)).astype(np.float32)
+    exact = a.astype(np.float64) * b
+    c = np.where(rng.random(4096) < 0.5, -exact, rng.normal(size=4096)).astype(np.float32)
+    a[:4], b[:4], c[:4] = [INF, 1e38, NAN, 0], [1, 1e38, 1, 0], [-INF, -INF, 1, -0.0]
+    with np.errstate(all="ignore"):
+        expected = (a.astype(LONG) * b + c).astype(np.float32)
+    np.testing.assert_array_equal(applied("fma", a, b, c, lanes=lanes, target=target), expected)
+
+
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("function", [*FUNCTIONS, *EXACT])
+def test_the_interpreter_agrees_with_the_arithmetic(function, dtype, lanes):
+    flat = lower_to_flat(parse_module(program(function, dtype, lanes=lanes)))
+    plain = lower_math(flat, instructions={"sqrt", "abs"})
+    left = {node.function for node in walk(plain) if isinstance(node, Call)}
+    assert left <= {"sqrt", "abs"}
+    x = numbers(dtype, count=2)
+    found = np.empty_like(x)
+    run(plain, {"x": x, "y": found, "n": len(x)})
+    np.testing.assert_array_equal(
+        found, applied(function, x, lanes=lanes, target="generic-cpu:cpu=x86-64")
+    )
