@@ -278,3 +278,12 @@ def test_no_rows_are_no_elements():
     check(module, np.zeros(1), a=empty, p=np.zeros(1, "i4"), q=np.zeros(0, "i4"))
     found = lower_buffers(lower_iterations(module))
     assert any(isinstance(node, If) for node in walk(found))
+
+
+def test_an_axis_of_one_element_reduces_nothing():
+    module = program(
+        SUMS.replace("[AXES]", "[U, I, J]").replace("[i, j]:", "[u, i, j]:"),
+        kinds="RSR", header=HEADER + "    U = T.sp.dense_fixed(1)\n", AXIS="I", VAR="i",
+    )  # fmt: skip
+    (block,) = (node for node in walk(lower_iterations(module)) if isinstance(node, Block))
+    assert [found.kind for found in block.iters] == ["S", "S", "R"]
