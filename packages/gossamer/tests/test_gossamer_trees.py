@@ -1,0 +1,285 @@
+"""Attached axes, axes side by side, nested and sequenced iterations, trees of three levels: at every
+stage and natively, against dense NumPy in float64."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import numpy as np
+import pytest
+from script_runs import assert_everywhere, guards, program, results
+
+KINDS = [("float32", "int32"), ("float64", "int64")]
+SPELLINGS = ["", "_paper"]
+
+
+def data(shape, dtype, step=5):
+    return (np.arange(int(np.prod(shape))) * step % 7 - 3).reshape(shape).astype(dtype)
+
+
+def offsets(lengths, index):
+    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(index)
+
+
+def csr(mask, index):
+    return offsets(mask.sum(axis=1), index), np.nonzero(mask)[1].astype(index)
+
+
+def tensors():
+    """Where tensors of three levels have elements."""
+    shape = (5, 4, 6)
+    none = np.zeros(shape, bool)
+    yield "no rows", np.zeros((0, 4, 6), bool)
+    yield "no columns", np.zeros((5, 0, 6), bool)
+    yield "no depth", np.zeros((5, 4, 0), bool)
+    yield "no elements", none
+    some = none.copy()
+    some[[1, 1, 1, 3, 3], [0, 0, 3, 1, 2], [0, 5, 2, 0, 3]] = True
+    yield "empty at both ends", some
+    dense = none.copy()
+    dense[2] = True
+    yield "a dense slice", dense
+    yield "all", ~none
+    yield "checkered", np.indices(shape).sum(axis=0) % 2 == 0
+
+
+TENSORS = dict(tensors())
+
+
+def csf(mask, index, *, names="jk", also=False):
+    """The three levels of a mask; `also`: some fibres without elements are stored, too."""
+    outer = mask.any(axis=2)
+    if also:
+        outer |= np.arange(outer.size).reshape(outer.shape) % 3 == 0
+    second, third = names
+    indptr_j, indices_j = csr(outer, index)
+    indptr_k, indices_k = csr(mask[outer], index)
+    return outer, {
+        f"indptr_{second}": indptr_j, f"indices_{second}": indices_j,
+        f"indptr_{third}": indptr_k, f"indices_{third}": indices_k,
+        f"nnz_{second}": len(indices_j), f"nnz_{third}": len(indices_k),
+        **dict(zip("mnp", mask.shape, strict=True)),
+    }  # fmt: skip
+
+
+def whole(mask, values, fill=0.0):
+    result = np.full(mask.shape, fill)
+    result[mask] = values
+    return result
+
+
+# --- trees of three levels
+
+
+@pytest.mark.parametrize("tensor", TENSORS)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
+def test_square_sums_of_a_tree(tensor, spelling, dtype, index):
+    mask = TENSORS[tensor]
+    _, arguments = csf(mask, index, also=True)
+    a = data(mask.sum(), dtype)
+    arguments |= {"a": a, "b": np.full(len(mask), np.nan, dtype)}
+    module = program(f"csf_square_sum{spelling}", dtype=dtype, index=index)
+    assert guards(module) == []
+    assert_everywhere(module, arguments, b=(whole(mask, a) ** 2).sum(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("mine", TENSORS)
+@pytest.mark.parametrize("fill", ["0.0", 'T.float32("inf")', "3.0"])
+def test_square_sums_over_another_tree(mine, fill):
+    module = program("csf_square_sum_over_another_tree", fill=fill)
+    assert guards(module) == []
+    for other in TENSORS:
+        mask, walked = TENSORS[mine], TENSORS[other]
+        if mask.shape != walked.shape:
+            continue
+        _, tree = csf(mask, "int32", also=True)
+        _, over = csf(walked, "int32", names="qr", also=True)
+        a = data(mask.sum(), "float32")
+        arguments = {**tree, **over, "a": a, "b": np.full(len(mask), np.nan, "float32")}
+        found = whole(mask, a, np.inf if "inf" in fill else float(fill))
+        expected = np.where(walked, found, 0) ** 2
+        assert_everywhere(module, arguments, b=expected.sum(axis=(1, 2)))
+
+
+@pytest.mark.parametrize("tensor", TENSORS)
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
+def test_products_of_a_tree_with_matrices(tensor, dtype, index):
+    mask, feat = TENSORS[tensor], 3
+    outer, arguments = csf(mask, index, also=True)
+    a = data(mask.sum(), dtype)
+    b, c = data((mask.shape[1], feat), dtype, 3), data((mask.shape[2], feat), dtype, 4)
+    arguments |= {"a": a, "b": b, "c": c, "feat": feat}
+    dense, wide = whole(mask, a), c.astype(np.float64)
+    for name, shape, expected in (
+        ("csf_mttkrp", (len(mask), feat), np.einsum("ijk,jf,kf->if", dense, b, wide)),
+        ("csf_ttm", (outer.sum(), feat), np.einsum("ijk,kf->ijf", dense, wide)[outer]),
+    ):
+        module = program(name, dtype=dtype, index=index)
+        assert guards(module) == []
+        assert_everywhere(module, arguments | {"y": np.full(shape, np.nan, dtype)}, y=expected)
+
+
+@pytest.mark.parametrize("lengths", [[], [0], [0, 2, 0], [3, 0, 1, 0], [0, 0, 5]])
+@pytest.mark.parametrize("feat", [0, 1, 3])
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
+def test_axes_that_stand_between_a_varied_one_and_its_parents(lengths, feat, dtype, index):
+    n, rows = 4, sum(lengths)
+    mask = np.add.outer(np.arange(rows), np.arange(n)) % 3 == 1
+    mask[:1] = False
+    indptr_i, (indptr_j, indices_j) = offsets(lengths, index), csr(mask, index)
+    values = data((feat, mask.sum()), dtype)
+    y, z = [], []
+    for first, last in pairwise(indptr_i):
+        y += list(values[:, indptr_j[first] : indptr_j[last]].ravel())
+        for row in range(first, last):
+            z += list(values[:, indptr_j[row] : indptr_j[row + 1]].ravel())
+    arguments = {
+        "x": values.ravel(), "y": np.full(values.size, np.nan, dtype),
+        "z": np.full(values.size, np.nan, dtype), "indptr_i": indptr_i, "indptr_j": indptr_j,
+        "indices_j": indices_j, "batch": len(lengths), "most": max(lengths, default=0), "n": n,
+        "feat": feat,
+    }  # fmt: skip
+    module = program("features_between_levels", dtype=dtype, index=index)
+    assert_everywhere(module, arguments, y=np.array(y, float), z=np.array(z, float))
+
+
+# --- attached axes
+
+
+def incidences():
+    yield "nothing", np.zeros((0, 0), bool)
+    yield "no members", np.zeros((4, 3), bool)
+    ends = np.zeros((6, 4), bool)
+    ends[[1, 1, 2, 4], [0, 2, 2, 2]] = True
+    yield "empty at both ends", ends
+    yield "all", np.ones((4, 5), bool)
+    dense = ends.copy()
+    dense[3] = True
+    yield "a member of all", dense
+
+
+INCIDENCES = dict(incidences())
+
+
+@pytest.mark.parametrize("incidence", INCIDENCES)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
+def test_gather_over_hyperedges(incidence, spelling, dtype, index):
+    mask, feat = INCIDENCES[incidence], 3
+    (indptr, indices), (indptr_t, indices_t) = csr(mask, index), csr(mask.T, index)
+    x = data((len(mask), feat), dtype)
+    arguments = {
+        "x": x, "y": np.full(x.shape, np.nan, dtype), "indptr": indptr, "indices": indices,
+        "indptr_t": indptr_t, "indices_t": indices_t, "n": mask.shape[0], "m": mask.shape[1],
+        "nnz": len(indices), "feat": feat,
+    }  # fmt: skip
+    module = program(f"hypergraph_gather{spelling}", dtype=dtype, index=index)
+    wide = mask.astype(np.float64)
+    assert guards(module) == []
+    assert_everywhere(module, arguments, y=wide @ wide.T @ x.astype(np.float64))
+
+
+@pytest.mark.parametrize("left", INCIDENCES)
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_fibres_of_stored_rows_are_attached_where_they_are_stored(left, index):
+    mask = INCIDENCES[left]
+    (m, n), p = mask.shape, 5
+    other = np.add.outer(np.arange(n) * 2, np.arange(p)) % 3 == 0
+    other[1:2] = False
+    stored = np.flatnonzero(other.any(axis=1) & (np.arange(n) != 2))
+    other[np.setdiff1d(np.arange(n), stored)] = False
+    (indptr, indices), (indptr_s, indices_s) = csr(mask, index), csr(other[stored], index)
+    a, b = data(mask.sum(), "float32"), data(other.sum(), "float32", 3)
+    y = data((m, p), "float32", 2)
+    arguments = {
+        "a": a, "b": b, "y": y, "indptr": indptr, "indices": indices,
+        "indptr_r": np.array([0, len(stored)], index), "indices_r": stored.astype(index),
+        "indptr_s": indptr_s, "indices_s": indices_s, "m": m, "n": n, "p": p,
+        "nnz": len(a), "stored": len(stored), "nnz_s": len(b),
+    }  # fmt: skip
+    module = program("attached_to_stored_rows", index=index)
+    assert guards(module) == []
+    assert_everywhere(module, arguments, y=y + whole(mask, a) @ whole(other, b))
+
+
+# --- axes side by side
+
+SIZES = {
+    "none": [],
+    "one": [(2, 3, 4)],
+    "empty": [(0, 0, 0), (3, 0, 2), (0, 2, 2), (2, 2, 0), (0, 0, 0)],
+    "mixed": [(0, 4, 1), (3, 1, 2), (1, 5, 3), (4, 2, 1), (0, 0, 2)],
+}
+
+
+@pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
+def test_matrices_of_different_sizes(sizes, dtype, index):
+    sizes = np.array(SIZES[sizes], int).reshape(-1, 3)
+    i, j, k = sizes.T
+    x, y = data((i * j).sum(), dtype), data((j * k).sum(), dtype, 3)
+    starts = {f"indptr_{name}": offsets(found, index) for name, found in
+              (("i", i), ("j", j), ("k", k), ("ij", i * j), ("jk", j * k), ("ik", i * k))}  # fmt: skip
+    expected = []
+    for at, (rows, inner, columns) in enumerate(sizes):
+        first = x[starts["indptr_ij"][at] :][: rows * inner].reshape(rows, inner)
+        second = y[starts["indptr_jk"][at] :][: inner * columns].reshape(inner, columns)
+        expected += list((first.astype(np.float64) @ second).ravel())
+    arguments = {
+        "x": x, "y": y, "z": np.full(len(expected), np.nan, dtype), **starts, "batch": len(sizes),
+        **{f"most_{name}": found.max(initial=0) for name, found in zip("ijk", (i, j, k), strict=True)},
+        **{f"nnz_{name}": found.sum() for name, found in zip("ijk", (i, j, k), strict=True)},
+    }  # fmt: skip
+    arguments = {
+        name: value if isinstance(value, np.ndarray) else int(value)
+        for name, value in arguments.items()
+    }
+    module = program("irregular_batched_matmul", dtype=dtype, index=index)
+    assert_everywhere(module, arguments, z=np.array(expected, float))
+
+
+# --- nested and sequenced iterations, buffers between them
+
+
+def row_arguments(mask, dtype, index):
+    indptr, indices = csr(mask, index)
+    a = data(mask.sum(), dtype)
+    return {
+        "a": a, "b": np.full(a.shape, np.nan, dtype), "indptr": indptr, "indices": indices,
+        "m": mask.shape[0], "n": mask.shape[1], "nnz": len(a),
+    }  # fmt: skip
+
+
+@pytest.mark.parametrize("pattern", INCIDENCES)
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
+def test_iterations_inside_others_share_buffers(pattern, dtype, index):
+    mask = INCIDENCES[pattern]
+    arguments = row_arguments(mask, dtype, index)
+    a = arguments["a"].astype(np.float64)
+    rows = np.nonzero(mask)[0]
+    most, least = np.full(len(mask), -np.inf), np.full(len(mask), np.inf)
+    np.maximum.at(most, rows, a**2)
+    np.minimum.at(least, rows, a**2)
+    module = program("rows_scaled_by_most", dtype=dtype, index=index)
+    assert guards(module) == []
+    assert_everywhere(module, arguments, b=a * most[rows] - least[rows])
+
+
+@pytest.mark.parametrize("pattern", INCIDENCES)
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
+def test_softmax_of_stored_elements(pattern, spelling, dtype, index):
+    mask = INCIDENCES[pattern]
+    arguments = row_arguments(mask, dtype, index)
+    arguments["a"] = arguments["a"] * 40
+    a, rows = arguments["a"].astype(np.float64), np.nonzero(mask)[0]
+    most, total = np.full(len(mask), -np.inf), np.zeros(len(mask))
+    np.maximum.at(most, rows, a)
+    powers = np.exp(a - most[rows])
+    np.add.at(total, rows, powers)
+    expected = powers / total[rows]
+    module = program(f"sparse_softmax{spelling}", dtype=dtype, index=index)
+    for way, (found,) in results(module, arguments, "b"):
+        bound = 50 * np.finfo(dtype).eps
+        np.testing.assert_allclose(found, expected, rtol=bound, atol=bound**4, err_msg=way)
