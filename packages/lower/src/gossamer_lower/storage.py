@@ -78,10 +78,7 @@ class Storage:
             return elements[dimension.axes[-1]]
         offset: Expr = build.ZERO
         for at, name in enumerate(dimension.axes):
-            start = self._start(name, elements)
-            before = build.sub(
-                self._before(name, elements[name], dimension), self._before(name, start, dimension)
-            )
+            before = self._since_start(name, elements, positions[name], dimension)
             beside = [
                 self._count(later, elements, dimension)
                 for later in dimension.axes[at + 1 :]
@@ -139,6 +136,17 @@ class Storage:
             return build.mul(self._read(_offsets_of(dimension, varied), element), width)
         below = self._before(varied[0], self._first(varied[0], element), dimension)
         return build.mul(below, width)
+
+    def _since_start(
+        self, name: str, elements: Mapping[str, Expr], position: Expr, dimension: Dimension
+    ) -> Expr:
+        """How many elements of the dimension lie below the positions of a fibre before this one."""
+        if not self._below(name, dimension)[0]:
+            return build.mul(position, self._below(name, dimension)[1])
+        before, start = self._before(name, elements[name], dimension), self._start(name, elements)
+        if start == build.ZERO:
+            return before
+        return build.sub(before, self._before(name, start, dimension))
 
     def _total(self, name: str, dimension: Dimension) -> Expr:
         """How many elements of the dimension lie below all elements of an axis."""
