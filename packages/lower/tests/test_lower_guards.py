@@ -120,3 +120,23 @@ def test_a_weight_that_would_need_a_guard_is_refused(loop):
     with pytest.raises(UnsupportedError) as caught:
         guarded(text)
     assert caught.value.code == "lower.guarded_weight"
+
+
+@pytest.mark.parametrize("rows", [2, 3, 4])
+def test_a_constant_that_is_also_the_extent_of_a_buffer_is_no_larger_for_that(rows):
+    """Groups of four, and offsets of which there are four."""
+    module = parse_module(f"""
+@T.prim_func
+def f(y: T.handle, p: T.handle, nnz: T.int64) -> None:
+    T.stage("loop")
+    P = T.match_buffer(p, ({rows + 1},), "int64")
+    Y = T.match_buffer(y, (nnz,), "float32")
+    T.assume(in_range(P, 0, nnz + 1))
+    T.assume(monotone(P))
+    for i in T.serial({rows}):
+        for j in T.serial((P[i + 1] - P[i] + 3) // 4):
+            for u in T.serial(4):
+                if j * 4 + u < P[i + 1] - P[i]:
+                    Y[P[i] + (j * 4 + u)] = 1.0
+""")
+    assert not any(isinstance(node, Guard) for node in walk(guard_accesses(module)))

@@ -49,7 +49,8 @@ class Magnitudes:
             for extent in buffer.shape
             for name in free_vars(extent)
         }
-        extents = {buffer.shape[0] for buffer in bound if len(buffer.shape) == 1}
+        sizes = {buffer.shape[0] for buffer in bound if len(buffer.shape) == 1}
+        extents = {found for found in sizes if not isinstance(found, Const)}
         self._extents = extents | {found.lhs for found in extents if _is_one_more(found)}
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
 
