@@ -50,8 +50,9 @@ class Magnitudes:
             for name in free_vars(extent)
         }
         sizes = {buffer.shape[0] for buffer in bound if len(buffer.shape) == 1}
-        extents = {found for found in sizes if not isinstance(found, Const)}
-        self._extents = extents | {found.lhs for found in extents if _is_one_more(found)}
+        extents: set[Expr] = {found for found in sizes if not isinstance(found, Const)}
+        sizes: set[Expr] = {found.lhs for found in extents if _is_one_more(found)}
+        self._extents = extents | sizes
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
 
     def bind(self, variable: str, *values: Expr) -> None:
