@@ -17,8 +17,8 @@ from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer.operators.spmm import SCRIPT
 from gossamer_ir.contracts import Schedule, Step
-from gossamer_ir.errors import ParseError, ScheduleError, UserError
-from gossamer_ir.nodes import Function, Module
+from gossamer_ir.errors import ParseError, ScheduleError, UserError, VerifyError
+from gossamer_ir.nodes import Function, Module, OverAxis
 from gossamer_ir.script import T
 
 MATRIX = sparse.random_array((20, 30), density=0.3, rng=np.random.default_rng(1), format="csr")
@@ -134,6 +134,30 @@ def test_options_of_other_types_are_refused(code, options):
 def test_a_module_of_what_is_no_node_is_refused(statement):
     with pytest.raises(UserError):
         gs.compile(Module("loop", (Function("f", (), (statement,)),), "f"))
+
+
+def with_iteration(**fields):
+    """The program of `spmm` with other fields of its iteration."""
+    module = to_module(SCRIPT)
+    (function,) = module.functions
+    body = (replace(function.body[0], **fields),)
+    return replace(module, functions=(replace(function, body=body),))
+
+
+@pytest.mark.parametrize(
+    "program",
+    [with_iteration(axes=(OverAxis("nowhere"),) * 3), with_iteration(vars=("i",))],
+    ids=["an axis that is none", "too few variables"],
+)
+def test_rules_do_not_see_wrong_modules(program):
+    with pytest.raises(VerifyError):
+        gs.compile(program)
+
+
+@pytest.mark.parametrize("size", ["m", "n", "nnz", "feat_size"])
+def test_negative_sizes_are_refused(size):
+    with pytest.raises(VerifyError, match="A size is -1, expected 0 or more"):
+        gs.compile(SCRIPT, specialize={size: -1})
 
 
 def test_a_script_with_an_error_is_refused():

@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Cast,
     Combine,
     Compare,
+    CompressedFixed,
     CompressedVaried,
     Const,
     DenseFixed,
@@ -291,6 +292,9 @@ CASES = {
         module(Allocate(Buffer("T", (N,), "float32", "x"))), (*BODY, "buffer")
     ),
     "verify.size.dtype": (module(For("i", ZERO, HALF, ())), (*BODY, "extent")),
+    "verify.size.negative": (
+        sparse(axes=(*AXES, DenseFixed("M", index(-1)))), ("functions", 0, "axes", 4, "length")
+    ),
     "verify.for.kind": (module(loop(kind="sideways")), BODY),
     "verify.for.thread": (module(loop(kind="thread_binding")), BODY),
     "verify.thread.tag": (module(loop(kind="thread_binding", thread="threadIdx.w")), BODY),
@@ -563,6 +567,20 @@ RIGHT = {
         Launch("g", ()), Launch("g", ()), more=(callee(),)
     ),
 }  # fmt: skip
+
+
+NEGATIVE = index(-2)
+NEGATIVE_SIZES = {
+    "a width": sparse(axes=(*AXES, CompressedFixed("M", "I", N, NEGATIVE, "q"))),
+    "a number of elements": sparse(axes=(*AXES, DenseVaried("M", "I", N, NEGATIVE, "q"))),
+    "a shape": module(buffers=(*BUFFERS[1:], Buffer("X", (N, NEGATIVE), "float32", "x")), facts=()),
+    "an allocation": module(Allocate(Buffer("T", (NEGATIVE,), "float32"))),
+}
+
+
+@pytest.mark.parametrize("wrong", NEGATIVE_SIZES.values(), ids=NEGATIVE_SIZES)
+def test_no_size_is_negative(wrong):
+    assert "verify.size.negative" in [found.code for found in diagnostics(wrong)]
 
 
 @pytest.mark.parametrize("right", RIGHT.values(), ids=RIGHT)

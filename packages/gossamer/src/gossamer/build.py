@@ -118,8 +118,10 @@ def _since(start: float) -> float:
 
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
     """What the rules of the target's plugin choose, else the general ones; those choose nothing for
-    a module of a later stage than coordinate."""
-    chosen = registry.plugin(target.backend).schedule(module, target, stats)
+    a module of a later stage than coordinate. Rules see right modules only."""
+    from gossamer_ir.verify import verify
+
+    chosen = registry.plugin(target.backend).schedule(verify(module), target, stats)
     if chosen is not None:
         return chosen
     from gossamer_schedule.rules import choose

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.declarations import bind_axis
-from gossamer_ir.verify.values import check_size
+from gossamer_ir.verify.values import check_length
 
 
 def check_axes(ctx: Context, axes: tuple[Axis, ...], at: At) -> None:
@@ -29,7 +29,7 @@ def check_axes(ctx: Context, axes: tuple[Axis, ...], at: At) -> None:
                 hint="Declare the parent first.",
             )
         _check_storage(ctx, axis, inner)
-        _check_sizes(ctx, axis, inner)
+        _check_lengths(ctx, axis, inner)
         bind_axis(ctx, axis, inner)
         ctx.axes.setdefault(axis.name, axis)
 
@@ -46,12 +46,12 @@ def _check_storage(ctx: Context, axis: Axis, at: At) -> None:
             )
 
 
-def _check_sizes(ctx: Context, axis: Axis, at: At) -> None:
-    check_size(ctx, axis.length, at.down("length"))
+def _check_lengths(ctx: Context, axis: Axis, at: At) -> None:
+    check_length(ctx, axis.length, at.down("length"))
     if isinstance(axis, CompressedFixed):
-        check_size(ctx, axis.width, at.down("width"))
+        check_length(ctx, axis.width, at.down("width"))
     elif not isinstance(axis, DenseFixed) and axis.nnz is not None:
-        check_size(ctx, axis.nnz, at.down("nnz"))
+        check_length(ctx, axis.nnz, at.down("nnz"))
 
 
 def check_buffer_axes(ctx: Context, buffer: SparseBuffer, at: At) -> None:

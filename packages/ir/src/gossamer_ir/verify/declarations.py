@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.kinds import is_constant, is_vector, known
-from gossamer_ir.verify.values import check_size
+from gossamer_ir.verify.values import check_length
 
 SCOPES: tuple[str, ...] = get_args(Scope)
 
@@ -57,7 +57,7 @@ def check_buffer(ctx: Context, buffer: AnyBuffer, at: At) -> None:
         )
     if isinstance(buffer, Buffer):
         for count, size in enumerate(buffer.shape):
-            check_size(ctx, size, at.down("shape", count))
+            check_length(ctx, size, at.down("shape", count))
     else:
         _check_sparse_buffer(ctx, buffer, at)
 

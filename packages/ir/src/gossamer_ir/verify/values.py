@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Expr
+from gossamer_ir.build import integer_value
+from gossamer_ir.nodes import Const, Expr
 from gossamer_ir.verify.context import At, Context
 
 
@@ -27,6 +28,14 @@ def check_size(ctx: Context, expr: Expr, at: At) -> None:
             at,
             hint="Widen it with Cast.",
         )
+
+
+def check_length(ctx: Context, expr: Expr, at: At) -> None:
+    """How many elements there are: a size that is not a negative constant."""
+    check_size(ctx, expr, at)
+    value = integer_value(expr) if isinstance(expr, Const) and expr.dtype == "int64" else None
+    if value is not None and value < 0:
+        ctx.report("verify.size.negative", f"A size is {value}, expected 0 or more.", at)
 
 
 def check_condition(ctx: Context, expr: Expr, at: At) -> None:
