@@ -49,8 +49,8 @@ class Magnitudes:
             for extent in buffer.shape
             for name in free_vars(extent)
         }
-        sizes = {buffer.shape[0] for buffer in bound if len(buffer.shape) == 1}
-        extents: set[Expr] = {found for found in sizes if not isinstance(found, Const)}
+        shapes = [buffer.shape for buffer in bound if len(buffer.shape) == 1]
+        extents: set[Expr] = {size for (size,) in shapes if not isinstance(size, Const)}
         sizes: set[Expr] = {found.lhs for found in extents if _is_one_more(found)}
         self._extents = extents | sizes
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
