@@ -100,6 +100,41 @@ def test_relations_are_refused_by_name():
         check_facts((Relation("subset", "I", "J"),), {}, arrays={}, names={})
 
 
+def check_needed(_name, needed, **options):
+    check_facts(needed, {}, **options)
+
+
+def test_a_subset_is_one_in_each_segment():
+    random.seed(5)
+    for _ in range(300):
+        rows = [[sorted(random.sample(range(5), random.randint(0, 4))) for _ in range(4)]
+                for _ in range(2)]  # fmt: skip
+        if random.randint(0, 1):
+            rows[0] = [[x for x in mine if x in other] for mine, other in zip(*rows, strict=True)]
+        arrays = {}
+        for (values, starts), found in zip((("X", "P"), ("Y", "Q")), rows, strict=True):
+            arrays[values] = np.array([x for row in found for x in row], np.int32)
+            arrays[starts] = np.cumsum([0, *map(len, found)]).astype(np.int64)
+        needed = (
+            Relation("subset", "X", "Y"), SortedSegments("X", "P", True),
+            SortedSegments("Y", "Q", True),
+        )  # fmt: skip
+        names = {name: name.lower() for name in arrays}
+        is_subset = all(set(mine) <= set(other) for mine, other in zip(*rows, strict=True))
+        assert holds(check_needed, needed, arrays=arrays, names=names) == is_subset
+
+
+def test_the_first_value_that_is_not_in_its_segment_is_named():
+    count = facts.SEGMENTS + 3
+    starts, values = np.arange(count + 1), np.full(count, 7, np.int32)
+    other = values.copy()
+    other[count - 2 :] = 3
+    with pytest.raises(ArgumentError, match=f"Element {count - 2} of 'x' is 7") as caught:
+        facts.check_subset("x", (values, starts), (other, starts), of="y")
+    assert caught.value.code == "kernel.subset"
+    facts.check_subset("x", (values[:0], np.zeros(9, int)), (other, starts[:3]), of="y")
+
+
 def test_a_sound_large_array_is_read_in_pieces():
     count = 3 * facts.PIECE + 5
     indices = np.arange(count, dtype=np.int32) % 1000

@@ -11,6 +11,8 @@ from script_runs import assert_everywhere, call, guards, kernels, program, stage
 from gossamer_ir.errors import UserError
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.script import parse_module, print_module
+from gossamer_testkit import script
 
 KINDS = [("float32", "int32"), ("float64", "int64")]
 FILLS = {"0.0": 0.0, 'T.float32("nan")': np.nan, 'T.float32("inf")': np.inf, "7.0": 7.0}
@@ -297,3 +299,33 @@ def test_scatter_into_another_pattern(small, large):
         return
     sums = dense_of(large, arguments["c"], 0) + dense_of(small, arguments["a"], 0)
     assert_everywhere(module, arguments, c=sums[large])
+
+
+@pytest.mark.parametrize("claim", ["subset(J1, J2)", "covers(J2, J1)"])
+@pytest.mark.parametrize("small", PATTERNS)
+def test_no_test_for_a_miss_where_a_subset_is_declared(claim, small):
+    text = script("csr_into_declared_superset").replace("subset(J1, J2)", claim)
+    module = parse_module(text)
+    assert guards(module) == []
+    assert "search" in print_module(stages(module)[2])
+    for large in PATTERNS.values():
+        mask = PATTERNS[small]
+        if mask.shape != large.shape:
+            continue
+        arguments = scatter(mask, large)
+        if not (mask & ~large).any():
+            sums = dense_of(large, arguments["c"], 0) + dense_of(mask, arguments["a"], 0)
+            assert_everywhere(module, arguments, c=sums[large])
+            continue
+        for kernel in kernels(module):
+            with pytest.raises(
+                UserError, match=r"'indices_a' is .* not in its segment of 'indices_c'"
+            ):
+                call(kernel, arguments)
+
+
+def test_a_subset_is_looked_at_where_the_arrays_were_checked_one_by_one():
+    kernel, _ = kernels(program("csr_into_declared_superset"))
+    arguments = scatter(PATTERNS["all"], PATTERNS["checkered"])
+    with pytest.raises(UserError, match="not in its segment"):
+        kernel.bind(**arguments, verified=[param.name for param in kernel.signature.buffers])

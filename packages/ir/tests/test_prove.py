@@ -13,7 +13,17 @@ import pytest
 from proofs import FACTS, Statement, random_statement
 
 from gossamer_ir.build import add, index, index_var
-from gossamer_ir.nodes import Binary, Cast, Compare, Const, InRange, Load, Var
+from gossamer_ir.nodes import (
+    Binary,
+    Cast,
+    Compare,
+    Const,
+    InRange,
+    Load,
+    Relation,
+    SortedSegments,
+    Var,
+)  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.script import parse_expr
 
@@ -472,3 +482,39 @@ def test_the_unequal_are_ordered_on_either_side():
     prover.assume(parse_expr("i >= n", DTYPES))
     prover.assume(parse_expr("n != i", DTYPES))
     assert prover.proves(parse_expr("i > n", DTYPES))
+
+
+# --- declared subsets
+
+CUTS = (
+    SortedSegments("L", "P", unique=True), SortedSegments("S", "U", unique=True),
+    Relation("subset", "L", "S"),
+)  # fmt: skip
+WHOLE = "begin=T.int64(U[i]), end=T.int64(U[i + 1])"
+
+
+@pytest.mark.parametrize(
+    ("place", "window", "kind", "is_proved"),
+    [
+        ("T.int64(P[i]) + j", WHOLE, "exact", True),
+        ("T.int64(P[i + 1]) - 1 - j", WHOLE, "exact", True),
+        ("T.int64(P[i]) + j + 1", WHOLE, "exact", False),
+        ("T.int64(P[i]) - 1", WHOLE, "exact", False),
+        ("j", WHOLE, "exact", False),
+        ("T.int64(P[i + 1]) + j", WHOLE, "exact", False),
+        ("T.int64(P[i]) + j", "begin=T.int64(U[i]) + 1, end=T.int64(U[i + 1])", "exact", False),
+        ("T.int64(P[i]) + j", "begin=T.int64(U[i]), end=T.int64(U[i + 1]) - 1", "exact", False),
+        ("T.int64(P[i]) + j", "begin=T.int64(U[j]), end=T.int64(U[j + 1])", "exact", False),
+        ("T.int64(P[i]) + j", "begin=T.int64(P[i]), end=T.int64(P[i + 1])", "exact", False),
+    ],
+)
+def test_what_is_declared_a_subset_is_found(place, window, kind, is_proved):
+    dtypes = DTYPES | dict.fromkeys(("L", "S", "U"), "int32")
+    facts = (*FACTS, *CUTS, InRange("U", index(0), index_var("nnz")))
+    found = f'T.search("{kind}", S, {window}, value=T.int64(L[{place}]))'
+    claim = parse_expr(f"{found} >= 0", dtypes)
+    for known, expected in ((facts, is_proved), (facts[:-1], False)):
+        prover = Prover(known)
+        prover.assume_range("i", index(0), index_var("m"))
+        prover.assume_range("j", index(0), parse_expr(FIBRE[2], DTYPES))
+        assert prover.proves(claim) == expected

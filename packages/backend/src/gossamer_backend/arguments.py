@@ -19,7 +19,7 @@ from gossamer_backend.scalars import limits_of, require_scalar, require_size
 from gossamer_backend.sizes import Array, Linear, evaluate, to_linear
 from gossamer_ir.contracts import BufferParam, Signature
 from gossamer_ir.errors import ArgumentError, InternalError
-from gossamer_ir.nodes import Expr
+from gossamer_ir.nodes import Expr, Relation
 from gossamer_ir.walk import free_vars
 
 Value: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
@@ -64,6 +64,9 @@ class Arguments:
             for name in (param.buffer, *(buffer_of(fact) for fact in param.facts))
         }
         self._names = {name: param.name for name, param in self._aliases.items()}
+        self._is_related = any(
+            isinstance(fact, Relation) for param in signature.buffers for fact in param.facts
+        )
         self._sizes = frozenset(
             name for param in signature.buffers for size in param.shape for name in free_vars(size)
         )
@@ -198,7 +201,7 @@ class Arguments:
         facts = tuple(
             fact
             for param in self._buffers
-            if param.facts and param.name not in verified
+            if param.facts and (self._is_related or param.name not in verified)
             for fact in param.facts
         )
         if not facts:

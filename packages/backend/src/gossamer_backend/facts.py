@@ -15,10 +15,15 @@ from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Fact, InRange, Monotone, PaddedSlots, Relation, SortedSegments
 
 PIECE = 1 << 16
+SEGMENTS = 1 << 14
 
 FactCheck: TypeAlias = Callable[[Sequence[Fact], Scalars, Mapping[str, Array]], bool]
 """Whether facts are found to hold, faster than here; False also where that cannot be told. The arrays
 are by the name of the buffer."""
+
+
+Segments: TypeAlias = tuple[Array, Array]
+"""Values, and where each of their segments begins (and the last one ends)."""
 
 
 def buffer_of(fact: Fact) -> str:
@@ -48,6 +53,10 @@ def check_facts(
     for fact in facts:
         if isinstance(fact, SortedSegments):
             _check_order(fact, arrays=arrays, names=names, pad=pads.get(fact.buffer))
+    cuts = {fact.buffer: fact for fact in facts if isinstance(fact, SortedSegments)}
+    for fact in facts:
+        if isinstance(fact, Relation):
+            _check_relation(fact, cuts, arrays=arrays, names=names)
 
 
 def _check_values(
@@ -61,12 +70,56 @@ def _check_values(
             check_range(names[fact.buffer], arrays[fact.buffer], low=low, high=high)
         case Monotone():
             check_monotone(names[fact.buffer], arrays[fact.buffer])
-        case Relation():
-            raise UnsupportedError(
-                "backend.relation",
-                f"The declared relation {fact.kind}({fact.left}, {fact.right}) cannot be checked "
-                "yet.",
+
+
+def _check_relation(
+    fact: Relation,
+    cuts: Mapping[str, SortedSegments],
+    *,
+    arrays: Mapping[str, Array],
+    names: Mapping[str, str],
+) -> None:
+    """A segment of one buffer is a subset of that of the same number in another, whose values rise."""
+    left, right = cuts.get(fact.left), cuts.get(fact.right)
+    if fact.kind != "subset" or left is None or right is None:
+        raise UnsupportedError(
+            "backend.relation",
+            f"The declared relation {fact.kind}({fact.left}, {fact.right}) cannot be checked.",
+            hint="A subset can, of two axes that are sorted.",
+        )
+    parts = [
+        _segments(arrays[found.buffer], None if found.indptr is None else arrays[found.indptr])
+        for found in (left, right)
+    ]
+    check_subset(names[fact.left], *parts, of=names[fact.right])
+
+
+def check_subset(name: str, left: Segments, right: Segments, *, of: str) -> None:
+    """The values of each segment are among those of the segment of the same number of other values."""
+    values, starts = left
+    others, cuts = right
+    least = min(int(found.min(initial=0)) for found in (values, others))
+    span = max(int(found.max(initial=0)) for found in (values, others)) - least + 1
+    for low in range(0, starts.size - 1, SEGMENTS):
+        mine = _keys(values, starts[low : low + SEGMENTS + 1], least=least, span=span)
+        theirs = _keys(others, cuts[low : low + SEGMENTS + 1], least=least, span=span)
+        is_absent = ~np.isin(mine, theirs)
+        if is_absent.any():
+            where = int(starts[low]) + int(is_absent.argmax())
+            raise ArgumentError(
+                "kernel.subset",
+                f"Element {where} of '{name}' is {values[where]}, which is not in its segment of "
+                f"'{of}'.",
+                hint="Pass index arrays of which the one holds all of the other.",
             )
+
+
+def _keys(values: Array, starts: Array, *, least: int, span: int) -> Array:
+    """A number for each value of some segments, the same for equal values of one segment."""
+    if starts.size < 2:
+        return np.empty(0, np.int64)
+    numbers = np.repeat(np.arange(starts.size - 1), np.diff(starts))
+    return numbers * span + (values[starts[0] : starts[-1]].astype(np.int64) - least)
 
 
 def _check_order(
@@ -141,7 +194,7 @@ def check_segments(
             raise _unsorted(name, flat, where=low + 1 + int(bad.argmax()))
 
 
-def _segments(array: Array, indptr: Array | None) -> tuple[Array, Array]:
+def _segments(array: Array, indptr: Array | None) -> Segments:
     if indptr is not None:
         return array.reshape(-1), indptr.reshape(-1)
     width = array.shape[-1] if array.ndim else 1

@@ -31,6 +31,8 @@ from gossamer_ir.nodes import (
     Monotone,
     Node,
     PaddedSlots,
+    Relation,
+    Search,
     SortedSegments,
     Unary,
     Var,
@@ -58,6 +60,12 @@ class Prover:
         self._segments = [
             fact for fact in facts if isinstance(fact, SortedSegments) and fact.buffer not in padded
         ]
+        self._cuts = {fact.buffer: fact.indptr for fact in self._segments}
+        self._subsets = {
+            (fact.left, fact.right)
+            for fact in facts
+            if isinstance(fact, Relation) and fact.kind == "subset"
+        }
         self._steps = 0
         self._nesting = 0
 
@@ -263,6 +271,8 @@ class Prover:
             yield from self._about_load(atom, inner, goal)
         elif isinstance(inner, VScale):
             yield Affine({atom: 1}, -1)
+        elif isinstance(inner, Search) and self._is_hit(inner):
+            yield affine_of(Binary("sub", atom, inner.begin))
         elif isinstance(inner, Binary) and inner is atom and inner.op == "mul":
             yield from self._about_product(inner, goal)
         elif isinstance(inner, Binary):
@@ -271,6 +281,35 @@ class Prover:
                 yield from self._about_remainder(atom, inner)
         if inner is not atom:
             yield from about_storage(atom, build.dtype_of(inner))
+
+    def _is_hit(self, search: Search) -> bool:
+        """Whether an exact search looks for a value of a segment that is a subset of what it looks
+        in: the segments of one number in two buffers."""
+        value = _unwidened(search.value)
+        if not isinstance(value, Load) or (value.buffer, search.buffer) not in self._subsets:
+            return False
+        if search.kind != "exact" or value.buffer not in self._cuts:
+            return False
+        number = self._segment_searched(search)
+        indptr = self._cuts[value.buffer]
+        if number is None or indptr is None:
+            return number is not None and value.indices[:-1] == (number,)
+        place = value.indices[-1]
+        return any(
+            _number_of(begin) == number
+            and self._holds(Binary("sub", place, begin))
+            and self._holds(Binary("sub", Binary("sub", end, place), build.ONE))
+            for begin, end in self._segments_named(value, value, indptr)
+        )
+
+    def _segment_searched(self, search: Search) -> Expr | None:
+        """The number of the segment that a search looks in all of; None where that is not known."""
+        begin, end = _unwidened(search.begin), _unwidened(search.end)
+        indptr = self._cuts.get(search.buffer)
+        if indptr is None or not (_is_bound(begin, indptr) and _is_bound(end, indptr)):
+            return None
+        apart = affine_of(Binary("sub", end.indices[0], begin.indices[0]))
+        return begin.indices[0] if apart == Affine({}, 1) else None
 
     def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
         last = Binary("sub", inner.rhs, build.ONE)
@@ -351,6 +390,12 @@ def _is_bound(node: Node, indptr: str) -> TypeGuard[Load]:
     if not isinstance(node, Load) or node.buffer != indptr:
         return False
     return node.predicate is None and len(node.indices) == 1
+
+
+def _number_of(begin: Expr) -> Expr | None:
+    """The number of the segment that begins at an element of its indptr."""
+    load = _unwidened(begin)
+    return load.indices[0] if isinstance(load, Load) else None
 
 
 def _loads_beside(load: Load, goal: Affine) -> Iterator[tuple[Expr, Load]]:

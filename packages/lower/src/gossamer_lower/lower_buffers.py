@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     Prefetch,
     Range,
     Region,
+    Relation,
     Search,
     Select,
     SortedSegments,
@@ -256,16 +257,17 @@ class _Lowering:
         return None if buffer is None else self._names[buffer.name]
 
     def _relation_facts(self) -> list[Fact]:
-        """Relations between axes as relations between their index buffers."""
+        """Relations between axes as relations between the fibres of their index buffers, where these
+        have the same parents."""
         facts: list[Fact] = []
         for relation in self._relations:
-            sides = [
-                getattr(self._axes[name], "indices", None)
-                for name in (relation.left, relation.right)
-            ]
-            left, right = (self._index_name(side) for side in sides)
-            if left is not None and right is not None:
-                facts.append(msgspec.structs.replace(relation, left=left, right=right))
+            kind, names = relation.kind, (relation.left, relation.right)
+            if kind == "covers":
+                kind, names = "subset", (relation.right, relation.left)
+            axes = [self._axes[name] for name in names]
+            left, right = (self._index_name(getattr(axis, "indices", None)) for axis in axes)
+            if left is not None and right is not None and axes[0].parent == axes[1].parent:
+                facts.append(Relation(kind, left, right))
         return facts
 
 
