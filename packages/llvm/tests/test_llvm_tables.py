@@ -15,6 +15,7 @@ from gossamer_ir.nodes import (
     Buffer,
     Call,
     Cast,
+    Combine,
     Compare,
     Const,
     For,
@@ -66,6 +67,7 @@ def deep(levels):
 NESTED = ParallelFor("rows", "i", ZERO, index(1), ())
 REFUSED = {
     "llvm.search": stores(Cast("float32", Search("exact", "P", (), ZERO, ZERO, ZERO))),
+    "llvm.combine": Combine("f", ()),
     "llvm.block": Block("b", (), ()),
     "llvm.iteration": Iteration("it", (), "", (), ()),
     "llvm.for.vectorized": For("i", ZERO, index(4), (), kind="vectorized"),

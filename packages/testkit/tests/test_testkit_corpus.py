@@ -6,7 +6,7 @@ import pytest
 from gossamer_backend import required_capabilities
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import GuardFailed, run
-from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS, Block, Iteration, Search
+from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS, Block, Combine, Iteration, Search
 from gossamer_ir.verify import verify
 from gossamer_ir.walk import walk
 from gossamer_ir.wire import dumps
@@ -16,7 +16,7 @@ from gossamer_testkit.expectations import ORACLES
 from gossamer_testkit.makers import MAKERS
 
 NAMES = corpus_names()
-NOT_FLAT = {Block, Iteration, Search}
+NOT_FLAT = {Block, Combine, Iteration, Search}
 
 
 @pytest.mark.parametrize("name", NAMES)

@@ -48,6 +48,7 @@ STATEMENTS: dict[type, EmitStmt] = {
     nodes.If: control.emit_if,
     nodes.While: control.emit_while,
     nodes.For: control.emit_for,
+    nodes.Combine: _refuse,
     nodes.Block: _refuse,
     nodes.Iteration: _refuse,
     nodes.Prefetch: memory.emit_prefetch,

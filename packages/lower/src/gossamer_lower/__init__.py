@@ -1,6 +1,7 @@
 """The passes from the coordinate stage to the flat stage, one file each."""
 
 from gossamer_lower.combine_lane_reductions import combine_lane_reductions
+from gossamer_lower.expand_reducers import expand_reducers
 from gossamer_lower.expand_search import expand_search
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.guard_flat import guard_flat
@@ -20,6 +21,7 @@ from gossamer_lower.vectorize_loops import vectorize_loops
 __all__ = [
     "FLAT_PASSES",
     "combine_lane_reductions",
+    "expand_reducers",
     "expand_search",
     "guard_accesses",
     "guard_flat",

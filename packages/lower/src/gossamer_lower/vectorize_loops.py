@@ -11,6 +11,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of
+from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -30,6 +31,7 @@ from gossamer_ir.nodes import (
     Load,
     Module,
     Ramp,
+    ReduceOp,
     Select,
     Stmt,
     Store,
@@ -164,7 +166,7 @@ class _Vectorizing:
         if shared is not None:
             accumulate = If(shared, (accumulate,))
         main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=(accumulate,))
-        total = Binary(op, _load_of(store), LaneReduce(op, partial))
+        total = Binary(op, _load_of(store), _lanes_combined(op, partial))
         result: list[Stmt] = [Store(store.buffer, store.indices, total)]
         if whole is not None and _is_masked_rest(inner):
             masked = Store(lanes.name, where, _accumulated(vectors, partial, found))
@@ -258,10 +260,19 @@ def _reduced_at_once(loop: For, found: _LaneReduction) -> tuple[Stmt, ...]:
     mask = vectors.mask(found.condition)
     value = vectors.vector(vectors.value(found.reduction.value, mask))
     lanes = value if mask is None else Select(mask, value, none)
-    total = Binary(op, _load_of(store), LaneReduce(op, lanes))
+    total = Binary(op, _load_of(store), _lanes_combined(op, lanes))
     stored = Store(store.buffer, store.indices, total)
     shared = _shared_part(found.condition, loop.var)
     return simplify_body((stored if shared is None else If(shared, (stored,)),))
+
+
+def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:
+    """The least of bools is their conjunction, the largest their disjunction."""
+    is_bool = DType.parse(build.dtype_of(lanes)).kind == "bool"
+    return LaneReduce(_OF_BOOLS.get(op, op) if is_bool else op, lanes)
+
+
+_OF_BOOLS: dict[ReduceOp, ReduceOp] = {"min": "and", "max": "or"}
 
 
 def _shared_part(condition: Expr | None, var: str) -> Expr | None:

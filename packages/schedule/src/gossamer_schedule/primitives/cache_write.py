@@ -15,6 +15,7 @@ from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
     BlockIter,
+    Combine,
     Expr,
     For,
     Load,
@@ -236,8 +237,10 @@ def _require_element_conditions(
 
 def _is_assigned(block: Block, buffer: str) -> bool:
     """Whether a block gives elements a value whatever they held before."""
-    nodes = (node for stmt in block.body for node in walk(stmt))
-    return not block.init and not any(isinstance(n, Load) and n.buffer == buffer for n in nodes)
+    nodes = [node for stmt in block.body for node in walk(stmt)]
+    is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
+    is_combined = any(isinstance(node, Combine) and buffer in mentioned((node,)) for node in nodes)
+    return not block.init and not is_read and not is_combined
 
 
 def _require_covered(site: Site, iters: Sequence[BlockIter]) -> None:

@@ -10,8 +10,8 @@ DEFAULT_VECTOR_BITS = 512
 
 
 def lanes_of(target: Target, dtype: str) -> int:
-    """Lanes of one vector register."""
-    return vector_bits(target) // DType.parse(dtype).bits
+    """Lanes of one vector register; a bool takes a byte of memory."""
+    return vector_bits(target) // max(8, DType.parse(dtype).bits)
 
 
 def vector_bits(target: Target) -> int:

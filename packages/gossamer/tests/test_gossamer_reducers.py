@@ -1,0 +1,286 @@
+"""Reductions by every reducer, also by those that a program declares, at every stage and natively,
+against NumPy."""
+
+from __future__ import annotations
+
+from math import inf
+
+import numpy as np
+import pytest
+from script_runs import assert_everywhere, call, program, results
+
+from gossamer.build import build, lowered
+from gossamer_ir.contracts import Schedule, Step
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import InterpreterError, run
+from gossamer_ir.nodes import Combine
+from gossamer_ir.reducers import identity
+from gossamer_ir.script import parse_module, print_expr
+from gossamer_ir.walk import walk
+from gossamer_schedule import replay
+from gossamer_testkit import script
+
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+OPS = {
+    "add": ("{old} + {new}", np.add, (*INTEGERS, "float32", "float64")),
+    "mul": ("{old} * {new}", np.multiply, (*INTEGERS, "float32", "float64")),
+    "min": ("T.min({old}, {new})", np.minimum, (*INTEGERS, "float32", "float64", "bool")),
+    "max": ("T.max({old}, {new})", np.maximum, (*INTEGERS, "float32", "float64", "bool")),
+    "and": ("{old} and {new}", np.logical_and, ("bool",)),
+    "or": ("{old} or {new}", np.logical_or, ("bool",)),
+}
+LENGTHS = {
+    "rows of all kinds": [0, 3, 1, 0, 40, 2, 17, 0],
+    "no rows": [],
+    "no elements": [0, 0],
+    "one dense row": [100],
+}
+ROWS = """
+@T.prim_func
+def rows(a: T.handle, indptr: T.handle, indices: T.handle, y: T.handle,
+         m: T.int64, n: T.int64, nnz: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    A = T.sp.match_buffer(a, (I, J), "{dtype}")
+    Y = T.sp.match_buffer(y, (I,), "{dtype}")
+    with T.sp.iteration([I, J], "SR", "rows") as [i, j]:
+        {init}
+        Y[i] = {update}
+"""
+
+
+def csr(lengths, columns=100):
+    """The structure of a matrix with rows of these lengths."""
+    indptr = np.concatenate([[0], np.cumsum(lengths)]).astype("int32")
+    found = [np.sort((np.arange(k) * 37 + row) % columns) for row, k in enumerate(lengths)]
+    return indptr, np.concatenate([np.zeros(0), *found]).astype("int32")
+
+
+def arguments(lengths, values, columns=100):
+    indptr, indices = csr(lengths, columns)
+    return {
+        "a": values, "indptr": indptr, "indices": indices,
+        "m": len(lengths), "n": columns, "nnz": len(values),
+    }  # fmt: skip
+
+
+def values_of(dtype, size):
+    mixed = np.arange(size) * 5 % 7
+    if dtype == "bool":
+        return mixed % 3 != 0
+    return (mixed - 3 * (not dtype.startswith("u"))).astype(dtype)
+
+
+@pytest.mark.parametrize("pattern", LENGTHS)
+@pytest.mark.parametrize("has_init", [True, False], ids=["init", "no init"])
+@pytest.mark.parametrize(
+    ("op", "dtype"), [(op, dtype) for op, (_, _, dtypes) in OPS.items() for dtype in dtypes]
+)
+def test_rows_are_reduced(op, dtype, has_init, pattern):
+    text, ufunc, _ = OPS[op]
+    lengths = LENGTHS[pattern]
+    start = print_expr(identity(op, dtype))
+    source = ROWS.format(
+        dtype=dtype,
+        init=f"with T.init():\n            Y[i] = {start}" if has_init else "pass",
+        update=text.format(old="Y[i]", new="A[i, j]"),
+    )
+    before = values_of(dtype, len(lengths))
+    given = arguments(lengths, values_of(dtype, sum(lengths))) | {"y": before}
+    neutral = ufunc.identity if ufunc.identity is not None else _limit(op, dtype)
+    expected = before.copy()
+    for row, (first, last) in enumerate(zip(given["indptr"], given["indptr"][1:], strict=False)):
+        begin = np.asarray([neutral if has_init else before[row]], dtype)
+        expected[row] = ufunc.reduce(np.concatenate([begin, given["a"][first:last]]), dtype=dtype)
+    assert_everywhere(parse_module(source), given, y=expected)
+
+
+def _limit(op, dtype):
+    if dtype == "bool":
+        return op == "min"
+    if dtype.startswith("float"):
+        return inf if op == "min" else -inf
+    return np.iinfo(dtype).max if op == "min" else np.iinfo(dtype).min
+
+
+# --- reducers that a program declares
+
+SPECIAL = {
+    "ties": np.array([1, 2, 2, -1, 2, 0, 0, 3] * 20),
+    "both infinities": np.array([inf, -inf, 0, 5, -inf, inf, 1] * 20),
+    "only minus infinity": np.full(150, -inf),
+}
+
+
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pattern", LENGTHS)
+@pytest.mark.parametrize("data", SPECIAL)
+@pytest.mark.parametrize("name", ["argmax_rows", "argmin_rows_paper"])
+def test_where_rows_are_extreme(name, data, pattern, dtype, index):
+    lengths, sign = LENGTHS[pattern], 1 if "max" in name else -1
+    given = arguments(lengths, SPECIAL[data][: sum(lengths)].astype(dtype))
+    given |= {key: given[key].astype(index) for key in ("indptr", "indices")}
+    columns, values = np.full(len(lengths), 2**63 - 1), np.full(len(lengths), sign * -inf)
+    for row in range(len(lengths)):
+        found = slice(given["indptr"][row], given["indptr"][row + 1])
+        if lengths[row]:
+            values[row] = (sign * given["a"][found]).max() * sign
+            columns[row] = given["indices"][found][np.argmax(sign * given["a"][found])]
+    given |= {"columns": np.zeros(len(lengths), "int64"), "values": np.zeros(len(lengths), dtype)}
+    module = program(name, dtype=dtype, index=index)
+    assert_everywhere(module, given, columns=columns, values=values)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("pattern", LENGTHS)
+def test_log_sum_exp_of_rows(pattern, dtype):
+    lengths = LENGTHS[pattern]
+    data = (np.arange(sum(lengths)) * 37 % 101 - 50).astype(dtype)
+    data[5:8] = -inf
+    given = arguments(lengths, data)
+    given |= {name: np.full(len(lengths), np.nan, dtype) for name in ("maxima", "sums", "y")}
+    rows = [data[a:b].astype("float64") for a, b in zip(*_ends(given["indptr"]), strict=True)]
+    wanted = np.array([np.logaddexp.reduce(row) if row.size else -inf for row in rows])
+    largest = np.array([row.max(initial=-inf) for row in rows])
+    module = program("log_sum_exp_rows", dtype=dtype)
+    for way, (y, maxima) in results(module, given, "y", "maxima"):
+        np.testing.assert_array_equal(maxima, largest, way)
+        bound = (max(lengths, default=0) + 60) * np.finfo(dtype).eps
+        np.testing.assert_allclose(y, wanted, rtol=bound, atol=bound, err_msg=way)
+
+
+def _ends(indptr):
+    return indptr[:-1], indptr[1:]
+
+
+def test_a_sum_of_products_by_a_declared_reducer_scatters_and_gathers():
+    source = """
+@T.prim_func
+def spread(a: T.handle, q: T.handle, low: T.handle, high: T.handle, m: T.int64, n: T.int64):
+    I = T.sp.dense_fixed(m)
+    K = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I,), "int64")
+    Q = T.sp.match_buffer(q, (I,), "int64")
+    L = T.sp.match_buffer(low, (K,), "int64")
+    H = T.sp.match_buffer(high, (K,), "int64")
+    span = T.comm_reducer(lambda a, b, c, d: (T.min(a, c), T.max(b, d)),
+                          (T.max_value("int64"), T.min_value("int64")))
+    with T.sp.iteration([I], "S", "spread") as [i]:
+        L[Q[i]], H[Q[i]] = span(L[Q[i]], H[Q[i]], A[i], A[i] * 2)
+"""
+    rng = np.random.default_rng(3)
+    a, q = rng.integers(-50, 50, 40), rng.integers(0, 6, 40)
+    low, high = np.full(6, 10), np.full(6, -10)
+    expected = low.copy(), high.copy()
+    np.minimum.at(expected[0], q, a)
+    np.maximum.at(expected[1], q, 2 * a)
+    given = {"a": a, "q": q, "low": low, "high": high, "m": 40, "n": 6}
+    assert_everywhere(parse_module(source), given, low=expected[0], high=expected[1])
+
+
+# --- schedules
+
+
+def scheduled(module, *steps, stage="loop"):
+    return build(module, schedule=Schedule(**{stage: tuple(steps)}))
+
+
+def step(op, **args):
+    return Step(op, args)
+
+
+ACCEPTED = {
+    "parallel rows": [step("parallel", loop="i")],
+    "split rows": [step("split", loop="i", factors=(None, 4)), step("unroll", loop="i_1")],
+    "split columns": [step("split", loop="j", factors=(None, 4)), step("unroll", loop="j_1")],
+    "init apart": [step("decompose_reduction", block="argmax", loop="j")],
+    "init far apart": [step("decompose_reduction", block="argmax", loop="i")],
+    "elements in registers": [
+        step("cache_write", block="argmax", buffer="V_data", scope="local"),
+        step("cache_write", block="argmax", buffer="C_data", scope="local"),
+        step("decompose_reduction", block="argmax", loop="j"),
+    ],
+    "digits exchanged": [
+        step("split", loop="j", factors=(None, 4)),
+        step("reorder", loops=("j_1", "j_0")),
+    ],
+}
+REFUSED = {
+    "vectorize.not_reducer": [
+        step("split", loop="j", factors=(None, 8)), step("vectorize", loop="j_1"),
+    ],
+    "cache_write.element": [step("cache_write", block="plain", buffer="V_data", scope="local")],
+    "parallel.race": [step("parallel", loop="j")],
+}  # fmt: skip
+
+
+def argmax_case():
+    lengths = LENGTHS["rows of all kinds"]
+    given = arguments(lengths, SPECIAL["ties"][: sum(lengths)].astype("float32"))
+    shape = len(lengths)
+    return given | {"columns": np.zeros(shape, "int64"), "values": np.zeros(shape, "float32")}
+
+
+@pytest.mark.parametrize("steps", ACCEPTED.values(), ids=ACCEPTED)
+def test_schedules_keep_what_a_declared_reducer_gives(steps):
+    module, plain, moved = program("argmax_rows"), argmax_case(), argmax_case()
+    call(build(module, schedule=Schedule()).kernel, plain)
+    call(scheduled(module, *steps).kernel, moved)
+    for name in ("columns", "values"):
+        np.testing.assert_array_equal(moved[name], plain[name])
+    for found in lowered(module, Schedule(loop=tuple(steps))):
+        again = argmax_case()
+        run(found, again, chunks=3)
+        for name in ("columns", "values"):
+            np.testing.assert_array_equal(again[name], plain[name], found.stage)
+
+
+@pytest.mark.parametrize(("code", "steps"), REFUSED.items(), ids=REFUSED)
+def test_schedules_that_a_declared_reducer_forbids_are_refused_by_name(code, steps):
+    text = script("argmax_rows")
+    if code == "cache_write.element":
+        before, _, after = text.replace('"argmax")', '"plain")').partition("        with T.init")
+        text = before + after[after.index("        C[i], V[i]") :]
+    module = list(lowered(parse_module(text), Schedule()))[2]
+    assert any(isinstance(node, Combine) for node in walk(module))
+    with pytest.raises(ScheduleError) as caught:
+        replay(module, tuple(steps))
+    assert caught.value.code == f"schedule.{code}"
+
+
+def test_the_columns_of_a_matrix_are_reduced_in_lanes():
+    source = """
+@T.prim_func
+def columns(a: T.handle, where: T.handle, y: T.handle, m: T.int64, n: T.int64):
+    I = T.sp.dense_fixed(m)
+    K = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, K), "float32")
+    W = T.sp.match_buffer(where, (K,), "int64")
+    Y = T.sp.match_buffer(y, (K,), "float32")
+    argmax = T.comm_reducer(
+        lambda c0, v0, c1, v1: (T.Select(v0 > v1 or (v0 == v1 and c0 < c1), c0, c1), T.max(v0, v1)),
+        (T.max_value("int64"), T.float32("-inf")))
+    with T.sp.iteration([I, K], "RS", "columns") as [i, k]:
+        with T.init():
+            W[k] = T.max_value("int64")
+            Y[k] = T.float32("-inf")
+        W[k], Y[k] = argmax(W[k], Y[k], i, A[i, k])
+"""
+    module = parse_module(source)
+    a = (np.arange(13 * 21) * 7 % 11).astype("float32").reshape(13, 21)
+    steps = [step("split", loop="k", factors=(None, 8)), step("vectorize", loop="k_1")]
+    for schedule in (Schedule(), Schedule(loop=tuple(steps))):
+        given = {"a": a, "where": np.zeros(21, "int64"), "y": np.zeros(21, "float32")}
+        call(build(module, schedule=schedule).kernel, given | {"m": 13, "n": 21})
+        np.testing.assert_array_equal(given["where"], a.argmax(axis=0))
+        np.testing.assert_array_equal(given["y"], a.max(axis=0))
+
+
+def test_an_identity_that_changes_itself_is_found_by_the_interpreter():
+    text = "lambda x, y: (x + y,), (T.float32(1),)"
+    source = ROWS.format(dtype="float32", init="pass", update="f(Y[i], A[i, j])")
+    source = source.replace("    with T.sp", f"    f = T.comm_reducer({text})\n    with T.sp")
+    given = arguments([2], np.ones(2, "float32")) | {"y": np.zeros(1, "float32")}
+    with pytest.raises(InterpreterError, match="identity of the reducer 'f'"):
+        run(parse_module(source), given)
