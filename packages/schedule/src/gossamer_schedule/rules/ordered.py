@@ -1,0 +1,39 @@
+"""A program with the axes of its sparse tree before the others: the order in which rules look for
+patterns, whatever order the program was written in.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.contracts import Trace
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.nodes import Function, Iteration, Module
+from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
+from gossamer_schedule.rules.patterns import axes_of, single_iteration
+
+
+def ordered(module: Module) -> tuple[Module, Trace]:
+    """The module in that order, and the steps that make it so; none where it is so already, or where
+    the order is not proved to make no difference."""
+    found = single_iteration(module)
+    if found is None:
+        return module, ()
+    order = _order(*found)
+    if order in ((), found[1].vars):
+        return module, ()
+    try:
+        result = sparse_reorder(module, found[1].name, order=order)
+    except ScheduleError:
+        return module, ()
+    return result.module, (result.step,)
+
+
+def _order(function: Function, iteration: Iteration) -> tuple[str, ...]:
+    """The variables of axes that have a parent or are one, then the others."""
+    axes = axes_of(function, iteration)
+    parents = {axis.parent for axis in axes}
+    return tuple(
+        name
+        for is_first in (True, False)
+        for name, axis in zip(iteration.vars, axes, strict=False)
+        if (axis.parent is not None or axis.name in parents) is is_first
+    )

@@ -1,0 +1,68 @@
+"""Rules know a pattern whatever order its axes are written in."""
+
+import pytest
+
+from gossamer_ir import parse_module
+from gossamer_ir.contracts import Schedule, Target
+from gossamer_schedule import replay
+from gossamer_schedule.rules import choose
+
+WIDE = Target("generic-cpu", (("vector_bits", "512"),))
+PROGRAM = """
+@T.prim_func
+def product(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle,
+            m: T.int64, n: T.int64, nnz: T.int64) -> None:
+    T.func_attr({{"sparse_tir_level": 2}})
+    R = T.sp.dense_fixed(m)
+    Q = T.sp.compressed_varied(R, (n, nnz), (p, q), "int32")
+    N = T.sp.dense_fixed(n)
+    F = T.sp.dense_fixed(40)
+    A = T.sp.match_buffer(a, ({left}), "float32")
+    B = T.sp.match_buffer(b, (N, F), "float32")
+    C = T.sp.match_buffer(c, ({out}), "float32")
+    with T.sp.iteration([{axes}], "{kinds}", "product") as [{names}]:
+        with T.init():
+            C[{element}] = 0.0
+        C[{element}] = C[{element}] + A[{term}] * B[w, t]
+"""
+SPMM = {"left": "R, Q", "out": "R, F", "element": "u, t", "term": "u, w"}
+SDDMM = {"left": "R, F", "out": "R, Q", "element": "u, w", "term": "u, t"}
+PRODUCTS = {"spmm": (SPMM, "w"), "sddmm": (SDDMM, "t")}
+VARIABLES = {"R": "u", "Q": "w", "F": "t"}
+ORDERS = ["RQF", "RFQ", "FRQ"]
+
+
+def product(name, order, *, fused=False):
+    parts, reduced = PRODUCTS[name]
+    names = [VARIABLES[axis] for axis in order]
+    axes = ", ".join(order)
+    return parse_module(
+        PROGRAM.format(
+            axes=axes.replace("R, Q", "T.sp.fuse(R, Q)") if fused else axes,
+            kinds="".join("R" if var == reduced else "S" for var in names),
+            names=", ".join(names),
+            **parts,
+        )
+    )
+
+
+@pytest.mark.parametrize("order", ORDERS)
+@pytest.mark.parametrize("name", PRODUCTS)
+def test_the_order_of_axes_does_not_matter(name, order):
+    module = product(name, order)
+    expected, found = choose(product(name, "RQF"), WIDE), choose(module, WIDE)
+    assert expected != Schedule()
+    assert found.loop == expected.loop
+    assert replay(module, found.coordinate) == product(name, "RQF")
+
+
+def test_fused_axes_behind_others_are_found():
+    found = choose(product("spmm", "FRQ", fused=True), WIDE)
+    assert [step.op for step in found.coordinate] == ["sparse_unfuse", "sparse_reorder"]
+    assert found.loop == choose(product("spmm", "RQF"), WIDE).loop
+
+
+def test_nothing_is_reordered_where_the_order_matters():
+    text = PROGRAM.format(axes="F, R, Q", kinds="SSR", names="t, u, w", **SPMM)
+    module = parse_module(text.replace("B[w, t]", "C[u, 0]"))
+    assert choose(module, WIDE) == Schedule()
