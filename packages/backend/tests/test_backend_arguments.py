@@ -304,9 +304,19 @@ def test_bools_are_accepted():
 
 
 def test_arrays_that_numpy_has_not_are_refused_by_name():
-    with pytest.raises(UnsupportedError, match="bfloat16") as caught:
-        Arguments(Signature("f", (buffer("x", (N,), "bfloat16"),), (), ("x",)))
+    with pytest.raises(UnsupportedError, match="float32x4") as caught:
+        Arguments(Signature("f", (buffer("x", (N,), "float32x4"),), (), ("x",)))
     assert caught.value.code == "backend.array_dtype"
+
+
+def test_arrays_of_bfloat16_are_those_of_uint16():
+    arguments = Arguments(
+        Signature("f", (buffer("x", (N,), "bfloat16"),), (ScalarParam("n", "int64"),), ("x", "n"))
+    )
+    bits = np.array([0x3F80, 0xC000], np.uint16)
+    assert arguments.check((bits,), {"n": 2}).values["x"] is bits
+    with pytest.raises(ArgumentError, match="has dtype float16, expected uint16"):
+        arguments.check((bits.view(np.float16),), {"n": 2})
 
 
 def test_facts_about_another_name_of_an_array_are_checked():

@@ -75,7 +75,6 @@ REFUSED = {
     "llvm.for.thread_binding": For("i", ZERO, index(4), (), "thread_binding", "threadIdx.x"),
     "llvm.scalable": stores(LaneReduce("add", wide(ONE, 4, scalable=True))),
     "llvm.lanes": stores(LaneReduce("add", wide(ONE, 3))),
-    "llvm.dtype": stores(Cast("float32", Const("float16", "1.0"))),
     "llvm.depth": stores(deep(400)),
     "llvm.call.exp": stores(Call("exp", (ONE,), "float32")),
     "llvm.call.ceil": stores(Call("ceil", (ONE,), "float32")),

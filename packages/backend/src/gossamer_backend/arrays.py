@@ -17,9 +17,11 @@ from gossamer_ir.nodes import Const
 
 
 def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
-    """The dtype of the arrays that a parameter takes."""
+    """The dtype of the arrays that a parameter takes: uint16 for bfloat16, which NumPy does not have."""
     scalar = scalar_of(param.dtype)
-    if scalar != param.dtype or SCALARS[scalar][0] in ("handle", "bfloat"):
+    if param.dtype == "bfloat16":
+        return np.dtype(np.uint16)
+    if scalar != param.dtype or SCALARS[scalar][0] == "handle":
         raise UnsupportedError(
             "backend.array_dtype", f"The array '{param.name}' of {param.dtype} has no NumPy dtype."
         )
@@ -27,9 +29,14 @@ def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
 
 
 def require_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) -> Array:
-    """The value, if it is an array that the kernel can use but for its shape."""
+    """The value, if it is an array that the kernel can use but for its shape.
+
+    An array of a dtype that another package calls bfloat16 is one of uint16.
+    """
     if not _is_plain_array(value):
         raise _not_an_array(param.name, value)
+    if param.dtype == "bfloat16" and value.dtype.name == "bfloat16":
+        value = value.view(np.uint16)
     if value.dtype != dtype:
         raise ArgumentError(
             "kernel.dtype",

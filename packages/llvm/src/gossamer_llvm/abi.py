@@ -25,7 +25,8 @@ class Abi:
     """What the emitter has to know of a target.
 
     `functions` are the calls that become instructions there, never library calls; `scalable` says
-    whether vectors with a multiple of vscale lanes exist; `attributes` are attached to each function.
+    whether vectors with a multiple of vscale lanes exist, `half_conversions` whether instructions
+    convert float16 to float32 and back; `attributes` are attached to each function.
 
     >>> Abi("aarch64-unknown-linux-gnu", scalable=True).functions >= {"sqrt"}
     True
@@ -35,4 +36,5 @@ class Abi:
     data_layout: str = ""
     functions: frozenset[str] = field(default=frozenset({"sqrt", "abs"}))
     scalable: bool = False
+    half_conversions: bool = False
     attributes: tuple[str, ...] = ()

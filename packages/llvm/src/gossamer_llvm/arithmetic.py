@@ -10,6 +10,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary
 from gossamer_llvm import division, folding
 from gossamer_llvm.frame import Frame, Value
+from gossamer_llvm.halves import is_half, narrowed, widened
 from gossamer_llvm.masks import lane_mask
 from gossamer_llvm.types import integer_text, splat, suffix, value_type
 
@@ -31,7 +32,9 @@ _CALLS = {
 def emit_unary(frame: Frame, node: Unary) -> Value:
     """`neg`, `not`, `bitnot`."""
     value = frame.expr(node.operand)
-    if node.op == "neg" and DType.parse(value.dtype).is_float:
+    if node.op == "neg" and is_half(value.dtype):
+        text = f"xor {value.typed}, {integer_text(0x8000, value.dtype)}"
+    elif node.op == "neg" and DType.parse(value.dtype).is_float:
         text = f"fneg {value.typed}"
     elif node.op == "neg":
         text = f"sub {value.type} {integer_text(0, value.dtype)}, {value.text}"
@@ -49,6 +52,9 @@ def emit_binary(frame: Frame, node: Binary) -> Value:
 def binary(frame: Frame, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     """The operation on two operands of one dtype."""
     kind = DType.parse(lhs.dtype)
+    if is_half(lhs.dtype):
+        wide = _float_binary(frame, op, widened(frame, lhs), widened(frame, rhs))
+        return narrowed(frame, wide, lhs.dtype)
     if kind.is_float:
         return _float_binary(frame, op, lhs, rhs)
     if kind.kind == "bool":
@@ -69,7 +75,7 @@ def emit_compare(frame: Frame, node: Compare) -> Value:
     if lanes is not None:
         dtype = dtype_of(node)
         return lanes if lanes.dtype == dtype else Value(splat(lanes.text, dtype), dtype)
-    lhs, rhs = frame.expr(node.lhs), frame.expr(node.rhs)
+    lhs, rhs = (widened(frame, frame.expr(side)) for side in (node.lhs, node.rhs))
     kind = DType.parse(lhs.dtype)
     if kind.is_float:
         text = f"fcmp {_ORDERED[node.op]} {lhs.typed}, {rhs.text}"
@@ -85,20 +91,38 @@ def emit_cast(frame: Frame, node: Cast) -> Value:
     value = frame.expr(node.value)
     if value.dtype == node.dtype:
         return value
-    source, target = DType.parse(value.dtype), DType.parse(node.dtype)
+    if is_half(node.dtype):
+        return narrowed(frame, _as_wide_float(frame, value), node.dtype)
+    return _plain_cast(frame, widened(frame, value), node.dtype)
+
+
+def _as_wide_float(frame: Frame, value: Value) -> Value:
+    """What is rounded to 16 bits: a float, or an integer as the float that holds it."""
+    kind = DType.parse(value.dtype)
+    if kind.is_float:
+        return widened(frame, value)
+    scalar = "float64" if kind.bits > 16 else "float32"
+    return _plain_cast(frame, value, kind.with_scalar(scalar).text)
+
+
+def _plain_cast(frame: Frame, value: Value, dtype: str) -> Value:
+    """Between dtypes that LLVM has."""
+    if value.dtype == dtype:
+        return value
+    source, target = DType.parse(value.dtype), DType.parse(dtype)
     if target.kind == "bool":
-        return Value(_nonzero(frame, value), node.dtype)
+        return Value(_nonzero(frame, value), dtype)
     operation = _cast_operation(source, target)
     if operation == "":
-        return Value(value.text, node.dtype)
+        return Value(value.text, dtype)
     number = folding.literal(value)
     if operation in ("sext", "zext", "trunc") and number is not None:
-        return Value(_cast_literal(number, source, node.dtype), node.dtype)
+        return Value(_cast_literal(number, source, dtype), dtype)
     if operation.startswith("llvm."):
-        name = f"{operation}.{suffix(value_type(node.dtype))}.{suffix(value.type)}"
-        return Value(frame.call(value_type(node.dtype), name, value.typed), node.dtype)
-    text = f"{operation} {value.typed} to {value_type(node.dtype)}"
-    return Value(frame.text.value(text), node.dtype)
+        name = f"{operation}.{suffix(value_type(dtype))}.{suffix(value.type)}"
+        return Value(frame.call(value_type(dtype), name, value.typed), dtype)
+    text = f"{operation} {value.typed} to {value_type(dtype)}"
+    return Value(frame.text.value(text), dtype)
 
 
 def emit_reinterpret(frame: Frame, node: Reinterpret) -> Value:
@@ -117,14 +141,18 @@ def emit_call(frame: Frame, node: Call) -> Value:
     if node.function == "abs" and kind.is_integer:
         value = frame.expr(node.args[0])
         return value if kind.kind == "uint" else _integer_abs(frame, value)
-    if node.function not in _CALLS or node.function not in frame.unit.abi.functions:
+    is_fused_half = (
+        is_half(node.dtype) and len(node.args) > 1
+    )  # by way of float32 it is rounded twice
+    if node.function not in _CALLS.keys() & frame.unit.abi.functions or is_fused_half:
         raise UnsupportedError(
             f"llvm.call.{node.function}", f"The function {node.function} is not lowered yet."
         )
-    values = [frame.expr(arg) for arg in node.args]
-    name = f"llvm.{_CALLS[node.function]}.{suffix(value_type(node.dtype))}"
+    values = [widened(frame, frame.expr(arg)) for arg in node.args]
+    name = f"llvm.{_CALLS[node.function]}.{suffix(values[0].type)}"
     arguments = ", ".join(value.typed for value in values)
-    return Value(frame.call(values[0].type, name, arguments), node.dtype)
+    result = Value(frame.call(values[0].type, name, arguments), values[0].dtype)
+    return narrowed(frame, result, node.dtype) if is_half(node.dtype) else result
 
 
 def _float_binary(frame: Frame, op: BinaryOp, lhs: Value, rhs: Value) -> Value:

@@ -13,7 +13,7 @@ from gossamer_ir.nodes import Buffer, Expr, Load, Stmt
 from gossamer_ir.walk import walk
 from gossamer_llvm.abi import LANES, Abi
 from gossamer_llvm.text import FunctionText
-from gossamer_llvm.types import EMITTED_SCALARS, value_type
+from gossamer_llvm.types import value_type
 
 MAX_DEPTH = 150
 """How deep expressions and bodies may nest; LLVM and Python both recurse over them."""
@@ -66,12 +66,10 @@ class Unit:
     helpers: int = 0
 
     def require_dtype(self, dtype: str) -> None:
-        """Refuses (`llvm.dtype`, `llvm.lanes`, `llvm.scalable`) what LLVM must not see."""
+        """Refuses (`llvm.lanes`, `llvm.scalable`) what LLVM must not see."""
         if dtype in self.checked:
             return
         kind = DType.parse(dtype)
-        if kind.scalar not in EMITTED_SCALARS:
-            raise UnsupportedError("llvm.dtype", f"{dtype} values are not lowered to LLVM yet.")
         if kind.scalable and not self.abi.scalable:
             raise UnsupportedError("llvm.scalable", f"The target has no scalable vector {dtype}.")
         if kind.is_vector and kind.lanes not in LANES and not (kind.scalable and kind.lanes == 1):

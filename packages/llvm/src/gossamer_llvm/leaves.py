@@ -13,15 +13,18 @@ from gossamer_ir.nodes import (
     LaneReduce,
     Lanes,
     Ramp,
+    ReduceOp,
     Select,
     Var,
     VScale,
 )  # fmt: skip
 from gossamer_llvm.folding import add, broadcast, literal
 from gossamer_llvm.frame import Frame, Value
+from gossamer_llvm.halves import narrowed, widened
 from gossamer_llvm.types import constant_text, suffix, value_type
 
 _REDUCERS = {"add": "add", "mul": "mul", "and": "and", "or": "or"}
+_OF_BOOLS: dict[str, ReduceOp] = {"min": "and", "max": "or"}
 
 
 def emit_const(frame: Frame, node: Const) -> Value:
@@ -92,7 +95,9 @@ def emit_lane_reduce(frame: Frame, node: LaneReduce) -> Value:
     value = frame.expr(node.value)
     scalar = DType.parse(value.dtype).scalar
     if DType.parse(scalar).is_float:
-        return Value(_reduce_floats(frame, node, value, scalar), scalar)
+        return _reduce_floats(frame, node, value)
+    if scalar == "bool" and node.op in _OF_BOOLS:
+        node = LaneReduce(_OF_BOOLS[node.op], node.value)
     name = _REDUCERS.get(node.op)
     if name is None:
         prefix = "s" if DType.parse(scalar).kind == "int" else "u"
@@ -112,7 +117,14 @@ def lane_numbers(frame: Frame, dtype: str) -> Value:
     return Value(f"<{lanes}>", dtype)
 
 
-def _reduce_floats(frame: Frame, node: LaneReduce, value: Value, scalar: str) -> str:
+def _reduce_floats(frame: Frame, node: LaneReduce, value: Value) -> Value:
+    wide = widened(frame, value)
+    scalar = DType.parse(wide.dtype).scalar
+    reduced = Value(_reduce_plain(frame, node, wide, scalar), scalar)
+    return narrowed(frame, reduced, DType.parse(value.dtype).scalar) if wide != value else reduced
+
+
+def _reduce_plain(frame: Frame, node: LaneReduce, value: Value, scalar: str) -> str:
     result, shape = value_type(scalar), suffix(value.type)
     if node.op in ("min", "max"):
         return frame.call(result, f"llvm.vector.reduce.f{node.op}imum.{shape}", value.typed)

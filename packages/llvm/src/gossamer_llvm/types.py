@@ -18,14 +18,13 @@ _SCALARS = {
     "uint16": "i16",
     "uint32": "i32",
     "uint64": "i64",
+    "float16": "i16",
+    "bfloat16": "i16",
     "float32": "float",
     "float64": "double",
     "handle": "ptr",
 }
 _SUFFIXES = {"float": "f32", "double": "f64", "ptr": "p0"}
-
-EMITTED_SCALARS = frozenset(_SCALARS)
-"""The scalar dtypes that have a type here; all others are refused."""
 
 
 @cache
@@ -72,7 +71,7 @@ def suffix(llvm_type: str) -> str:
 
 
 def constant_text(const: Const) -> str:
-    """A constant as an operand: decimal integers, floats by their bits.
+    """A constant as an operand: decimal integers, floats by their bits, those of 16 as an integer.
 
     >>> constant_text(Const("float32", "0.1")), constant_text(Const("bool", "True"))
     ('0x3FB99999A0000000', 'true')
@@ -83,9 +82,24 @@ def constant_text(const: Const) -> str:
     if not kind.is_float:
         return str(_signed(int(const.text), kind.bits))
     value = float(const.text)
+    if kind.bits == 16:
+        return half_text(value, const.dtype)
     if const.dtype == "float32":
         value = struct.unpack("<f", struct.pack("<f", value))[0]
     return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def half_text(value: float, dtype: str) -> str:
+    """The bits of a constant, a number that the dtype has, as an operand.
+
+    >>> half_text(1.5, "float16"), half_text(-2.0, "bfloat16")
+    ('15872', '-16384')
+    """
+    if dtype == "float16":
+        (bits,) = struct.unpack("<h", struct.pack("<e", value))
+    else:
+        (bits,) = struct.unpack("<h", struct.pack("<f", value)[2:])
+    return str(bits)
 
 
 def splat(operand: str, dtype: str) -> str:

@@ -36,6 +36,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import map_children, rewrite, walk
 from gossamer_lower.math.calls import LOWERED, computed
+from gossamer_lower.math.roundings import fma_by_wider
 from gossamer_lower.math.terms import Code, Term
 from gossamer_lower.stages import names_of, require_stage
 
@@ -225,13 +226,19 @@ class _Calls:
         kind = DType.parse(node.dtype)
         code = Code(self._namer, kind, instructions=self._instructions)
         args = tuple(code.term(arg) for arg in node.args)
-        is_half = kind.scalar in _HALVES
-        if is_half:
-            args = tuple(arg.to("float64" if node.function == "fma" else "float32") for arg in args)
-        result = self._value(node.function, args)
+        if kind.scalar in _HALVES:
+            result = self._of_halves(node.function, args)
+        else:
+            result = self._value(node.function, args)
         narrow = result.to(kind.scalar)
         self.statements += inlined(code.statements, keep=narrow.expr)
         return narrow.expr
+
+    def _of_halves(self, function: str, args: tuple[Term, ...]) -> Term:
+        """What is rounded to 16 bits: sums of products are exact enough in float64 only."""
+        if function == "fma":
+            return fma_by_wider(*(arg.to("float64") for arg in args))
+        return self._value(function, tuple(arg.to("float32") for arg in args))
 
     def _value(self, function: str, args: tuple[Term, ...]) -> Term:
         scalar = args[0].scalar

@@ -39,6 +39,7 @@ def abi_of(cpu: Cpu) -> Abi:
         triple=triple(),
         data_layout=data_layout(cpu),
         functions=_ALWAYS | functions,
+        half_conversions=has_all or "f16c" in cpu.required,
         attributes=('"prefer-vector-width"="512"',),
     )
 
