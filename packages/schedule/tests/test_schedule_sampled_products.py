@@ -221,7 +221,6 @@ LANES = [
     (40, WIDE, "float64", (5, 8)),
     (40, NARROW, "float32", (5, 8)),
     (16, WIDE, "float32", (1, 16)),
-    (1, WIDE, "float32", (1, 16)),
     (None, WIDE, "float32", (None, 16)),
 ]
 
@@ -231,12 +230,16 @@ def test_vectors_have_the_width_of_the_target(features, target, dtype, expected)
     assert factors(choose(sized(COORDINATE, features, dtype=dtype), target))[1] == expected
 
 
-@pytest.mark.parametrize("features", [1, 16 * UNROLLED_VECTORS, 16 * UNROLLED_VECTORS + 1, None])
+@pytest.mark.parametrize("features", [2, 16 * UNROLLED_VECTORS, 16 * UNROLLED_VECTORS + 1, None])
 def test_as_many_vectors_are_unrolled_as_code_stays_short(features):
     found = choose(sized(COORDINATE, features), WIDE).loop
     unrolled = [step.args["loop"] for step in found if step.op == "unroll"]
     few = features is not None and features <= 16 * UNROLLED_VECTORS
     assert unrolled == (["k_0", "j_1"] if few else ["j_1"])
+
+
+def test_rows_of_one_feature_run_as_they_are():
+    assert ops(choose(sized(COORDINATE, 1), WIDE)) == ["parallel"]
 
 
 def prefetched(text, stats, features=128):

@@ -77,7 +77,7 @@ def sampled_products(module: Module, target: Target, stats: Stats | None) -> Sch
     pattern = pattern_of(module)
     if pattern is None or pattern.features == 0:
         return None
-    if not pattern.is_regular:
+    if not pattern.is_regular or pattern.features == 1:  # one feature reduces nothing
         return Schedule(loop=(_parallel(pattern, pattern.features),))
     lanes = lanes_of(target, pattern.dtype)
     is_long = stats is not None and stats.mean_row >= LONG_ROW
