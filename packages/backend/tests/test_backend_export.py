@@ -131,7 +131,20 @@ def test_a_name_may_be_any_identifier(name):
 
 @pytest.mark.parametrize(
     "name",
-    ["a-b", "2k", "a b", "int", "class", "main", "é", "__k", "_K", "x" * 201, "gossamer_workspace"],
+    [
+        "a-b",
+        "2k",
+        "a b",
+        "int",
+        "class",
+        "main",
+        "é",
+        "__k",
+        "_K",
+        "x" * 201,
+        "gossamer_workspace",
+        3,
+    ],
 )
 def test_a_name_that_c_has_no_room_for_is_refused(name):
     with pytest.raises(ArgumentError) as caught:

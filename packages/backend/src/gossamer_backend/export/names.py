@@ -37,7 +37,8 @@ def symbol_for(artifact: Artifact, name: str = "") -> str:
     """
     symbol = name or PREFIX + artifact.signature.entry
     if (
-        _SYMBOL.fullmatch(symbol)
+        isinstance(symbol, str)
+        and _SYMBOL.fullmatch(symbol)
         and len(symbol) <= LONGEST
         and symbol not in _KEYWORDS | _TAKEN
         and not re.match("__|_[A-Z]", symbol)
