@@ -141,16 +141,21 @@ class _Naming:
     def _leaving(self, loop: For) -> tuple[list[Let], For]:
         """The lets that a loop begins with and does not change, and the rest of the loop."""
         leaving: list[Let] = []
+        kept: list[Stmt] = []
+        bound = {loop.var}
         written = {node.buffer for node in walk(loop) if isinstance(node, Store)}
-        for stmt in loop.body:
+        for at, stmt in enumerate(loop.body):
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
+                kept += loop.body[at:]
                 break
             reads = {node.buffer for node in walk(stmt) if isinstance(node, (Load, Search))}
-            if loop.var in self._variables(stmt.value) or reads & written:
-                break
-            leaving.append(stmt)
+            if bound & self._variables(stmt.value) or reads & written:
+                bound.add(stmt.var.name)
+                kept.append(stmt)
+            else:
+                leaving.append(stmt)
         runs = Compare("gt", loop.extent, build.ZERO)
-        rest = msgspec.structs.replace(loop, body=loop.body[len(leaving) :])
+        rest = msgspec.structs.replace(loop, body=tuple(kept))
         return [Let(let.var, _under(runs, let.value)) for let in leaving], rest
 
     def _variables(self, expr: Expr) -> set[str]:

@@ -100,9 +100,18 @@ class Lookups:
         place.positions = tuple(found.values())
         return place
 
-    def below(self, axis: Axis, above: tuple[Expr, ...], *, index: Index, place: Place) -> Expr:
-        """The position of an index along an axis, in the fibre at these positions."""
-        return self._position(axis, above, path=[index], place=place, of=axis.name)
+    def attached(
+        self, parent: Axis, above: tuple[Expr, ...], *, over: Iterator, place: Place
+    ) -> Expr:
+        """The position that an iterator's coordinate has along an axis, in the fibre at these
+        positions; a coordinate beyond a dense axis is absent."""
+        coordinate = self.coordinate(over)
+        is_below = over.axis.length == parent.length and not getattr(over.axis, "padded", False)
+        if isinstance(parent, DenseFixed) and not is_below:
+            is_inside = Compare("lt", coordinate, parent.length)
+            place.conditions += (Compare("ge", coordinate, build.ZERO), is_inside)
+        index = Index(coordinate, over)
+        return self._position(parent, above, path=[index], place=place, of=parent.name)
 
     def _position(
         self, axis: Axis, above: tuple[Expr, ...], *, path: Sequence[Index], place: Place, of: str

@@ -195,8 +195,7 @@ class _Lowering:
         over = _innermost(item.parent, scope)
         assert over is not None
         above = self._above(parent, scope)
-        index = Index(self._lookups.coordinate(over), over)
-        return (*above, self._lookups.below(parent, above, index=index, place=place))
+        return (*above, self._lookups.attached(parent, above, over=over, place=place))
 
     def _above(self, axis: Axis, scope: Scope) -> tuple[Expr, ...]:
         """The positions along the ancestors of an axis that is not iterated itself."""

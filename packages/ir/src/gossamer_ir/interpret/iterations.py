@@ -7,7 +7,6 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret.errors import out_of_bounds
 from gossamer_ir.interpret.frame import Exec, Frame, Iterator
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.scope import Scope
@@ -125,16 +124,15 @@ def _parent_element(loop: Loop, level: Level, frame: Frame) -> tuple[bool, int |
 
 
 def _attached_element(loop: Loop, level: Level, frame: Frame) -> int | None:
-    """The element of the axis' own parent that has the coordinate of the iterator attached to."""
+    """The element of the axis' own parent that has the coordinate of the iterator attached to; None
+    where there is none."""
     if loop.parent not in frame.coordinates or level.parent is None:
         raise _no_parent(loop.axis, loop.parent)
     coordinate, parent = frame.coordinates[loop.parent], frame.levels[level.parent]
     above = _element_above(parent, frame)
     position = parent.find(above, coordinate)
-    if position is None:
+    if position is None or not 0 <= position < parent.count(above):
         return None
-    if not 0 <= position < parent.count(above):
-        raise out_of_bounds(parent.name, (coordinate,), (parent.count(above),))
     return parent.first(above) + position
 
 
