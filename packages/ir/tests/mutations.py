@@ -115,7 +115,13 @@ def damaged_bytes(rng: random.Random, data: bytes) -> bytes:
 
 def damaged_json(rng: random.Random, data: bytes) -> bytes:
     """Some values are other, missing, nested, or stand elsewhere."""
-    tree = json.loads(data)
+    try:
+        return _damaged_tree(rng, json.loads(data))
+    except (RecursionError, ValueError):  # too deep, or a value became a part of itself
+        return b"[" * 5000
+
+
+def _damaged_tree(rng: random.Random, tree: Any) -> bytes:
     for _ in range(rng.choice((1, 1, 1, 2, 4))):
         places = list(_places(tree))
         if not places:
@@ -123,7 +129,7 @@ def damaged_json(rng: random.Random, data: bytes) -> bytes:
         holder, key = rng.choice(places)
         match rng.randrange(7):
             case 0 | 1:
-                holder[key] = rng.choice(STRANGE)
+                holder[key] = copy.deepcopy(rng.choice(STRANGE))
             case 2 | 3:
                 other, name = rng.choice(places)
                 holder[key] = copy.deepcopy(other[name])
@@ -140,14 +146,7 @@ def damaged_json(rng: random.Random, data: bytes) -> bytes:
                 )
             case _:
                 holder.extend(copy.deepcopy(holder[:20]))
-    return _encoded(tree)
-
-
-def _encoded(tree: Any) -> bytes:
-    try:
-        return json.dumps(tree).encode()
-    except (RecursionError, ValueError):  # too deep, or a value became a part of itself
-        return b"[" * 5000
+    return json.dumps(tree).encode()
 
 
 def _places(tree: Any) -> Iterator[tuple[Any, Any]]:

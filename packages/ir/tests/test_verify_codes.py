@@ -424,6 +424,16 @@ MORE_CASES = {
         "verify.buffer.undefined",
         module(loop(Allocate(Buffer("T", (N,), "float32"))), Store("T", (ZERO,), HALF)),
     ),
+    "a size that is read from a buffer declared later": (
+        "verify.buffer.undefined",
+        module(
+            buffers=(
+                Buffer("T", (Load("U", (ZERO,), "int64"),), "float32"),
+                *BUFFERS,
+                Buffer("U", (ONE,), "int64"),
+            )
+        ),
+    ),
     "a shape with an unknown variable": (
         "verify.var.undefined", module(buffers=(*BUFFERS, Buffer("T", (index_var("z"),), "float32")))
     ),

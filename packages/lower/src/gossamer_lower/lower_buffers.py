@@ -41,7 +41,7 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 from gossamer_ir.simplify import simplify
-from gossamer_ir.walk import map_children
+from gossamer_ir.walk import map_children, walk
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.storage import Storage, element, relative
 
@@ -80,17 +80,36 @@ def _lower_function(function: Function) -> Function:
         function,
         axes=(),
         relations=(),
-        buffers=(
-            *(
-                lowering.ordinary(found)
-                for found in function.buffers
-                if not lowering.is_flat(found)
-            ),
-            *lowering.offsets.values(),
+        buffers=_declared_before_use(
+            [
+                *(
+                    lowering.ordinary(found)
+                    for found in function.buffers
+                    if not lowering.is_flat(found)
+                ),
+                *lowering.offsets.values(),
+            ]
         ),
         body=tuple(lowering.node(stmt) for stmt in function.body),
         facts=(*function.facts, *lowering.facts()),
     )
+
+
+def _declared_before_use(buffers: list[Buffer]) -> tuple[Buffer, ...]:
+    """Buffers in their order, but each behind those that its size is read from."""
+    names = {buffer.name: buffer for buffer in buffers}
+    result: dict[str, Buffer] = {}
+
+    def declare(buffer: Buffer) -> None:
+        for size in buffer.shape:
+            for node in walk(size):
+                if isinstance(node, Load) and node.buffer not in result:
+                    declare(names[node.buffer])
+        result.setdefault(buffer.name, buffer)
+
+    for buffer in buffers:
+        declare(buffer)
+    return tuple(result.values())
 
 
 class _Lowering:

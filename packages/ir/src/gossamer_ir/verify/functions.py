@@ -50,10 +50,7 @@ def check_aliases(ctx: Context, function: Function, at: At) -> None:
 
 
 def check_buffers(ctx: Context, buffers: tuple[AnyBuffer, ...], at: At) -> None:
-    """All buffers are known to each other's sizes, and bound to parameters."""
-    for count, buffer in enumerate(buffers):
-        rank = len(buffer.shape) if isinstance(buffer, Buffer) else len(buffer.axes)
-        ctx.define_buffer(buffer, rank, at.down("buffers", count))
+    """Sizes are read from buffers that are declared before; all are bound to parameters."""
     for count, buffer in enumerate(buffers):
         inner = at.down("buffers", count)
         if type(buffer) not in ctx.stage.buffers:
@@ -61,4 +58,6 @@ def check_buffers(ctx: Context, buffers: tuple[AnyBuffer, ...], at: At) -> None:
         check_buffer(ctx, buffer, inner)
         if not isinstance(buffer, Buffer):
             check_buffer_axes(ctx, buffer, inner)
+        rank = len(buffer.shape) if isinstance(buffer, Buffer) else len(buffer.axes)
+        ctx.define_buffer(buffer, rank, inner)
     bind_buffers(ctx, buffers, at)

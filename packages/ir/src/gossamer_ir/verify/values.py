@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.build import integer_value
+from gossamer_ir.constants import is_canonical
 from gossamer_ir.nodes import Const, Expr
 from gossamer_ir.verify.context import At, Context
 
@@ -33,7 +34,9 @@ def check_size(ctx: Context, expr: Expr, at: At) -> None:
 def check_length(ctx: Context, expr: Expr, at: At) -> None:
     """How many elements there are: a size that is not a negative constant."""
     check_size(ctx, expr, at)
-    value = integer_value(expr) if isinstance(expr, Const) and expr.dtype == "int64" else None
+    if not isinstance(expr, Const) or not is_canonical(expr):
+        return
+    value = integer_value(expr)
     if value is not None and value < 0:
         ctx.report("verify.size.negative", f"A size is {value}, expected 0 or more.", at)
 

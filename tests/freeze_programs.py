@@ -1,0 +1,157 @@
+"""Freezes programs at every stage, with data and what NumPy makes of it: run as a program.
+
+    python tests/freeze_programs.py
+
+Writes `packages/ir/tests/samples/programs/VERSION-NAME.json.gz` for each program that has no file of
+this version yet; what is there stays as it is, since what was written once must stay loadable. The
+programs are those that the front door's tests run against NumPy.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import sys
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+ROOT = Path(__file__).parents[1]
+FOLDER = ROOT / "packages" / "ir" / "tests" / "samples" / "programs"
+TESTS = ROOT / "packages" / "gossamer" / "tests"
+MOST = 400
+"""Numbers in all arrays of a sample."""
+
+sys.path.insert(0, str(TESTS))
+
+import script_runs  # noqa: E402
+import sparse_programs  # noqa: E402
+
+from gossamer.build import lowered  # noqa: E402
+from gossamer_ir.contracts import Schedule, Target  # noqa: E402
+from gossamer_ir.nodes import Module  # noqa: E402
+from gossamer_ir.script import parse_module  # noqa: E402
+from gossamer_ir.specialize import specialize  # noqa: E402
+from gossamer_ir.wire import VERSION, dumps  # noqa: E402
+from gossamer_schedule.rules import choose  # noqa: E402
+
+TARGET = Target.parse("generic-cpu:vector_bits=512")
+"""A machine that is the same wherever samples are made."""
+
+Found = tuple[int, Module, dict[str, Any], dict[str, Any]]
+
+
+class Recorder:
+    """Keeps the largest small call of each program."""
+
+    def __init__(self) -> None:
+        self.found: dict[str, Found] = {}
+        self._name = ""
+
+    def keep(self, name: str, module: Module, arguments: Any, expected: dict[str, Any]) -> None:
+        (function,) = module.functions
+        values = {param.name: _copied(arguments[param.name]) for param in function.params}
+        size = sum(np.size(value) for value in values.values())
+        is_whole = all(
+            isinstance(value, int) or not np.issubdtype(value.dtype, np.floating)
+            or bool(np.all(np.isnan(value) | (value == np.round(value))))
+            for value in values.values()
+        )  # fmt: skip
+        if is_whole and size <= MOST and size > self.found.get(name, (0,))[0]:
+            wanted = {key: np.array(value, float) for key, value in expected.items()}
+            self.found[name] = (size, module, values, wanted)
+
+    def watch(self) -> None:
+        """Has what the tests of scripts run recorded."""
+        program, check = script_runs.program, script_runs.assert_everywhere
+
+        def named(name: str, **options: Any) -> Module:
+            self._name = name
+            return program(name, **options)
+
+        def kept(module: Module, arguments: Any, **expected: Any) -> None:
+            check(module, arguments, **expected)
+            self.keep(self._name, module, arguments, expected)
+
+        script_runs.program, script_runs.assert_everywhere = named, kept
+
+
+def _copied(value: Any) -> Any:
+    return np.array(value) if isinstance(value, np.ndarray) else int(value)
+
+
+def record_sparse_programs(recorder: Recorder) -> None:
+    """The programs over formats, at float32 and int32."""
+    for name, program in sparse_programs.PROGRAMS.items():
+        module = parse_module(program.script)
+        for matrix in sparse_programs.matrices("float32", "int32"):
+            call = program.call(matrix, 5)
+            (function,) = module.functions
+            results = [
+                param.name
+                for param in function.params
+                if np.shares_memory(np.asarray(call.arguments[param.name]), np.asarray(call.result))
+            ]
+            if len(results) == 1:
+                wanted = {results[0]: call.expected}
+                recorder.keep(_identifier(name), _retyped(module), call.arguments, wanted)
+
+
+def _retyped(module: Module) -> Module:
+    (function,) = module.functions
+    stored = [
+        axis.name for axis in function.axes if hasattr(axis, "indptr") or hasattr(axis, "indices")
+    ]
+    dtypes = {found.name: "float32" for found in function.buffers}
+    return specialize(module, {}, dtypes=dtypes | dict.fromkeys(stored, "int32"))
+
+
+def _identifier(name: str) -> str:
+    return "".join(letter if letter.isalnum() else "_" for letter in name)
+
+
+def sample(module: Module, values: dict[str, Any], expected: dict[str, Any]) -> bytes:
+    """A program at every stage, once as written and once as the rules schedule it."""
+    stages = list(lowered(module, Schedule()))
+    stages.append(list(lowered(module, choose(module, TARGET)))[-1])
+    record = {
+        "modules": [json.loads(dumps(stage)) for stage in stages],
+        "values": {name: _encoded(value) for name, value in values.items()},
+        "expected": {name: _encoded(value) for name, value in expected.items()},
+    }
+    return gzip.compress(json.dumps(record, separators=(",", ":")).encode(), 9, mtime=0)
+
+
+def _encoded(value: Any) -> Any:
+    if isinstance(value, int):
+        return value
+    return [
+        str(value.dtype),
+        list(value.shape),
+        [repr(item) for item in value.reshape(-1).tolist()],
+    ]
+
+
+def main() -> None:
+    recorder = Recorder()
+    recorder.watch()
+    files = [
+        str(path) for path in sorted(TESTS.glob("test_*.py")) if "script_runs" in path.read_text()
+    ]
+    status = pytest.main(["-q", "-x", "-p", "no:cacheprovider", "-W", "ignore", *files])
+    if status:
+        sys.exit("the programs do not pass their tests")
+    record_sparse_programs(recorder)
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    version = ".".join(map(str, VERSION))
+    for name, (_, module, values, expected) in sorted(recorder.found.items()):
+        path = FOLDER / f"{version}-{name}.json.gz"
+        if not path.exists():
+            path.write_bytes(sample(module, values, expected))
+            print(path.name, path.stat().st_size)
+
+
+if __name__ == "__main__":
+    main()
