@@ -15,6 +15,7 @@ from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     Allocate,
+    Binary,
     Buffer,
     Call,
     Compare,
@@ -35,7 +36,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import map_children, rewrite, walk
-from gossamer_lower.math.calls import LOWERED, computed
+from gossamer_lower.math.calls import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.roundings import fma_by_wider
 from gossamer_lower.math.terms import Code, Term
 from gossamer_lower.stages import names_of, require_stage
@@ -46,11 +47,12 @@ _DEEPEST = 16
 
 
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
-    """Lowers the calls of a flat module; `instructions` names the functions that the target has.
+    """Lowers the calls of a flat module, and `//` and `%` of floats.
 
-    The arithmetic stands in lets before the statement. Half precision is computed in float32.
-    Raises `UnsupportedError` (`lower.math`) for what has no arithmetic: a call in the weight of a
-    parallel loop, and `fma` of float64 on a machine without it.
+    `instructions` names the functions that the target has. The arithmetic stands in lets before the
+    statement. Half precision is computed in float32. Raises `UnsupportedError` (`lower.math`) for what
+    has no arithmetic: a call in the weight of a parallel loop, and `fma` of float64 on a machine
+    without it.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> from gossamer_lower import lower_to_flat
@@ -72,6 +74,8 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
 
 
 def _is_lowered(node: Node, instructions: Collection[str]) -> bool:
+    if isinstance(node, Binary):
+        return node.op in DIVISIONS and DType.parse(build.dtype_of(node)).is_float
     if not isinstance(node, Call):
         return False
     scalar = DType.parse(node.dtype).scalar
@@ -151,8 +155,9 @@ class _Lowering:
     def _require_none(self, weight: Expr | None) -> None:
         found = () if weight is None else walk(weight)
         for node in found:
-            if isinstance(node, Call) and _is_lowered(node, self._instructions):
-                raise _unsupported(node, "stands in the weight of a parallel loop")
+            if _is_lowered(node, self._instructions):
+                name = node.function if isinstance(node, Call) else "//"
+                raise _unsupported(name, "stands in the weight of a parallel loop")
 
 
 class _Calls:
@@ -188,14 +193,19 @@ class _Calls:
         match node:
             case IfThenElse():
                 return self._choice(node)
-            case Load(predicate=Node() as guard):
-                predicate = self.expr(guard)
-                inside = self.under(predicate)
-                return map_children(
-                    node, lambda child: predicate if child is guard else inside.expr(child)
-                )
+            case Load(predicate=Node()):
+                return self._load(node)
         inner = map_children(node, self.expr)
-        return self._call(inner) if isinstance(inner, Call) else inner
+        return self._call(inner) if _is_lowered(inner, self._instructions) else inner
+
+    def _load(self, node: Load) -> Load:
+        """Under a predicate that is false, the indices are not evaluated."""
+        assert node.predicate is not None
+        assert node.passthrough is not None
+        predicate = self.expr(node.predicate)
+        inside = self.under(predicate)
+        indices = tuple(inside.expr(index) for index in node.indices)
+        return Load(node.buffer, indices, node.dtype, predicate, self.expr(node.passthrough))
 
     def _choice(self, node: IfThenElse) -> IfThenElse:
         condition = self.expr(node.condition)
@@ -203,11 +213,18 @@ class _Calls:
         if_false = self.under(_negated(condition)).expr(node.if_false)
         return IfThenElse(condition, if_true, if_false)
 
-    def _call(self, node: Call) -> Expr:
-        if not _is_lowered(node, self._instructions):
-            return node
-        safe = tuple(self._safe(arg) for arg in node.args)
-        node = Call(node.function, safe, node.dtype)
+    def _call(self, call: Expr) -> Expr:
+        """The value of a call, or of a division that is treated as one."""
+        args: tuple[Expr, ...]
+        match call:
+            case Binary():
+                function, args = str(call.op), (call.lhs, call.rhs)
+            case Call():
+                function, args = call.function, call.args
+            case _:
+                return call
+        safe = tuple(self._safe(arg) for arg in args)
+        node = Call(function, safe, build.dtype_of(call))
         if node not in self._known:
             self._known[node] = self._computed(node)
         return self._known[node]
@@ -272,6 +289,9 @@ class _Inlining:
     def body(self, statements: Iterable[Stmt], kept: set[str]) -> list[Stmt]:
         result: list[Stmt] = []
         for stmt in statements:
+            if isinstance(stmt, While):
+                result.append(While(stmt.condition, tuple(self.body(stmt.body, set()))))
+                continue
             if isinstance(stmt, If):
                 body = tuple(self.body(stmt.then_body, set()))
                 result.append(If(self._expr(stmt.condition)[0], body))
@@ -304,8 +324,7 @@ class _Inlining:
         return rewrite(node, visit), deepest + 1
 
 
-def _unsupported(what: Call | str, why: str) -> UnsupportedError:
-    name = what.function if isinstance(what, Call) else what
+def _unsupported(name: str, why: str) -> UnsupportedError:
     return UnsupportedError("lower.math", f"The function {name} {why}.")
 
 

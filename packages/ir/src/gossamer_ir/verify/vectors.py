@@ -92,8 +92,14 @@ def _check_reducer(ctx: Context, op: str, dtype: str | None, at: At) -> None:
     elif dtype is not None and kind is not None:
         if not kind.is_vector:
             _refuse(ctx, f"The lanes of {dtype} are reduced, expected a vector", at)
-        elif not (is_bool(dtype) if op in ("and", "or") else is_number(dtype)):
+        elif not _is_reduced_by(op, dtype):
             ctx.report("verify.dtype.operator", f"'{op}' is not defined for {dtype}.", at)
+
+
+def _is_reduced_by(op: str, dtype: str) -> bool:
+    if is_bool(dtype):
+        return op not in ("add", "mul")
+    return op not in ("and", "or") and is_number(dtype)
 
 
 def _vector(ctx: Context, scalar: str, lanes: Lanes, at: At) -> str | None:

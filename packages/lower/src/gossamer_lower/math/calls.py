@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_lower.math import (
+    division,
     error_function,
     exponentials,
     logarithms,
@@ -42,7 +43,13 @@ _EXACT: dict[str, Callable[[Term], Term]] = {
     "trunc": roundings.trunc,
     "round": roundings.nearest,
 }
-LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, "rsqrt", "fma"})
+DIVISIONS: dict[str, Callable[[Term, Term], Term]] = {
+    "floordiv": division.floordiv,
+    "floormod": division.floormod,
+}
+"""Operators of floats that are no instructions anywhere."""
+
+LOWERED = frozenset({*_IN_FLOAT64, *_EXACT, *DIVISIONS, "rsqrt", "fma"})
 """The functions that have an arithmetic. `sqrt` and `abs` are instructions wherever floats are."""
 
 
@@ -54,6 +61,8 @@ def computed(function: str, args: tuple[Term, ...]) -> Term:
         return 1.0 / first.code.call("sqrt", first)
     if function in _EXACT:
         return _EXACT[function](first)
+    if function in DIVISIONS:
+        return DIVISIONS[function](*args)
     if function == "fma":
         return _fma(args)
     if not is_wide and function in _IN_FLOAT32:

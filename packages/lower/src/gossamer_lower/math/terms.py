@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
     VScale,
+    While,
 )  # fmt: skip
 
 Number = int | float
@@ -108,9 +109,35 @@ class Code:
         for place, before, value in zip(places, usual, rare(inner), strict=True):
             chosen = Select(condition.expr, value.expr, before.expr)
             inner.statements.append(Store(place.buffer, place.indices, chosen))
-        is_any = LaneReduce("or", condition.expr) if self.lanes.is_vector else condition.expr
-        self.statements.append(If(is_any, tuple(inner.statements)))
+        self.statements.append(If(self._any(condition), tuple(inner.statements)))
         return [self.term(place) for place in places]
+
+    def repeat(
+        self,
+        start: Sequence[Term],
+        more: Callable[[Sequence[Term]], Term],
+        step: Callable[[Sequence[Term]], Sequence[Term]],
+    ) -> list[Term]:
+        """The values after as many steps as there is more to do in some lane."""
+        goes_on = Buffer(self.namer.fresh("goes_on"), (build.ONE,), "bool", scope="local")
+        self.statements.append(Allocate(goes_on))
+        places = [self._place(value) for value in start]
+        self._put([*places, Load(goes_on.name, (build.ZERO,), "bool")], start, more(start))
+        inner = Code(self.namer, self.lanes, instructions=self.instructions)
+        after = step([inner.term(place) for place in places])
+        inner._put([*places, Load(goes_on.name, (build.ZERO,), "bool")], after, more(after))
+        condition = Load(goes_on.name, (build.ZERO,), "bool")
+        self.statements.append(While(condition, tuple(inner.statements)))
+        return [self.term(place) for place in places]
+
+    def _put(self, places: Sequence[Load], values: Sequence[Term], more: Term) -> None:
+        """Stores the values, and whether there is more to do."""
+        found = [*(value.expr for value in values), self._any(more)]
+        for place, value in zip(places, found, strict=True):
+            self.statements.append(Store(place.buffer, place.indices, value))
+
+    def _any(self, condition: Term) -> Expr:
+        return LaneReduce("or", condition.expr) if self.lanes.is_vector else condition.expr
 
     def table(self, values: Sequence[int]) -> Callable[[Term], Term]:
         """A look-up of an int64 position among constants."""
