@@ -32,8 +32,12 @@ def test_the_examples_of_the_docstrings(name):
 
 
 @pytest.mark.parametrize(
-    "name", ["lower_iterations", "lower_buffers", *(found.__name__ for found in FLAT_PASSES)]
-)
+    "name",
+    [
+        "lower_iterations", "lower_buffers", "extract_preprocess", "remove_preprocess",
+        "specialize_buffer", "remove_unused_args", *(found.__name__ for found in FLAT_PASSES),
+    ],
+)  # fmt: skip
 def test_every_pass_shows_a_before_and_after(name):
     module = importlib.import_module(f"gossamer_lower.{name}")
     assert doctest.testmod(module).attempted >= 3

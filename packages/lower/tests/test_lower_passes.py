@@ -54,12 +54,16 @@ MODULES = {
     "flat": apply_pass("lower_to_flat", NESTED),
     None: POSITION,
 }
-ARGUMENTS = {"lower_math": {"instructions": ["sqrt"]}}
+ARGUMENTS = {
+    "lower_math": {"instructions": ["sqrt"]},
+    "specialize_buffer": {"buffer": "J_indices", "indices": ["p"], "value": "n - 1"},
+}
+SEARCHING = program("for i in T.serial(n): Y[T.search('lower', P, begin=0, end=n, value=i)] = 1")
 
 
 @pytest.mark.parametrize("name", PASSES)
 def test_a_pass_of_the_table_takes_and_gives_what_it_says(name):
-    module = MODULES[PASSES[name].takes]
+    module = SEARCHING if name.endswith("_preprocess") else MODULES[PASSES[name].takes]
     result = verify(apply_pass(name, module, arguments=ARGUMENTS.get(name)))
     assert result.stage == (PASSES[name].gives or module.stage)
 

@@ -3,6 +3,7 @@
 from gossamer_lower.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.expand_reducers import expand_reducers
 from gossamer_lower.expand_search import expand_search
+from gossamer_lower.extract_preprocess import extract_preprocess
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.guard_flat import guard_flat
 from gossamer_lower.hoist_conditions import hoist_conditions
@@ -15,6 +16,9 @@ from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.pipeline import FLAT_PASSES, lower_to_flat
 from gossamer_lower.plan_allocations import plan_allocations
+from gossamer_lower.remove_preprocess import remove_preprocess
+from gossamer_lower.remove_unused_args import remove_unused_args
+from gossamer_lower.specialize_buffer import specialize_buffer
 from gossamer_lower.unroll_loops import unroll_loops
 from gossamer_lower.vectorize_loops import vectorize_loops
 
@@ -23,6 +27,7 @@ __all__ = [
     "combine_lane_reductions",
     "expand_reducers",
     "expand_search",
+    "extract_preprocess",
     "guard_accesses",
     "guard_flat",
     "hoist_conditions",
@@ -35,6 +40,9 @@ __all__ = [
     "outline_parallel",
     "peel_rest",
     "plan_allocations",
+    "remove_preprocess",
+    "remove_unused_args",
+    "specialize_buffer",
     "unroll_loops",
     "vectorize_loops",
 ]

@@ -59,6 +59,10 @@ PASSES: dict[str, Pass] = {
     "lower_iterations": Pass("coordinate", "position"),
     "lower_buffers": Pass("position", "loop"),
     "lower_to_flat": Pass("loop", "flat", ("vectors",)),
+    "extract_preprocess": Pass(None, None),
+    "remove_preprocess": Pass(None, None),
+    "specialize_buffer": Pass("loop", "loop"),
+    "remove_unused_args": Pass(None, None),
     "expand_reducers": Pass("loop", "loop"),
     "lower_blocks": Pass("loop", "loop"),
     "plan_allocations": _LOOPS,
@@ -154,14 +158,33 @@ def _arguments(
         what = f"has no argument '{wrong[0]}'" if wrong else f"needs the argument '{missing[0]}'"
         listed = f"Its arguments are {', '.join(known)}." if known else "It has no arguments."
         raise ArgumentError("pass.arguments", f"The pass {name} {what}.", hint=listed)
-    return {key: _names(name, key, value) for key, value in given.items()}
+    return {key: _read(name, known[key], value) for key, value in given.items()}
 
 
-def _names(name: str, key: str, value: object) -> frozenset[str]:
-    """A list of names, which is what passes take."""
-    if not isinstance(value, (list, tuple)) or not all(isinstance(item, str) for item in value):
+_WHAT = {
+    "str": "text",
+    "Collection[str]": "a list of names",
+    "tuple[str, ...]": "a list of names",
+    "tuple[int, ...]": "a list of integers",
+}
+"""What the annotations of passes mean in a list of arguments."""
+
+
+def _read(name: str, parameter: inspect.Parameter, value: object) -> object:
+    """A text, or a list of names or integers, which is what passes take."""
+    try:
+        return msgspec.convert(value, _TYPES[parameter.annotation])
+    except msgspec.ValidationError:
         raise ArgumentError(
             "pass.arguments",
-            f"The argument '{key}' of the pass {name} is {value!r}, expected a list of names.",
-        )
-    return frozenset(value)
+            f"The argument '{parameter.name}' of the pass {name} is {value!r}, expected "
+            f"{_WHAT[parameter.annotation]}.",
+        ) from None
+
+
+_TYPES: Mapping[str, Any] = {
+    "str": str,
+    "Collection[str]": frozenset[str],
+    "tuple[str, ...]": tuple[str, ...],
+    "tuple[int, ...]": tuple[int, ...],
+}

@@ -1,0 +1,35 @@
+"""A kernel without its searches, whose results it reads from arrays."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.nodes import Module
+from gossamer_lower.preprocess import take_searches
+
+
+def remove_preprocess(module: Module, *, dtype: str = "int64") -> Module:
+    """The entry of a position- or loop-stage module with what `extract_preprocess` writes in the
+    place of searches: new parameters, last, in the order in which that has them.
+
+    Raises what `take_searches` does. What is proved of the results becomes facts about the arrays.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     Y[i] = X[T.search("upper", P, begin=1, end=n, value=i) - 1]
+    ... ''')
+    >>> print(body_text(remove_preprocess(before)))
+    for i in T.serial(n):
+        Y[i] = X[P_found_data[i]]
+    """
+    taken = take_searches(module, dtype)
+    old = taken.function
+    made = msgspec.structs.replace(
+        old,
+        params=(*old.params, *taken.params()),
+        buffers=(*old.buffers, *taken.buffers()),
+        facts=(*old.facts, *(fact for found in taken.found for fact in found.facts)),
+    )
+    functions = tuple(made if found.name == old.name else found for found in module.functions)
+    return msgspec.structs.replace(module, functions=functions)

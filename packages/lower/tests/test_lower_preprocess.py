@@ -1,0 +1,268 @@
+"""Searches as a kernel of their own, arrays replaced by what they hold, unused parameters removed."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret import GuardFailed, run
+from gossamer_ir.nodes import InRange, Search
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_ir.walk import walk
+from gossamer_lower import (
+    extract_preprocess,
+    lower_buffers,
+    lower_iterations,
+    lower_to_flat,
+    remove_preprocess,
+    remove_unused_args,
+    specialize_buffer,
+)
+from gossamer_lower.examples import body_text, program
+
+HEAD = """
+@T.prim_func
+def f(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle, r: T.handle, s: T.handle,
+      m: T.int64, n: T.int64, nnz_a: T.int64, nnz_b: T.int64):
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz_a), (p, q))
+    L = T.sp.compressed_varied(I, (n, nnz_b), (r, s))
+    D = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+"""
+PROGRAMS = {
+    "fused": """
+    B = T.sp.match_buffer(b, (I, D), "float32")
+    C = T.sp.match_buffer(c, (I, J), "float32")
+    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "it") as [i, j]:
+        C[i, j] = A[i, j] * B[i, j]
+""",
+    "dense": """
+    B = T.sp.match_buffer(b, (I, D), "float32")
+    C = T.sp.match_buffer(c, (I, D), "float32")
+    with T.sp.iteration([I, D], "SS", "it") as [i, k]:
+        C[i, k] = A[i, k] * B[i, k]
+""",
+    "of another tree": """
+    B = T.sp.match_buffer(b, (I, L), "float32")
+    C = T.sp.match_buffer(c, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "it") as [i, j]:
+        C[i, j] = A[i, j] * B[i, j]
+""",
+}
+ROWS, COLUMNS = 6, 5
+FULL = np.add.outer(np.arange(ROWS), 2 * np.arange(COLUMNS)) % 3 == 0
+MASKS = {
+    "some": (FULL & (np.arange(ROWS) % 5 > 0)[:, None], FULL.copy() * (np.arange(COLUMNS) != 3)),
+    "nothing": (np.zeros((ROWS, COLUMNS), bool), FULL),
+    "everything": (np.ones((ROWS, COLUMNS), bool), ~FULL),
+    "no rows": (np.zeros((0, COLUMNS), bool), np.zeros((0, COLUMNS), bool)),
+    "one dense row": (np.arange(ROWS)[:, None] == np.full(COLUMNS, 4), FULL),
+}
+
+
+def case(name, mine, theirs):
+    """Arguments, and the result in float64."""
+    m, n = mine.shape
+    a, b = (np.arange(mask.sum(), dtype="float32") % 7 + 1 for mask in (mine, theirs))
+    dense = (np.arange(m * n, dtype="float32") % 5 - 2).reshape(m, n)
+    left, right = np.zeros((m, n)), np.zeros((m, n))
+    left[mine], right[theirs] = a, b
+    right = right if name == "of another tree" else dense
+    product = left * right
+    expected = product if name == "dense" else product[mine]
+    arrays = {
+        "a": a, "b": b if name == "of another tree" else dense,
+        "c": np.full(expected.shape, np.nan, "float32"),
+        "m": m, "n": n, "nnz_a": len(a), "nnz_b": len(b),
+    }  # fmt: skip
+    for (indptr, indices), mask in zip((("p", "q"), ("r", "s")), (mine, theirs), strict=True):
+        arrays[indptr] = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype("int32")
+        arrays[indices] = np.nonzero(mask)[1].astype("int32")
+    return arrays, expected
+
+
+def at_stage(name, stage):
+    position = lower_iterations(parse_module(HEAD + PROGRAMS[name]))
+    return position if stage == "position" else lower_buffers(position)
+
+
+def to_flat(module):
+    return lower_to_flat(module if module.stage == "loop" else lower_buffers(module))
+
+
+def run_on(module, arguments):
+    names = {param.name for param in module.functions[0].params}
+    run(verify(module), {name: arguments[name] for name in names})
+
+
+def results_of(module, arguments, *, stage, dtype):
+    """Runs the two kernels one after the other; the result of the second."""
+    first, second = (
+        pass_(module, dtype=dtype) for pass_ in (extract_preprocess, remove_preprocess)
+    )
+    if stage == "flat":
+        first, second = to_flat(first), to_flat(second)
+    given = dict(arguments, c=arguments["c"].copy())
+    for param in first.functions[0].params:
+        if param.name not in given:
+            size = given["nnz_a"] if arguments["c"].ndim == 1 else given["c"].size
+            given[param.name] = np.full(size, 99, dtype)
+    run_on(first, given)
+    assert not any(isinstance(node, Search) for node in walk(second))
+    run_on(second, given)
+    return given["c"]
+
+
+@pytest.mark.parametrize("mask", MASKS)
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize(
+    ("name", "stage"),
+    [(name, "loop") for name in PROGRAMS] + [("fused", "position"), ("dense", "position")],
+)
+def test_two_kernels_do_what_one_did(name, stage, dtype, mask):
+    arguments, expected = case(name, *MASKS[mask])
+    module = at_stage(name, stage)
+    for last in ("same", "flat"):
+        found = results_of(module, arguments, stage=last, dtype=dtype)
+        np.testing.assert_array_equal(found.reshape(expected.shape), expected)
+
+
+def test_the_rows_of_all_elements():
+    module = at_stage("fused", "loop")
+    (first,) = extract_preprocess(module).functions
+    assert [param.name for param in first.params] == ["p", "m", "nnz_a", "J_indptr_found"]
+    (second,) = remove_preprocess(module).functions
+    arguments, _ = case("fused", *MASKS["some"])
+    rows = np.zeros(arguments["nnz_a"], "int64")
+    run_on(extract_preprocess(module), arguments | {"J_indptr_found": rows})
+    np.testing.assert_array_equal(rows, np.nonzero(MASKS["some"][0])[0])
+    assert any(isinstance(fact, InRange) and "found" in fact.buffer for fact in second.facts)
+
+
+def test_a_result_that_does_not_fit_stops_the_kernel():
+    module = program("""
+    for i in T.serial(n):
+        Y[i] = X[T.search("upper", P, begin=0, end=n, value=i + 1) + 2147483647]
+    """)
+    p = np.array([0], "int64")
+    given = {"p": p, "n": 1, "P_found": np.zeros(1, "int32")}
+    with pytest.raises(GuardFailed, match="P_found_data"):
+        run_on(extract_preprocess(module, dtype="int32"), given)
+
+
+REFUSED = {
+    "lower.preprocess.stage": (lower_to_flat(program("Y[0] = 0")), "int64"),
+    "lower.preprocess.dtype": (program("Y[0] = 0"), "uint8"),
+    "lower.preprocess.nothing": (program("Y[0] = 0"), "int64"),
+}
+LEFT = {
+    "what is searched is written": "P[0] = 1\nY[T.search('lower', P, begin=0, end=n, value=1)] = 0",
+    "what is searched for is no index": """
+for i in T.serial(n):
+    Y[T.search('lower', P, begin=0, end=n, value=T.int64(X[i]))] = 0""",
+    "the number of results is not known": """
+for i in T.serial(P[0]):
+    Y[T.search('lower', P, begin=0, end=n, value=i)] = 0""",
+    "the loop is a while": """
+while X[0] > 0.0:
+    Y[T.search('lower', P, begin=0, end=n, value=0)] = 0""",
+    "a condition in another loop decides": """
+for i in T.serial(n):
+    for k in T.serial(4):
+        if P[k] > 0:
+            Y[T.search('lower', P, begin=0, end=n, value=i)] = 0""",
+}
+
+
+@pytest.mark.parametrize("extract", [extract_preprocess, remove_preprocess])
+@pytest.mark.parametrize("code", REFUSED)
+def test_what_cannot_be_taken_out_is_refused_by_name(code, extract):
+    module, dtype = REFUSED[code]
+    with pytest.raises(UnsupportedError) as caught:
+        extract(module, dtype=dtype)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("body", LEFT.values(), ids=LEFT)
+def test_searches_that_depend_on_more_than_index_arrays_stay(body):
+    with pytest.raises(UnsupportedError) as caught:
+        remove_preprocess(program(body))
+    assert caught.value.code == "lower.preprocess.nothing"
+
+
+# --- specialize_buffer
+
+
+READING = program("for i in T.serial(n): Y[i] = X[P[i]]")
+WRONG = {
+    "unknown": (READING, {"buffer": "Z", "indices": ("i",), "value": "i"}),
+    "written": (READING, {"buffer": "Y", "indices": ("i",), "value": "T.float32(0)"}),
+    "search": (
+        program("Y[T.search('lower', P, begin=0, end=n, value=1)] = 0"),
+        {"buffer": "P", "indices": ("i",), "value": "i"},
+    ),
+    "rank": (READING, {"buffer": "P", "indices": ("i", "j"), "value": "i"}),
+    "dtype": (READING, {"buffer": "P", "indices": ("i",), "value": "T.int32(i)"}),
+    "shape": (program("Y[P[0] + 0] = 0"), {"buffer": "P", "shape": (3, 3)}),
+}
+
+
+@pytest.mark.parametrize("code", WRONG)
+def test_what_is_not_specialized_is_refused_by_name(code):
+    module, arguments = WRONG[code]
+    with pytest.raises(UnsupportedError) as caught:
+        specialize_buffer(module, **arguments)
+    assert caught.value.code in (f"lower.specialize_buffer.{code}", "lower.specialize_buffer.rank")
+
+
+def test_the_indices_of_a_band_need_no_array():
+    source = (
+        HEAD
+        + """
+    B = T.sp.match_buffer(b, (D,), "float32")
+    C = T.sp.match_buffer(c, (I,), "float32")
+    with T.sp.iteration([I, J], "SR", "band") as [i, j]:
+        C[i] = C[i] + A[i, j] * B[j]
+"""
+    )
+    module = lower_buffers(lower_iterations(parse_module(source)))
+    plain = specialize_buffer(module, buffer="J_indptr", indices=("i",), value="i * 2")
+    banded = specialize_buffer(plain, buffer="J_indices", indices=("e",), value="e // 2 + e % 2")
+    assert {"p", "q"}.isdisjoint(param.name for param in banded.functions[0].params)
+    assert "J_ind" not in body_text(banded)
+    m, a = 5, np.arange(10, dtype="float32")
+    b, c = np.arange(6, dtype="float32") - 2, np.zeros(5, "float32")
+    given = {"a": a, "b": b, "c": c, "m": m, "n": 6, "nnz_a": 10, "nnz_b": 0}
+    run_on(to_flat(banded), given)
+    np.testing.assert_array_equal(c, a[::2] * b[:-1] + a[1::2] * b[1:])
+
+
+def test_a_shape_becomes_constant():
+    module = specialize_buffer(READING, buffer="X", shape=(4,))
+    assert [param.name for param in module.functions[0].params] == ["x", "y", "p"]
+    with pytest.raises(UnsupportedError, match="cannot be 5"):
+        specialize_buffer(module, buffer="X", shape=(5,))
+
+
+# --- remove_unused_args
+
+
+def test_arguments_of_calls_go_with_the_parameters():
+    module = lower_to_flat(program("for i in T.parallel(n): Y[i] = X[i]"))
+    (caller, callee) = module.functions
+    assert [param.name for param in caller.params] == ["x", "y", "p", "n"]
+    after = verify(remove_unused_args(module))
+    assert [param.name for param in after.functions[0].params] == ["x", "y", "n"]
+    assert after.functions[1] == callee
+    x, y = np.arange(3, dtype="float32"), np.zeros(3, "float32")
+    run(after, {"x": x, "y": y, "n": 3})
+    np.testing.assert_array_equal(x, y)
+
+
+def test_axes_keep_what_they_are_stored_in():
+    module = at_stage("fused", "position")
+    after = verify(remove_unused_args(module))
+    assert {"p", "q", "r", "s"} <= {param.name for param in after.functions[0].params}
