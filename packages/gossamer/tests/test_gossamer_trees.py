@@ -7,7 +7,12 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
-from script_runs import assert_everywhere, guards, program, results
+from script_runs import assert_everywhere, call, guards, kernels, program, results, stages
+
+from gossamer_ir.errors import UserError
+from gossamer_ir.interpret import run
+from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.script import parse_module
 
 KINDS = [("float32", "int32"), ("float64", "int64")]
 SPELLINGS = ["", "_paper"]
@@ -283,3 +288,73 @@ def test_softmax_of_stored_elements(pattern, spelling, dtype, index):
     for way, (found,) in results(module, arguments, "b"):
         bound = 50 * np.finfo(dtype).eps
         np.testing.assert_allclose(found, expected, rtol=bound, atol=bound**4, err_msg=way)
+
+
+# --- positions beyond fixed axes
+
+BEYOND = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, p: T.handle, m: T.int64, most: T.int64, feat: T.int64,
+         shift: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2, "tir.noalias": True})
+    I = T.sp.dense_fixed(m)
+    F = T.sp.dense_fixed(feat)
+    J = T.sp.dense_varied(I, most, p)
+    X = T.sp.match_buffer(x, (I, F, J), "float32")
+    Y = T.sp.match_buffer(y, (I, F, J), "float32")
+    with T.sp.iteration([I, J, F], "SSS", "shifted") as [i, j, f]:
+        Y[i, f, j] = X[i, f + shift, j]
+"""
+
+
+@pytest.mark.parametrize("shift", [-1, 0, 1, 3])
+def test_a_position_beyond_a_fixed_axis_is_no_other_element(shift):
+    module = parse_module(BEYOND)
+    x = np.arange(15, dtype=np.float32)
+    arguments = {
+        "x": x, "y": np.zeros(15, np.float32), "p": np.array([0, 2, 2, 5], np.int32), "m": 3,
+        "most": 3, "feat": 3, "shift": shift,
+    }  # fmt: skip
+    if shift == 0:
+        assert_everywhere(module, arguments, y=x.astype(np.float64))
+        return
+    for found in stages(module):
+        with pytest.raises(InterpreterError) as caught:
+            run(found, arguments)
+        assert caught.value.buffer in ("X", "X_data")
+    for kernel in kernels(module):
+        with pytest.raises(UserError, match="accessed X_data out of bounds"):
+            call(kernel, arguments)
+
+
+ATTACHED = """
+@T.prim_func
+def main(y: T.handle, q: T.handle, p: T.handle, m: T.int64, n: T.int64, width: T.int64,
+         rows: T.int64, most: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2, "tir.noalias": True})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_fixed(I, (n, width), q)
+    R = T.sp.dense_fixed(rows)
+    S = T.sp.AXIS
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([I, J, T.sp.attach(S, J)], "SRR", "count") as [i, j, s]:
+        Y[i] = Y[i] + 1.0
+"""
+
+
+@pytest.mark.parametrize("rows", [0, 1, 2, 4, 6])
+@pytest.mark.parametrize("axis", ["dense_varied(R, most, p)", "dense_fixed(most, parent=R)"])
+def test_nothing_is_attached_to_padding_or_beyond_the_parent(axis, rows):
+    indices = np.array([[0, 3, 4], [4, 4, 4], [1, 2, 3]], np.int32)
+    lengths = np.arange(rows) % 3
+    arguments = {
+        "y": np.zeros(3, np.float32), "q": indices, "p": offsets(lengths, "int32"), "m": 3, "n": 4,
+        "width": 3, "rows": rows, "most": 2,
+    }  # fmt: skip
+    counts = lengths if "varied" in axis else np.full(rows, 2)
+    expected = [sum(counts[j] for j in row if j < min(rows, 4)) for row in indices]
+    module = parse_module(ATTACHED.replace("AXIS", axis))
+    if "fixed" in axis:
+        module = parse_module(ATTACHED.replace("AXIS", axis).replace("p: T.handle, ", ""))
+    assert guards(module) == []
+    assert_everywhere(module, arguments, y=np.array(expected, float))

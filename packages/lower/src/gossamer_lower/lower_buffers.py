@@ -16,6 +16,7 @@ from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
+    BlockIter,
     Buffer,
     Compare,
     CompressedFixed,
@@ -23,6 +24,7 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Expr,
     Fact,
+    For,
     Function,
     Guard,
     InRange,
@@ -122,7 +124,7 @@ class _Lowering:
         self._sparse = {buffer.name: buffer for buffer in sparse}
         self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
         self._names = self._ordinary_names(function)
-        self._storage = Storage(self._axes, self._read_offset)
+        self._storage = Storage(self._axes, self._read_offset, ranges=_ranges(function))
         self.offsets: dict[str, Buffer] = {}
         self._add_offsets(Namer((*names_of(function), *self._names.values())), sparse)
         self._flat = {
@@ -288,6 +290,17 @@ class _Lowering:
             if left is not None and right is not None and axes[0].parent == axes[1].parent:
                 facts.append(Relation(kind, left, right))
         return facts
+
+
+def _ranges(function: Function) -> dict[str, Expr]:
+    """How far the variables of loops and blocks that start at 0 go."""
+    found: dict[str, Expr] = {}
+    for node in (inner for stmt in function.body for inner in walk(stmt)):
+        if isinstance(node, For) and node.start == build.ZERO:
+            found[node.var] = node.extent
+        elif isinstance(node, BlockIter) and node.domain.start == build.ZERO:
+            found[node.var] = node.domain.extent
+    return found
 
 
 def _offset_facts(offsets: Buffer) -> list[Fact]:

@@ -22,10 +22,13 @@ from gossamer_ir.nodes import (
     Const,
     DenseVaried,
     Expr,
+    IfThenElse,
     Search,
     Select,
     SparseBuffer,
+    Var,
 )  # fmt: skip
+from gossamer_ir.walk import walk
 from gossamer_lower.index_buffers import Varied, width_of
 
 ReadOffset = Callable[[str, Expr], Expr]
@@ -42,9 +45,12 @@ class Dimension(msgspec.Struct, frozen=True):
 class Storage:
     """The dimensions of sparse buffers, their extents, and the offsets in them."""
 
-    def __init__(self, axes: Mapping[str, Axis], read: ReadOffset) -> None:
+    def __init__(
+        self, axes: Mapping[str, Axis], read: ReadOffset, *, ranges: Mapping[str, Expr]
+    ) -> None:
         self._axes = axes
         self._read = read
+        self._ranges = ranges
 
     def dimensions(self, buffer: SparseBuffer) -> list[Dimension]:
         """The dimensions of the ordinary buffer."""
@@ -70,9 +76,38 @@ class Storage:
         return _product(self._count(name, {}, dimension) for name in self._roots(dimension))
 
     def offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
-        """The offset of an element along a dimension."""
+        """The offset of an element along a dimension; -1 where a position lies beyond a fixed axis, so
+        that it would be the offset of another element (not so in an indptr, where it means the end)."""
         if len(dimension.axes) == 1:
             return positions[dimension.axes[0]]
+        offset, inside = self._offset(dimension, positions), self._inside(dimension, positions)
+        if dimension.buffer.extra_storage:
+            return offset
+        return offset if inside is None else IfThenElse(inside, offset, build.index(-1))
+
+    def _inside(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr | None:
+        """That positions lie in their fixed axes; None where that is plain to see. One beyond the
+        first axis is beyond all elements."""
+        parts: list[Expr] = []
+        for name in dimension.axes[1:]:
+            axis, position = self._axes[name], positions[name]
+            if not self._is_varied(name) and not self._is_plain(position, width_of(axis)):
+                parts += [Compare("ge", position, build.ZERO)]
+                parts += [Compare("lt", position, width_of(axis))]
+        return build.conjoined(parts)
+
+    def _is_plain(self, position: Expr, width: Expr) -> bool:
+        value, limit = build.integer_value(position), build.integer_value(width)
+        if value is not None and limit is not None:
+            return 0 <= value < limit
+        match position:
+            case Var(name=name):
+                return self._ranges.get(name) == width
+            case Binary(op="floormod", rhs=divisor):
+                return divisor == width
+        return any(isinstance(node, Search) for node in walk(position))
+
+    def _offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
         elements = self._elements(dimension, positions)
         if self._chain(dimension.axes[-1]) == list(dimension.axes):
             return elements[dimension.axes[-1]]
