@@ -16,8 +16,6 @@ from gossamer_ir.walk import free_vars, map_children, substitute, walk
 from gossamer_lower.remove_unused_args import remove_unused_args
 from gossamer_lower.stages import map_functions
 
-_NAME = "lower.specialize_buffer"
-
 
 def specialize_buffer(
     module: Module,
@@ -66,7 +64,7 @@ def _passed(function: Function, name: str) -> Buffer:
             return found
     names = [found.name for found in function.buffers if found.handle is not None]
     raise UnsupportedError(
-        f"{_NAME}.unknown",
+        "lower.specialize_buffer.unknown",
         f"No buffer '{name}' is passed to '{function.name}'.",
         hint=f"There are {', '.join(names) or 'none'}.",
     )
@@ -82,7 +80,7 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
             continue
         if build.integer_value(extent) != size:
             raise UnsupportedError(
-                f"{_NAME}.shape",
+                "lower.specialize_buffer.shape",
                 f"An extent of '{name}' cannot be {size}: it is another constant, or no parameter "
                 "by itself.",
             )
@@ -92,7 +90,8 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
 def _require_rank(name: str, rank: int, found: int) -> None:
     if found != rank:
         raise UnsupportedError(
-            f"{_NAME}.rank", f"'{name}' has {rank} dimensions, and {found} are given."
+            "lower.specialize_buffer.rank",
+            f"'{name}' has {rank} dimensions, and {found} are given.",
         )
 
 
@@ -103,11 +102,14 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
     scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}
     found = parse_expr(value, scalars | dict.fromkeys(indices, "int64"))
     if free_vars(found) - scalars.keys() - set(indices):
-        raise UnsupportedError(f"{_NAME}.open", f"'{value}' is not of scalars and indices alone.")
+        raise UnsupportedError(
+            "lower.specialize_buffer.open", f"'{value}' is not of scalars and indices alone."
+        )
     dtype = build.dtype_of(found)
     if dtype not in ("int64", buffer.dtype):
         raise UnsupportedError(
-            f"{_NAME}.dtype", f"'{name}' holds {buffer.dtype}, but '{value}' is of dtype {dtype}."
+            "lower.specialize_buffer.dtype",
+            f"'{name}' holds {buffer.dtype}, but '{value}' is of dtype {dtype}.",
         )
 
     def at(load: Load) -> Expr:
@@ -131,10 +133,10 @@ def _require_only_loaded(function: Function, name: str) -> None:
     for stmt in function.body:
         for node in walk(stmt):
             if isinstance(node, Store) and node.buffer == name:
-                raise UnsupportedError(f"{_NAME}.written", f"'{name}' is written.")
+                raise UnsupportedError("lower.specialize_buffer.written", f"'{name}' is written.")
             if isinstance(node, Search) and node.buffer == name:
                 raise UnsupportedError(
-                    f"{_NAME}.search",
+                    "lower.specialize_buffer.search",
                     f"'{name}' is searched, which needs an array.",
                     hint="Take the searches out with remove_preprocess first.",
                 )
