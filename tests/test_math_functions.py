@@ -1,10 +1,13 @@
 """Math functions natively, scalar and in vectors, with and without fused multiply-add: the largest
 error in units of the last place over many numbers, and what stands at the edges."""
 
+import re
+
 import numpy as np
 import pytest
 
 import gossamer as gs
+from gossamer.build import stages
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Call
 from gossamer_ir.script import parse_module
@@ -250,3 +253,15 @@ def test_the_interpreter_agrees_with_the_arithmetic(function, dtype, lanes):
     np.testing.assert_array_equal(
         found, applied(function, x, lanes=lanes, target="generic-cpu:cpu=x86-64")
     )
+
+
+@pytest.mark.parametrize("target", TARGETS)
+@pytest.mark.parametrize("lanes", [1, 8])
+@pytest.mark.parametrize("dtype", ["bfloat16", "float16", "float32", "float64"])
+def test_no_mathematical_library_is_called(dtype, lanes, target):
+    for function in (*FUNCTIONS, *EXACT, "pow"):
+        arity = 2 if function == "pow" else 1
+        text = program(function, dtype, lanes=lanes, arity=arity)
+        code = stages(parse_module(text), target=target)["asm"]
+        called = set(re.findall(r"call\w*\s+(\S+)", code))
+        assert called <= {"memset@PLT"}, function

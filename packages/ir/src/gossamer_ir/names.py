@@ -36,12 +36,15 @@ class Namer:
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
         self._taken = set(taken)
+        self._counts: dict[str, int] = {}
 
     def fresh(self, base: str) -> str:
         """`base` itself where it is free, else `base_1`, `base_2`, ..."""
-        name, count = base, 0
+        count = self._counts.get(base, 0)  # all before are taken, and stay so
+        name = f"{base}_{count}" if count else base
         while name in self._taken:
             count += 1
             name = f"{base}_{count}"
         self._taken.add(name)
+        self._counts[base] = count
         return name
