@@ -57,11 +57,18 @@ def positions_of(
     """The positions of an element given by coordinates, None where it is absent.
 
     A coordinate that is the variable of an iterator over the very fibre stands for the iterator's
-    position, so that an axis that is unsorted or has duplicates can be iterated.
+    position, so that an axis that is unsorted or has duplicates can be iterated. A position beyond a
+    fixed axis raises where the element would be there otherwise, or something must be read to know.
     """
     elements: list[int] = []
     positions: list[int] = []
+    beyond: list[int] = []
     for axis, level in enumerate(layout.levels):
+        if layout.parents[axis] in beyond:
+            if level.width == 0 and level.indices is not None:
+                return None
+            if level.width is None or level.indices is not None:
+                layout.require_inside(positions, beyond[0], elements)
         parent = layout.parent_element(axis, elements)
         here = frame.iterators.get(variables[axis] or "")
         if here is not None and here.level is level and here.parent == parent:
@@ -71,8 +78,11 @@ def positions_of(
         if position is None:
             return None
         positions.append(position)
-        layout.require_inside(positions, axis, elements)
+        if layout.parents[axis] in beyond or not layout.is_inside(positions, axis, elements):
+            beyond.append(axis)
         elements.append(level.first(parent) + position)
+    if beyond:
+        layout.require_inside(positions, beyond[0], elements)
     return tuple(np.int64(position) for position in positions)
 
 

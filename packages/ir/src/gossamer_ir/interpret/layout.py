@@ -56,9 +56,13 @@ class Layout:
 
     def require_inside(self, positions: Any, axis: int, elements: list[int]) -> None:
         """Raises where a position lies outside its fibre, given the elements of the axes before."""
-        if not 0 <= positions[axis] < self._count(axis, elements):
+        if not self.is_inside(positions, axis, elements):
             counts = [self._count(before, elements) for before in range(axis + 1)]
             raise out_of_bounds(self.name, positions, counts)
+
+    def is_inside(self, positions: Any, axis: int, elements: list[int]) -> bool:
+        """Whether a position lies in its fibre, given the elements of the axes before."""
+        return bool(0 <= positions[axis] < self._count(axis, elements))
 
     def _count(self, axis: int, elements: list[int]) -> int:
         extra = self._extra if axis == len(self.levels) - 1 else 0
