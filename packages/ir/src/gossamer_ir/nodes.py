@@ -460,8 +460,9 @@ Axis: TypeAlias = Union[DenseFixed, DenseVaried, CompressedFixed, CompressedVari
 
 
 class Relation(Node, frozen=True):
-    """Declared between the coordinates of two axes (coordinate and position stage) or between the
-    values of two index buffers (later): subset(left, right), disjoint(left, right), covers(left, right)."""
+    """Declared between the elements of two axes, each by its coordinates from the root (coordinate and
+    position stage), or between the values of two index buffers, segment by segment (later):
+    subset(left, right), disjoint(left, right), covers(left, right)."""
 
     kind: Literal["subset", "disjoint", "covers"]
     left: str
