@@ -1,0 +1,112 @@
+"""The row of each element is searched once, by a kernel of its own; the fused kernel reads it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer.build import build, lowered
+from gossamer.operators.sddmm import SCRIPT
+from gossamer_ir.contracts import Schedule, Step
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Guard, While
+from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.specialize import specialize
+from gossamer_ir.walk import walk
+from gossamer_lower import lower_buffers, lower_iterations, remove_unused_args
+from gossamer_lower.passes import apply_pass
+from gossamer_testkit import csr_cases
+
+GROUP = 16
+FEATURES = 24
+
+
+def fused(stage="loop", index="int32"):
+    text = SCRIPT.replace("[I, J, K]", "[T.sp.fuse(I, J), K]")
+    module = specialize(parse_module(text), {"feat_size": FEATURES}, dtypes={"J": index})
+    position = lower_iterations(module)
+    return position if stage == "position" else lower_buffers(position)
+
+
+def grouped():
+    """Groups of nonzeros, the features in lanes."""
+    steps = (
+        ("split", {"loop": "i_j", "factors": (None, GROUP, 4)}),
+        ("split", {"loop": "k", "factors": (2, 16)}),
+        ("decompose_reduction", {"block": "sddmm", "loop": "k_0"}),
+        ("vectorize", {"loop": "k_1", "rest": "masked"}),
+        ("unroll", {"loop": "k_0"}),
+        ("unroll", {"loop": "i_j_2"}),
+        ("parallel", {"loop": "i_j_0", "grain": 2}),
+    )
+    return Schedule(loop=tuple(Step(op, args) for op, args in steps))
+
+
+def flat(module, schedule):
+    return list(lowered(module, schedule))[-1]
+
+
+def pair(module, dtype):
+    return [
+        apply_pass(f"{what}_preprocess", module, arguments={"dtype": dtype})
+        for what in ("extract", "remove")
+    ]
+
+
+def test_the_main_kernel_searches_nothing_and_guards_nothing():
+    _, main = pair(fused(), "int32")
+    for schedule in (Schedule(), grouped()):
+        nodes = list(walk(flat(main, schedule)))
+        assert not any(isinstance(node, (While, Guard)) for node in nodes)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64"])
+@pytest.mark.parametrize("index", ["int32", "int64"])
+@pytest.mark.parametrize("number", range(len(csr_cases())), ids=[c.name for c in csr_cases()])
+def test_rows_are_searched_once_and_read_in_every_call(number, index, dtype):
+    case = csr_cases(index_dtype=index)[number]
+    first, second = pair(fused(index=index), dtype)
+    m, n = case.shape
+    row_of = np.repeat(np.arange(m), np.diff(case.indptr))
+    given = {
+        "x": (np.arange(m * FEATURES) % 7 - 3).astype("float32").reshape(m, FEATURES),
+        "y": (np.arange(n * FEATURES) % 5 - 2).astype("float32").reshape(n, FEATURES),
+        "indptr": case.indptr, "indices": case.indices,
+    }  # fmt: skip
+    expected = np.einsum("ek,ek->e", given["x"][row_of], given["y"][case.indices])
+    rows = np.full(case.nnz, -7, dtype)
+    build(first, schedule=Schedule()).kernel(indptr=case.indptr, J_indptr_found=rows)
+    np.testing.assert_array_equal(rows, row_of)
+    for schedule in (Schedule(), grouped()):
+        out = np.full(case.nnz, np.nan, "float32")
+        kernel = build(second, schedule=schedule).kernel
+        _call(kernel, given | {"out": out, "J_indptr_found": rows, "m": m, "n": n})
+        np.testing.assert_array_equal(out, expected)
+    out = np.full(case.nnz, np.nan, "float32")
+    sizes = {"m": m, "n": n, "nnz": case.nnz, "out": out, "J_indptr_found": rows}
+    run(second, given | sizes)
+    np.testing.assert_array_equal(out, expected)
+
+
+def _call(kernel, arguments):
+    signature = kernel.signature
+    names = [param.name for param in (*signature.buffers, *signature.scalars)]
+    kernel(**{name: arguments[name] for name in names if name in arguments})
+
+
+def test_searches_taken_out_of_positions_are_the_same_kernels():
+    first, second = pair(fused("position"), "int64")
+    later = [remove_unused_args(lower_buffers(found)) for found in (first, second)]
+    for found, wanted in zip(later, pair(fused(), "int64"), strict=True):
+        main = [
+            line for line in print_module(found).splitlines() if "    for" in line or " = " in line
+        ]
+        assert set(main) <= set(print_module(remove_unused_args(wanted)).splitlines())
+
+
+def test_arguments_of_a_pass_are_read_by_what_it_takes():
+    with pytest.raises(ArgumentError, match="expected text"):
+        apply_pass("extract_preprocess", fused(), arguments={"dtype": 64})
+    with pytest.raises(ArgumentError, match="expected a list of integers"):
+        apply_pass("specialize_buffer", fused(), arguments={"buffer": "X_data", "shape": ["a"]})
