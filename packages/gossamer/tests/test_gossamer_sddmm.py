@@ -420,3 +420,26 @@ def test_programs_like_it_compile_with_what_the_rules_choose(edits, stats):
         right = y.T.copy() if "Y[k, j]" in script else y
         kernel(x=left, y=right, out=out, indptr=matrix.indptr, indices=matrix.indices)
         np.testing.assert_array_equal(out, expected)
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("features", [0, 1, 7, 32, 100])
+def test_padding_is_no_element(features, dtype):
+    """A slot of padding keeps what the caller passed, and what it would read has no effect."""
+    random = np.random.default_rng(features)
+    rows, columns = 50, 40
+    lengths = random.integers(0, 9, rows)
+    lengths[[0, -1]] = 0
+    indptr = np.concatenate(([0], np.cumsum(lengths))).astype(np.int32)
+    indices = random.integers(0, columns, indptr[-1]).astype(np.int32)
+    is_padding = random.random(indices.size) < 0.3
+    indices[is_padding] = columns
+    x, y = (random.integers(-3, 4, (size, features)).astype(dtype) for size in (rows, columns))
+    out = np.full(indices.size, 77, dtype)
+    script = SCRIPT.replace("sorted=False, unique=False", "padded=True, sorted=False, unique=False")
+    values = dict.fromkeys(("X", "Y", "Out"), dtype)
+    kernel = gs.compile(script, specialize={"feat_size": features}, dtypes=values)
+    kernel(x=x, y=y, out=out, indptr=indptr, indices=indices)
+    exact = x.astype("float64") @ np.vstack([y, np.zeros((1, features))]).astype("float64").T
+    expected = exact[np.repeat(np.arange(rows), lengths), indices]
+    np.testing.assert_array_equal(out, np.where(is_padding, 77, expected))

@@ -175,7 +175,6 @@ OTHER = {
     "no init of the element": ("            Out[i, j] = 0.0", "            Out[i, 0] = 0.0"),
     "no init": ("        with T.init():\n            Out[i, j] = 0.0\n", ""),
     "an element of its own term": ("X[i, k] *", "Out[i, j] *"),
-    "padding": ("unique=False)", "unique=False, padded=True)"),
     "another order of axes": (
         '[I, J, K], "SSR", "products") as [i, j, k]',
         '[K, I, J], "RSS", "products") as [k, i, j]',
@@ -192,6 +191,16 @@ OTHER = {
 def test_other_computations_are_left_alone(old, new):
     module = sized(changed(old, new), 40)
     assert sampled_products(module, WIDE, None) is None
+
+
+def test_padded_rows_run_slot_by_slot():
+    module = sized(changed("unique=False)", "unique=False, padded=True)"), 40)
+    found = choose(module, WIDE, FAR)
+    ops = [(step.op, step.args.get("loop")) for step in found.loop]
+    assert ops == [
+        ("split", "k"), ("decompose_reduction", "k_0"), ("vectorize", "k_1"), ("unroll", "k_0"),
+        ("parallel", "i"),
+    ]  # fmt: skip
 
 
 def test_without_features_nothing_is_reordered():

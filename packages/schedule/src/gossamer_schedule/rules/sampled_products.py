@@ -58,7 +58,8 @@ class SampledProducts(msgspec.Struct, frozen=True):
 
     `features` is the extent of the loop `feature` (None: symbolic), `before` the text of the number
     of nonzeros before a row, `gathered` the dense operand whose rows are read by column ("": none).
-    `is_regular` says that vectors over features can read the operands (`reads_regularly`).
+    `is_regular` says that vectors over features can read the operands (`reads_regularly`), `is_padded`
+    that slots of the fibre may be no elements.
     """
 
     block: str
@@ -70,6 +71,7 @@ class SampledProducts(msgspec.Struct, frozen=True):
     before: str
     gathered: str
     is_regular: bool
+    is_padded: bool
 
 
 def sampled_products(module: Module, target: Target, stats: Stats | None) -> Schedule | None:
@@ -80,6 +82,12 @@ def sampled_products(module: Module, target: Target, stats: Stats | None) -> Sch
     if not pattern.is_regular or pattern.features == 1:  # one feature reduces nothing
         return Schedule(loop=(_parallel(pattern, pattern.features),))
     lanes = lanes_of(target, pattern.dtype)
+    if (
+        pattern.is_padded
+    ):  # each slot is asked whether it is an element: groups would branch as often
+        return Schedule(
+            loop=(*_dot_products(pattern, lanes), _parallel(pattern, _vectors(pattern, lanes)))
+        )
     is_long = stats is not None and stats.mean_row >= LONG_ROW
     group = LONG_GROUP if is_long else SHORT_GROUP
     return Schedule(loop=_steps(pattern, lanes, group, is_far=_is_far(pattern, stats)))
@@ -104,7 +112,7 @@ def pattern_of(module: Module) -> SampledProducts | None:
     row, fibre, feature = axes
     if not isinstance(fibre, (CompressedVaried, DenseVaried)) or fibre.parent != row.name:
         return None
-    if not is_dense_root(row) or not is_dense_root(feature) or getattr(fibre, "padded", False):
+    if not is_dense_root(row) or not is_dense_root(feature):
         return None
     output = _output(function, iteration, axes=(row.name, fibre.name))
     names = {f"{fibre.name}_indptr"}
@@ -123,6 +131,7 @@ def pattern_of(module: Module) -> SampledProducts | None:
         gathered=gathered_operand(function, iteration, column=position, feature=feature_var),
         is_regular=reads_regularly(function, iteration, lane=feature_var)
         and not selects_by_ragged(function, iteration),
+        is_padded=isinstance(fibre, CompressedVaried) and fibre.padded,
     )
 
 
@@ -149,19 +158,31 @@ def _step(op: str, **args: Arg) -> Step:
 
 
 def _steps(pattern: SampledProducts, lanes: int, group: int, *, is_far: bool) -> Trace:
-    block, position, feature = pattern.block, pattern.position, pattern.feature
-    vectors = None if pattern.features is None else -(-pattern.features // lanes)
-    steps = [
-        _step("split", loop=position, factors=(None, group)),
-        _step("split", loop=feature, factors=(vectors, lanes)),
-        _step("decompose_reduction", block=block, loop=f"{feature}_0"),
-        _step("vectorize", loop=f"{feature}_1", rest="masked"),
-    ]
-    if vectors is not None and vectors <= UNROLLED_VECTORS:
-        steps.append(_step("unroll", loop=f"{feature}_0"))
+    """Groups of nonzeros, each with its partial sums; what is gathered is asked for where it is far."""
+    block, position = pattern.block, pattern.position
+    grouped = _step("split", loop=position, factors=(None, group))
+    steps = [grouped, *_dot_products(pattern, lanes)]
     if is_far:
         steps.append(prefetch_rows(block, pattern.gathered, loop=f"{position}_1"))
-    return (*steps, _step("unroll", loop=f"{position}_1"), _parallel(pattern, vectors))
+    unrolled = _step("unroll", loop=f"{position}_1")
+    return (*steps, unrolled, _parallel(pattern, _vectors(pattern, lanes)))
+
+
+def _dot_products(pattern: SampledProducts, lanes: int) -> Trace:
+    """Vectors of partial sums over the features."""
+    feature, vectors = pattern.feature, _vectors(pattern, lanes)
+    steps = (
+        _step("split", loop=feature, factors=(vectors, lanes)),
+        _step("decompose_reduction", block=pattern.block, loop=f"{feature}_0"),
+        _step("vectorize", loop=f"{feature}_1", rest="masked"),
+    )
+    is_short = vectors is not None and vectors <= UNROLLED_VECTORS
+    return (*steps, _step("unroll", loop=f"{feature}_0")) if is_short else steps
+
+
+def _vectors(pattern: SampledProducts, lanes: int) -> int | None:
+    """Vectors over all features; None where their number is symbolic."""
+    return None if pattern.features is None else -(-pattern.features // lanes)
 
 
 def _parallel(pattern: SampledProducts, vectors: int | None) -> Step:
