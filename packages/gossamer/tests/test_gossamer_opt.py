@@ -14,6 +14,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.script import parse_module
 from gossamer_ir.wire import loads
 from gossamer_lower.passes import PASSES
+from gossamer_lower.pipeline import FLAT_PASSES
 from gossamer_schedule.replay import PRIMITIVES
 
 STAGES = ("coordinate", "position", "loop", "flat")
@@ -56,9 +57,7 @@ def test_what_show_prints_is_read_and_printed_the_same(op, stage, command, opt):
 def test_stages_of_the_pipeline_are_passes(command, opt):
     """`show` without a schedule is what the passes do one by one."""
     text = opt(SCALE, "--pass", "lower_to_flat").out
-    passes = list(PASSES)[list(PASSES).index("lower_to_flat") + 1 :]
-    passes = passes[: passes.index("outline_parallel") + 1]
-    words = [word for name in passes for word in ("--pass", name)]
+    words = [word for found in FLAT_PASSES for word in ("--pass", found.__name__)]
     assert opt(SCALE, *words).out == text
 
 

@@ -113,7 +113,7 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
     found = PASSES.get(name)
     if found is None:
         raise ArgumentError(
-            "pass.name", f"There is no pass '{name}'.", hint=f"There are {', '.join(PASSES)}."
+            "pass.name", f"There is no pass '{name}'.", hint="gossamer opt --list shows them."
         )
     _require_stage(name, found, module)
     for what in found.without:
@@ -125,12 +125,11 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
 def _require_stage(name: str, found: Pass, module: Module) -> None:
     if found.takes in (None, module.stage):
         return
-    others = [other for other, known in PASSES.items() if known.takes in (None, module.stage)]
     raise ArgumentError(
         "pass.stage",
         f"The pass {name} takes a module of the {found.takes} stage, this one is of the "
         f"{module.stage} stage.",
-        hint=f"Those for it are {', '.join(others)}.",
+        hint="gossamer opt --list says what each takes.",
     )
 
 

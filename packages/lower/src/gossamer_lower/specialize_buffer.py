@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search
 from gossamer_ir.script import parse_expr
 from gossamer_ir.simplify import simplify_body
 from gossamer_ir.specialize import specialize
-from gossamer_ir.walk import free_vars, map_children, substitute, walk
+from gossamer_ir.walk import map_children, substitute, walk
 from gossamer_lower.remove_unused_args import remove_unused_args
 from gossamer_lower.stages import map_functions
 
@@ -30,8 +30,8 @@ def specialize_buffer(
 
     That the array holds these values is the user's promise: an index array of a banded matrix, ones.
     The parameter disappears. Raises `UnsupportedError`: `lower.specialize_buffer.unknown` (no such
-    buffer is passed), `.written`, `.search` (in it), `.rank`, `.dtype`, `.open` (a name that is no
-    scalar parameter), `.shape` (an extent that is no single parameter, or another constant).
+    buffer is passed), `.written`, `.search` (in it), `.rank`, `.dtype`, `.shape` (an extent that is
+    no single parameter, or another constant); `ParseError` for a name that is no scalar parameter.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program("for i in T.serial(n): Y[i] = X[P[i]]")
@@ -101,10 +101,6 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
     _require_only_loaded(function, name)
     scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}
     found = parse_expr(value, scalars | dict.fromkeys(indices, "int64"))
-    if free_vars(found) - scalars.keys() - set(indices):
-        raise UnsupportedError(
-            "lower.specialize_buffer.open", f"'{value}' is not of scalars and indices alone."
-        )
     dtype = build.dtype_of(found)
     if dtype not in ("int64", buffer.dtype):
         raise UnsupportedError(

@@ -1,0 +1,78 @@
+"""A pytest plugin that writes down the rendering of every user error that a test raises.
+
+`pytest -p error_recorder` with `GOSSAMER_ERRORS` naming a folder: one file for each process, of lines
+`{"code", "test", "text"}`; the first few tests of each code.
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import re
+import tempfile
+from collections import defaultdict
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from gossamer_ir.errors import UserError
+from gossamer_ir.verify.context import Context
+
+MOST = 60
+"""Tests that are kept of each code."""
+
+_test = ""
+_tests: dict[str, set[str]] = defaultdict(set)
+_initialize, _report = UserError.__init__, Context.report
+_ROOT = str(Path(__file__).resolve().parents[1])
+_FOLDERS = re.compile(rf"({re.escape(tempfile.gettempdir())}|/tmp)/[^\s',]*/")
+_ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
+
+
+def stable(text: str) -> str:
+    """A rendering without what differs from run to run: folders and addresses."""
+    without = _FOLDERS.sub("<folder>/", text.replace(_ROOT, "<root>"))
+    return _ADDRESS.sub("<address>", without)
+
+
+def _record(error: UserError, *args: object, **kwargs: object) -> None:
+    _initialize(error, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
+    for found in error.diagnostics:
+        _keep(found.code, error.render())
+
+
+def _record_report(context: Context, code: str, *args: object, **kwargs: object) -> None:
+    """Findings about formats are returned, not raised."""
+    _report(context, code, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
+    found = context.found[-1]
+    if code.startswith("verify.format"):
+        _keep(code, UserError(code, found.message, hint=found.hint).render())
+
+
+def _keep(code: str, text: str) -> None:
+    known = _tests[code]
+    if _test and (_test in known or len(known) < MOST):
+        known.add(_test)
+        line = {"code": code, "test": _test, "text": stable(text)}
+        with _file().open("a", encoding="utf-8") as lines:
+            lines.write(json.dumps(line) + "\n")
+
+
+def _file() -> Path:
+    return Path(os.environ["GOSSAMER_ERRORS"]) / f"{os.getpid()}.jsonl"
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    Context.report = _record_report  # type: ignore[method-assign]  # as below
+    UserError.__init__ = _record  # type: ignore[method-assign]  # for this run of the tests only
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Iterator[None]:
+    global _test
+    _test = item.nodeid
+    try:
+        return (yield)
+    finally:
+        _test = ""

@@ -1,0 +1,164 @@
+"""Every code of a user error has an example: a test that raises it, and its exact rendering.
+
+`golden/errors.json` names for each code one test of the repository and what is rendered in it. The
+codes are collected from the source; the tests run again here, and render the same.
+`pytest tests/test_errors.py --update-golden` runs all tests once and writes the file anew.
+"""
+
+from __future__ import annotations
+
+import ast
+import fnmatch
+import json
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+GOLDEN = ROOT / "tests" / "golden" / "errors.json"
+CODE = re.compile(r"[a-z_]+(\.[a-z_*0-9]+)+")
+RAISERS = ("report", "Diagnostic", "_too_deep")
+"""What takes a code, besides the classes of errors."""
+SLOW = (
+    "fuzz",
+    "random",
+    "damaged",
+    "mutations",
+    "generated",
+    "benchmarks",
+    "differential",
+    "test_corpus",
+    "prove",
+    "simplify_rules",
+)
+"""In the names of files whose tests raise nothing of their own."""
+
+
+def codes_of(path):
+    """The codes that a file gives to errors; `*` stands for what is known at run time only."""
+    for call in ast.walk(ast.parse(path.read_text())):
+        if not isinstance(call, ast.Call):
+            continue
+        name = getattr(call.func, "attr", getattr(call.func, "id", ""))
+        prefix = ""
+        if name == "refusal":
+            prefix = "schedule."
+        elif name == "error" and path.parent.name == "script":
+            prefix = "parse."
+        elif not name.endswith("Error") and name not in RAISERS:
+            continue
+        arguments = [*call.args, *(keyword.value for keyword in call.keywords)]
+        for text in (text for argument in arguments[:1] for text in texts_of(argument)):
+            if CODE.fullmatch(prefix + text):
+                yield prefix + text
+
+
+def texts_of(node):
+    """The texts that an argument may be."""
+    match node:
+        case ast.Constant(value=str(text)):
+            yield text
+        case ast.JoinedStr():
+            yield "".join(
+                part.value if isinstance(part, ast.Constant) else "*" for part in node.values
+            )
+        case ast.IfExp():
+            yield from texts_of(node.body)
+            yield from texts_of(node.orelse)
+
+
+def codes_of_source():
+    sources = (*ROOT.glob("packages/*/src/**/*.py"), *ROOT.glob("plugins/*/src/**/*.py"))
+    return {code for path in sources for code in codes_of(path)}
+
+
+def examples():
+    return {row["code"]: row for row in json.loads(GOLDEN.read_text())}
+
+
+def recorded(folder, *arguments):
+    """The renderings in each test and of each code, in a run of pytest."""
+    folder.mkdir(exist_ok=True)
+    env = {**os.environ, "GOSSAMER_ERRORS": str(folder), "PYTHONPATH": str(ROOT / "tests")}
+    command = [
+        sys.executable,
+        "-m",
+        "pytest",
+        "-q",
+        "-p",
+        "error_recorder",
+        "-p",
+        "no:cacheprovider",
+    ]
+    done = subprocess.run(
+        [*command, *arguments], cwd=ROOT, env=env, capture_output=True, text=True, check=False
+    )
+    found = defaultdict(lambda: defaultdict(list))
+    for path in folder.glob("*.jsonl"):
+        for line in path.read_text().splitlines():
+            row = json.loads(line)
+            found[row["code"]][row["test"]].append(row["text"])
+    return found, done
+
+
+def files_with_examples():
+    """The files of tests that may be run for their errors."""
+    places = ("packages/*/tests/test_*.py", "plugins/*/tests/test_*.py", "tests/test_*.py")
+    paths = [path for place in places for path in sorted(ROOT.glob(place))]
+    wanted = [path for path in paths if path != Path(__file__).resolve()]
+    return [str(path.relative_to(ROOT)) for path in wanted if not any(s in path.name for s in SLOW)]
+
+
+def fitting(code, tests):
+    """The example that is the shortest, of those that do not tell where they ran."""
+    rows = [
+        {"code": code, "test": test, "text": text}
+        for test, texts in sorted(tests.items())
+        for text in texts
+        if sys.prefix not in text
+    ]
+    return min(rows, key=lambda row: (len(row["text"]), row["test"]), default=None)
+
+
+def update(tmp_path):
+    """Runs all tests, then the chosen ones alone, and keeps what is rendered both times."""
+    found, _ = recorded(tmp_path / "all", *files_with_examples())
+    chosen = [fitting(code, tests) for code, tests in sorted(found.items())]
+    chosen = [row for row in chosen if row is not None]
+    again, _ = recorded(tmp_path / "again", *dict.fromkeys(row["test"] for row in chosen))
+    kept = [row for row in chosen if row["text"] in again[row["code"]][row["test"]]]
+    GOLDEN.parent.mkdir(exist_ok=True)
+    GOLDEN.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
+
+
+def test_each_example_is_rendered_as_it_was(request, tmp_path):
+    if request.config.getoption("--update-golden", default=False):
+        update(tmp_path)
+    wanted = examples()
+    found, done = recorded(
+        tmp_path / "found", *dict.fromkeys(row["test"] for row in wanted.values())
+    )
+    assert done.returncode == 0, done.stdout[-3000:]
+    changed = {
+        code: {"was": row["text"], "is": found[code][row["test"]]}
+        for code, row in wanted.items()
+        if row["text"] not in found[code][row["test"]]
+    }
+    assert changed == {}
+
+
+def test_every_code_of_the_source_has_an_example_and_no_other():
+    source, pinned = codes_of_source(), examples().keys()
+    assert [code for code in sorted(source) if not fnmatch.filter(pinned, code)] == []
+    unknown = [code for code in pinned if not any(fnmatch.fnmatch(code, p) for p in source)]
+    assert unknown == []
+
+
+def test_each_example_is_a_sentence_with_its_code():
+    for code, row in examples().items():
+        first = row["text"].split(f"[{code}]")[0].rstrip()
+        assert f"[{code}]" in row["text"]
+        assert first.endswith((".", "?", ")", "`", "'")), row["text"]
