@@ -11,8 +11,8 @@ from script_runs import assert_everywhere, call, program, results
 
 from gossamer.build import build, lowered
 from gossamer_ir.contracts import Schedule, Step
-from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interpret import InterpreterError, run
+from gossamer_ir.errors import ArgumentError, ScheduleError
+from gossamer_ir.interpret import GuardFailed, InterpreterError, run
 from gossamer_ir.nodes import Combine
 from gossamer_ir.reducers import identity
 from gossamer_ir.script import parse_module, print_expr
@@ -177,6 +177,47 @@ def spread(a: T.handle, q: T.handle, low: T.handle, high: T.handle, m: T.int64, 
     np.maximum.at(expected[1], q, 2 * a)
     given = {"a": a, "q": q, "low": low, "high": high, "m": 40, "n": 6}
     assert_everywhere(parse_module(source), given, low=expected[0], high=expected[1])
+
+
+SCATTER = """
+@T.prim_func
+def argmax_into(a: T.handle, p: T.handle, q: T.handle, c: T.handle, v: T.handle, r: T.handle,
+                s: T.handle, m: T.int64, n: T.int64, nnz: T.int64, stored: T.int64) -> None:
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    O = T.sp.dense_fixed(1)
+    R = T.sp.compressed_varied(O, (m, stored), (r, s))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    C = T.sp.match_buffer(c, (O, R), "int64")
+    V = T.sp.match_buffer(v, (O, R), "float32")
+    argmax = T.comm_reducer(
+        lambda c0, v0, c1, v1: (T.Select(v0 > v1 or (v0 == v1 and c0 < c1), c0, c1), T.max(v0, v1)),
+        (T.max_value("int64"), T.float32("-inf")))
+    with T.sp.iteration([T.sp.fuse(I, J)], "SR", "rows") as [i, j]:
+        C[0, i], V[0, i] = argmax(C[0, i], V[0, i], j, A[i, j])
+"""
+
+
+def test_elements_that_are_looked_up_are_combined_together_or_not_at_all():
+    given = arguments([0, 3, 1, 0, 4], np.array([1, 3, 3, -2, 5, 0, 5, 1], "float32"))
+    given |= {"p": given["indptr"], "q": given["indices"], "m": 5}
+    for rows, is_missing in (([1, 2, 4], False), ([2, 4], True)):
+        structure = {"r": np.array([0, len(rows)], "int32"), "s": np.array(rows, "int32")}
+        given |= structure | {"stored": len(rows), "c": np.full(len(rows), 2**62)}
+        given |= {"v": np.full(len(rows), -inf, "float32")}
+        module = parse_module(SCATTER)
+        if not is_missing:
+            at = given["indptr"][rows] + np.array([1, 0, 0])
+            expected = given["indices"][at], given["a"][at]
+            assert_everywhere(module, given, c=expected[0], v=expected[1])
+            continue
+        for found in lowered(module, Schedule()):
+            copies = {name: given[name] for name in [p.name for p in module.functions[0].params]}
+            with pytest.raises(GuardFailed):
+                run(found, copies)
+        with pytest.raises(ArgumentError) as caught:
+            call(build(module, schedule=Schedule()).kernel, given)
+        assert caught.value.code == "kernel.out_of_bounds"
 
 
 # --- schedules
