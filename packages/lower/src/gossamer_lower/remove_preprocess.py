@@ -12,7 +12,8 @@ def remove_preprocess(module: Module, *, dtype: str = "int64") -> Module:
     """The entry of a position- or loop-stage module with what `extract_preprocess` writes in the
     place of searches: new parameters, last, in the order in which that has them.
 
-    Raises what `take_searches` does. What is proved of the results becomes facts about the arrays.
+    Searches that depend on more stay where they are. Raises what `take_searches` does. What is proved
+    of the results becomes facts about the arrays.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
