@@ -144,7 +144,7 @@ class Lookups:
         hit = Compare("ge", found, build.ZERO)
         if not axis.padded or _is_below(index, axis.length):
             return (hit,)
-        return (Compare("ne", found.value, axis.length), hit)
+        return (hit, Compare("ne", found.value, axis.length))
 
     def _in_fibre(
         self, axis: DenseVaried, above: tuple[Expr, ...], coordinate: Expr
