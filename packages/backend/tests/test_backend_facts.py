@@ -122,6 +122,25 @@ def test_a_subset_is_one_in_each_segment():
         names = {name: name.lower() for name in arrays}
         is_subset = all(set(mine) <= set(other) for mine, other in zip(*rows, strict=True))
         assert holds(check_needed, needed, arrays=arrays, names=names) == is_subset
+        apart = (Relation("disjoint", "X", "Y"), *needed[1:])
+        is_disjoint = not any(set(mine) & set(other) for mine, other in zip(*rows, strict=True))
+        assert holds(check_needed, apart, arrays=arrays, names=names) == is_disjoint
+
+
+def test_padding_is_in_no_set():
+    arrays = {"X": np.array([[0, 3], [1, 3]]), "Y": np.array([[1, 3], [1, 2]])}
+    rows = (SortedSegments("X", None, True), SortedSegments("Y", None, True))
+    padded = (*rows, PaddedSlots("X", index(3)), PaddedSlots("Y", index(3)))
+    names = {"X": "x", "Y": "y"}
+    with pytest.raises(
+        ArgumentError, match="Element 2 of 'x' is 1, which is in its segment of 'y'"
+    ) as c:
+        check_facts((Relation("disjoint", "X", "Y"), *padded), {}, arrays=arrays, names=names)
+    assert c.value.code == "kernel.disjoint"
+    arrays["X"][1, 0] = 0
+    check_facts((Relation("disjoint", "X", "Y"), *padded), {}, arrays=arrays, names=names)
+    arrays["X"][:] = [[1, 3], [2, 3]]
+    check_facts((Relation("subset", "X", "Y"), *padded), {}, arrays=arrays, names=names)
 
 
 def test_the_first_value_that_is_not_in_its_segment_is_named():

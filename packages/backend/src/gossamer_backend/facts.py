@@ -56,7 +56,7 @@ def check_facts(
     cuts = {fact.buffer: fact for fact in facts if isinstance(fact, SortedSegments)}
     for fact in facts:
         if isinstance(fact, Relation):
-            _check_relation(fact, cuts, arrays=arrays, names=names)
+            _check_relation(fact, cuts, arrays=arrays, names=names, pad=pads.get(fact.left))
 
 
 def _check_values(
@@ -78,24 +78,56 @@ def _check_relation(
     *,
     arrays: Mapping[str, Array],
     names: Mapping[str, str],
+    pad: int | None,
 ) -> None:
-    """A segment of one buffer is a subset of that of the same number in another, whose values rise."""
+    """A segment of one buffer is a subset of that of the same number in another, or has no value of
+    it; the values of both rise."""
     left, right = cuts.get(fact.left), cuts.get(fact.right)
-    if fact.kind != "subset" or left is None or right is None:
+    if fact.kind not in ("subset", "disjoint") or left is None or right is None:
         raise UnsupportedError(
             "backend.relation",
             f"The declared relation {fact.kind}({fact.left}, {fact.right}) cannot be checked.",
-            hint="A subset can, of two axes that are sorted.",
+            hint="A subset and a disjoint set can, of two axes that are sorted.",
         )
     parts = [
         _segments(arrays[found.buffer], None if found.indptr is None else arrays[found.indptr])
         for found in (left, right)
     ]
-    check_subset(names[fact.left], *parts, of=names[fact.right])
+    check = check_subset if fact.kind == "subset" else check_disjoint
+    check(names[fact.left], *parts, of=names[fact.right], pad=pad)
 
 
-def check_subset(name: str, left: Segments, right: Segments, *, of: str) -> None:
+def check_subset(
+    name: str, left: Segments, right: Segments, *, of: str, pad: int | None = None
+) -> None:
     """The values of each segment are among those of the segment of the same number of other values."""
+    where = _first_that(left, right, is_in=False, pad=pad)
+    if where is not None:
+        raise ArgumentError(
+            "kernel.subset",
+            f"Element {where} of '{name}' is {left[0][where]}, which is not in its segment of "
+            f"'{of}'.",
+            hint="Pass index arrays of which the one holds all of the other.",
+        )
+
+
+def check_disjoint(
+    name: str, left: Segments, right: Segments, *, of: str, pad: int | None = None
+) -> None:
+    """No value of a segment is among those of the segment of the same number of other values."""
+    where = _first_that(left, right, is_in=True, pad=pad)
+    if where is not None:
+        raise ArgumentError(
+            "kernel.disjoint",
+            f"Element {where} of '{name}' is {left[0][where]}, which is in its segment of '{of}', "
+            "too.",
+            hint="Pass index arrays that have nothing in common.",
+        )
+
+
+def _first_that(left: Segments, right: Segments, *, is_in: bool, pad: int | None) -> int | None:
+    """The first position whose value is (or is not) in the segment of the same number; `pad` is no
+    value."""
     values, starts = left
     others, cuts = right
     least = min(int(found.min(initial=0)) for found in (values, others))
@@ -103,15 +135,12 @@ def check_subset(name: str, left: Segments, right: Segments, *, of: str) -> None
     for low in range(0, starts.size - 1, SEGMENTS):
         mine = _keys(values, starts[low : low + SEGMENTS + 1], least=least, span=span)
         theirs = _keys(others, cuts[low : low + SEGMENTS + 1], least=least, span=span)
-        is_absent = ~np.isin(mine, theirs)
-        if is_absent.any():
-            where = int(starts[low]) + int(is_absent.argmax())
-            raise ArgumentError(
-                "kernel.subset",
-                f"Element {where} of '{name}' is {values[where]}, which is not in its segment of "
-                f"'{of}'.",
-                hint="Pass index arrays of which the one holds all of the other.",
-            )
+        found = np.isin(mine, theirs, invert=not is_in)
+        if pad is not None:
+            found &= values[int(starts[low]) : int(starts[low]) + mine.size] != pad
+        if found.any():
+            return int(starts[low]) + int(found.argmax())
+    return None
 
 
 def _keys(values: Array, starts: Array, *, least: int, span: int) -> Array:

@@ -95,14 +95,22 @@ class Kernel:
         """Checks the arguments and runs."""
         self._bind(args, kwargs)()
 
-    def bind(self, *args: Value, verified: Collection[str] = (), **kwargs: Value) -> BoundKernel:
+    def bind(
+        self,
+        *args: Value,
+        verified: Collection[str] = (),
+        check: bool = False,
+        **kwargs: Value,
+    ) -> BoundKernel:
         """A call with these arguments, checked once, to be made as often as wanted.
 
         `verified` names array parameters whose contents the caller has checked against the
         signature's facts already (and has made read-only). Of the others the contents are checked
-        here; they must not be changed as long as the bound kernel is used.
+        here; they must not be changed as long as the bound kernel is used. With `check` the contents
+        of all are, whatever the caller says: `ArgumentError` has the position of the first element
+        that is not as a fact or a declared relation says.
         """
-        return self._bind(args, kwargs, verified=verified)
+        return self._bind(args, kwargs, verified=() if check else verified)
 
     def prepare(
         self, *changing: str, verified: Collection[str] = (), **values: Value
@@ -114,7 +122,7 @@ class Kernel:
         `kernel.prepare` for a changing parameter that is no array, or an array of indices.
         """
         return PreparedKernel(
-            self.bind(verified=verified, **values), tuple(changing), verified=verified
+            self._bind((), values, verified=verified), tuple(changing), verified=verified
         )
 
     def _bind(

@@ -22,12 +22,14 @@ def bind(
     *dense: Array,
     out: Array,
     target: str | Target | None = None,
+    check: bool = False,
 ) -> BoundKernel:
     """The operator of a name on these arrays, checked once: calling it only runs the kernel.
 
     Operands, `out` and errors as for the operator itself; dense operands must be C-contiguous, as
     they are read again at each call. The arrays may get other values between calls; those of a
-    SciPy matrix must keep its structure.
+    SciPy matrix must keep its structure. A `SparseTensor`'s index arrays were checked when it was made;
+    with `check` they are once more, and `ArgumentError` has the position of the first violation.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -49,7 +51,7 @@ def bind(
     stats = found.matrix.stats()
     kernel = kernel_for(operator, found.variant(), stats=stats, target=target).kernel
     arrays = {**structure(operator, found.matrix), **found.dense, found.output: result}
-    return kernel.bind(verified=CHECKED, **arrays)
+    return kernel.bind(verified=CHECKED, check=check, **arrays)
 
 
 def _require_itself(operand: Array, dense: Array) -> None:

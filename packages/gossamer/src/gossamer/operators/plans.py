@@ -51,7 +51,7 @@ def call(
     changing = {**operands.dense, operands.output: array}
     values = {**structure(operator, matrix), **changing}
     if matrix.tensor is None:
-        kernel.bind(verified=CHECKED, **values)()
+        kernel.bind(verified=CHECKED, check=False, **values)()
         return result
     plan = kernel.prepare(*changing, verified=CHECKED, **values)
     _plans.setdefault(matrix.tensor, {})[operator.name, operands.features, target] = plan
