@@ -171,11 +171,10 @@ class _Naming:
     def _node(self, node: Any, path: Expr | None) -> Any:
         if isinstance(node, IfThenElse):
             condition = self._node(node.condition, path)
-            otherwise = build.conjunction(path, Unary("not", condition))
             return IfThenElse(
                 condition,
-                self._node(node.if_true, build.conjunction(path, condition)),
-                self._node(node.if_false, otherwise),
+                self._node(node.if_true, _also(path, condition)),
+                self._node(node.if_false, _also(path, Unary("not", condition))),
             )
         inner = map_children(node, lambda child: self._node(child, path))
         return self._named(inner, path) if isinstance(inner, Search) else inner
@@ -206,9 +205,8 @@ class _Naming:
         let = Let(self._fresh(), value)
         self._here.append(let)
         self._local.add(let.var.name)
-        parts = self._parts(path)
-        if self._is_lasting(search) and len(parts) == sum(1 for _ in _conjuncts(path)):
-            self._known.append(_Known(search, parts, let.var))
+        if all(self._is_lasting(found) for found in (search, *_conjuncts(path))):
+            self._known.append(_Known(search, self._parts(path), let.var))
         return let.var
 
     def _parts(self, condition: Expr | None) -> frozenset[Expr]:
@@ -247,6 +245,12 @@ def _under(condition: Expr, value: Expr) -> IfThenElse:
     if isinstance(value, IfThenElse):
         return IfThenElse(IfThenElse(condition, value.condition, FALSE), value.if_true, build.ZERO)
     return IfThenElse(condition, value, build.ZERO)
+
+
+def _also(path: Expr | None, condition: Expr) -> Expr:
+    """Two conditions, the second one evaluated only where the first holds: it may read memory that
+    the first one says is there."""
+    return condition if path is None else IfThenElse(path, condition, FALSE)
 
 
 def _conjuncts(condition: Expr | None) -> Iterator[Expr]:

@@ -57,6 +57,10 @@ class Place(msgspec.Struct):
     positions: tuple[Expr, ...] = ()
     conditions: tuple[Expr, ...] = ()
 
+    def add(self, *conditions: Expr) -> None:
+        """Further conditions, if they are new."""
+        self.conditions += tuple(found for found in conditions if found not in self.conditions)
+
     def is_present(self) -> Expr | None:
         """All conditions; None where the element is always present."""
         result: Expr | None = None
@@ -109,7 +113,7 @@ class Lookups:
         is_below = over.axis.length == parent.length and not getattr(over.axis, "padded", False)
         if isinstance(parent, DenseFixed) and not is_below:
             is_inside = Compare("lt", coordinate, parent.length)
-            place.conditions += (Compare("ge", coordinate, build.ZERO), is_inside)
+            place.add(is_inside)
         index = Index(coordinate, over)
         return self._position(parent, above, path=[index], place=place, of=parent.name)
 
@@ -122,11 +126,11 @@ class Lookups:
         if iterator is not None and iterator.above == above and self._is_same(axis, iterator.axis):
             return iterator.position
         if isinstance(axis, DenseVaried):
-            place.conditions += self._in_fibre(axis, above, coordinate)
+            place.add(*self._in_fibre(axis, above, path[-1]))
             return coordinate
         found = self._search(axis, above, coordinate, of=of)
         if not self._is_subset(axis, path):
-            place.conditions += self._is_found(axis, found, path[-1])
+            place.add(*self._is_found(axis, found, path[-1]))
         return found
 
     def _search(self, axis: Compressed, above: tuple[Expr, ...], value: Expr, *, of: str) -> Search:
@@ -147,10 +151,12 @@ class Lookups:
         return (hit, Compare("ne", found.value, axis.length))
 
     def _in_fibre(
-        self, axis: DenseVaried, above: tuple[Expr, ...], coordinate: Expr
+        self, axis: DenseVaried, above: tuple[Expr, ...], index: Index
     ) -> tuple[Expr, ...]:
-        is_inside = Compare("lt", coordinate, self._buffers.extent(axis, above))
-        return (Compare("ge", coordinate, build.ZERO), is_inside)
+        is_inside = Compare("lt", index.coordinate, self._buffers.extent(axis, above))
+        if index.iterator is not None or (build.integer_value(index.coordinate) or -1) > 0:
+            return (is_inside,)
+        return (Compare("ge", index.coordinate, build.ZERO), is_inside)
 
     # --- what is known to be present
 
