@@ -329,3 +329,41 @@ def test_a_subset_is_looked_at_where_the_arrays_were_checked_one_by_one():
     arguments = scatter(PATTERNS["all"], PATTERNS["checkered"])
     with pytest.raises(UserError, match="not in its segment"):
         kernel.bind(**arguments, verified=[param.name for param in kernel.signature.buffers])
+
+
+TWO_TREES = """
+@T.prim_func
+def main(b: T.handle, y: T.handle, p: T.handle, q: T.handle, r: T.handle, m: T.int64,
+         rows: T.int64, n: T.int64, w: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2, "tir.noalias": True})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, w, p)
+    X = T.sp.dense_fixed(rows)
+    K = T.sp.compressed_varied(X, n, (q, r))
+    W = T.sp.dense_fixed(w)
+    B = T.sp.match_buffer(b, (I, J, X, K), "float32", default=9.0)
+    Y = T.sp.match_buffer(y, (W,), "float32")
+    with T.sp.iteration([W], "S", "x") as [i]:
+        Y[i] = B[0, i, i, 1] + B[0, i, i, 1]
+"""
+
+
+@pytest.mark.parametrize("length", [0, 1, 2, 3])
+def test_nothing_is_read_to_look_up_what_is_absent_already(length):
+    """Rows 2, 3, ... of the second tree are not there, but nor are positions beyond the first's."""
+    arguments = {
+        "b": np.arange(length * 2, dtype=np.float32), "y": np.zeros(5, np.float32),
+        "p": np.array([0, length], np.int32), "q": np.array([0, 1, 2], np.int32),
+        "r": np.array([1, 1], np.int32), "m": 1, "rows": 2, "n": 3, "w": 5,
+    }  # fmt: skip
+    module = parse_module(TWO_TREES)
+    if length == 3:
+        for found in stages(module):
+            with pytest.raises(InterpreterError):
+                run(found, arguments)
+        for kernel in kernels(module):
+            with pytest.raises(UserError, match="out of bounds"):
+                call(kernel, arguments)
+        return
+    expected = [2 * (2 * i + i) if i < length else 18 for i in range(5)]
+    assert_everywhere(module, arguments, y=np.array(expected, float))
