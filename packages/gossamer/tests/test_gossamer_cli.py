@@ -115,7 +115,7 @@ BAD_COMMANDS = [
     ("format.read.malformed", "BAD", "run spmm --matrix BAD"),
     ("option.range", "--features is 0", "demo --features 0"),
     ("", "Missing option '--matrix'", "run spmm"),
-    ("", "Missing option '--stage'", "show spmm"),
+    ("option.stage", "--stage is missing", "show spmm"),
     ("", "Missing argument '", "run"),
     ("option.integer", "--features is 'many'", "run spmm --matrix FILE --features many"),
     ("option.integer", "--threads is '1.5'", "run spmm --matrix FILE --threads 1.5"),

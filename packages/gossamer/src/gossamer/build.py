@@ -200,6 +200,17 @@ def stages(
     return {**texts, **backend.texts(found[-1], resolved)}
 
 
+def flat_module(
+    module: Module, *, target: str | Target = "generic-cpu", stats: Stats | None = None
+) -> Module:
+    """The flat module that a backend gets, as the default rules schedule it."""
+    _, resolved = resolve(target)
+    schedule = default_schedule(module, resolved, stats)
+    plugin = registry.plugin(resolved.backend)
+    *_, found = lowered(module, schedule, plugin=plugin, target=resolved)
+    return found
+
+
 def resolve(target: str | Target) -> tuple[CheckedBackend, Target]:
     """The backend of a target, and the target with everything that this machine decides."""
     wanted = parse_target(target)

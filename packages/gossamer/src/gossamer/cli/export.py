@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from pathlib import Path
 from typing import Annotated
 
 import typer
 
 from gossamer.cli.options import DTYPES, integer_option, require_dtype, require_range
+from gossamer.cli.scripts import read_script
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_ir.dtypes import INDEX_STORAGE
@@ -48,7 +48,7 @@ def export(
         dtypes = None
     else:
         _require_no_features(program, features)
-        module = _script(program)
+        module = read_script(program)
         dtypes = _dtypes(module, dtype=dtype, index_dtype=index_dtype)
     files = export_program(
         module,
@@ -82,22 +82,6 @@ def _require_no_features(program: str, features: int | None) -> None:
             f"--features is of operators ({', '.join(NAMES)}), and '{program}' is none.",
             hint="Give --specialize NAME=VALUE with the name of the script's parameter.",
         )
-
-
-def _script(path: str) -> Module:
-    """The module of a script's file."""
-    from gossamer_ir.script import parse_module
-
-    try:
-        text = Path(path).read_text(encoding="utf-8")
-    except (OSError, ValueError) as error:
-        why = error.strerror if isinstance(error, OSError) else "it is no text"
-        raise ArgumentError(
-            "option.script",
-            f"The script '{path}' cannot be read: {why or error}.",
-            hint=f"Give a script's file, or one of {', '.join(NAMES)}.",
-        ) from error
-    return parse_module(text)
 
 
 def _dtypes(module: Module, *, dtype: str | None, index_dtype: str | None) -> dict[str, str]:

@@ -1,0 +1,105 @@
+"""Which accesses are guarded: on valid tensors none in an inner loop, of any program of the corpus."""
+
+from __future__ import annotations
+
+import pytest
+from script_runs import program
+from sparse_programs import PROGRAMS
+
+from gossamer.build import flat_module, lowered
+from gossamer.operators import NAMES, operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer_ir.contracts import Schedule
+from gossamer_ir.script import parse_module
+from gossamer_lower.guards import guarded_accesses
+from gossamer_testkit import script_names
+
+GATHER = """
+@T.prim_func
+def gather(x: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64) -> None:
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (m, n), "float32")
+    P = T.match_buffer(p, (m,), "int32")
+    for i in T.serial(m):
+        Y[i, 0] = X[P[i]]
+        for j in T.serial(n):
+            Y[i, j] = X[P[i]]
+"""
+GUARDED_INSIDE = {
+    "features_between_levels": "bounds multiply the difference of two offsets by a loop's variable",
+    "irregular_batched_matmul": "no fact says that given offsets are sums of products of lengths",
+}
+"""Scripts in whose inner loops something is guarded, and what is not proved of them."""
+
+
+def ways(module):
+    """The module at the flat stage, as written and as the rules schedule it."""
+    yield list(lowered(module, Schedule()))[-1]
+    yield flat_module(module)
+
+
+def guarded_inside(module):
+    return [
+        (found.buffer, found.loops)
+        for flat in ways(module)
+        for found in guarded_accesses(flat)
+        if found.is_inner
+    ]
+
+
+@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("features", [None, 33])
+def test_nothing_is_guarded_in_an_operator(name, features):
+    module = module_of(operator_named(name), Variant(features=features))
+    assert [guarded_accesses(flat) for flat in ways(module)] == [(), ()]
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_nothing_is_guarded_in_the_inner_loops_of_a_program(name):
+    assert guarded_inside(parse_module(PROGRAMS[name].script)) == []
+
+
+@pytest.mark.parametrize("name", script_names())
+def test_nothing_is_guarded_in_the_inner_loops_of_a_script(name):
+    found = guarded_inside(program(name))
+    assert bool(found) == (name in GUARDED_INSIDE), found
+
+
+def test_a_guard_says_where_it_is_and_what_is_not_proved(command, tmp_path):
+    path = tmp_path / "gather.py"
+    path.write_text(GATHER)
+    found = command("show", str(path), "--guards")
+    assert (found.status, found.err) == (0, "")
+    first, empty, second = found.out.splitlines()
+    assert first == (
+        "gather, loop i: X is guarded, not proved: T.int64(P[i]) >= 0, T.int64(P[i]) < n"
+    )
+    assert empty == "gather, loop i: Y is guarded, not proved: 0 < n"
+    assert second.startswith("gather, inner loop i > j: X is guarded, not proved: ")
+
+
+def test_where_all_is_proved_that_is_said(command):
+    found = command("show", "spmm", "--guards")
+    assert (found.status, found.out) == (0, "no access is guarded: all are proved in bounds\n")
+
+
+@pytest.mark.parametrize(
+    ("words", "code"),
+    [
+        (("spmm",), "option.stage"),
+        (("spmm", "--guards", "--stage", "flat"), "option.stage"),
+        (("none.py", "--guards"), "option.script"),
+        (("nothing", "--guards"), "operator.unknown"),
+    ],
+)
+def test_what_cannot_be_shown_is_refused(words, code, command):
+    found = command("show", *words)
+    assert (found.status, found.out) == (2, "")
+    assert f"[{code}]" in found.err
+
+
+def test_a_script_is_shown_at_any_stage(command, tmp_path):
+    path = tmp_path / "gather.py"
+    path.write_text(GATHER)
+    assert "T.guard(" in command("show", str(path), "--stage", "flat").out
+    assert "T.guard(" not in command("show", str(path), "--stage", "loop").out
