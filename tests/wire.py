@@ -54,6 +54,8 @@ BORDERS = (
     Border("gossamer", "lower", "gossamer_lower", "lower_to_flat"),
     Border("gossamer", "lower", "gossamer_lower", "guard_flat"),
     Border("gossamer", "lower", "gossamer_lower", "lower_math"),
+    Border("gossamer", "lower", "gossamer_lower.passes", "apply_pass"),
+    Border("gossamer", "lower", "gossamer_lower.guards", "guarded_accesses"),
     Border("gossamer", "backend", "gossamer_backend", "name_key"),
     Border("gossamer", "backend", "gossamer_backend", "request_key"),
     Border("gossamer", "backend", "gossamer_backend", "object_key"),

@@ -28,7 +28,7 @@ def to_step(text: str) -> Step:
     given by name and are literals.
 
     >>> to_step('split(loop="i", factors=[None, 8])')
-    Step(op='split', args={'loop': 'i', 'factors': [None, 8]})
+    Step(op='split', args={'loop': 'i', 'factors': (None, 8)})
     >>> to_step("lower_iterations")
     Step(op='lower_iterations', args={})
     """
@@ -43,7 +43,7 @@ def to_step(text: str) -> Step:
         has_positions = isinstance(found, ast.Call) and bool(found.args)
         if not isinstance(name, ast.Name) or not has_names or has_positions:
             raise ValueError
-        return Step(name.id, {str(part.arg): ast.literal_eval(part.value) for part in keywords})
+        return _step(name.id, {str(part.arg): ast.literal_eval(part.value) for part in keywords})
     except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
         raise ArgumentError(
             "option.pass",
@@ -62,7 +62,14 @@ def to_trace(text: str) -> Trace:
             f"The trace is no list of steps: {error}.",
             hint='Each is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
         ) from None
-    return tuple(Step(found.op, found.args) for found in steps)
+    return tuple(_step(found.op, found.args) for found in steps)
+
+
+def _step(op: str, args: dict[str, Any]) -> Step:
+    """A step whose lists are tuples, as in every trace."""
+    return Step(
+        op, {name: tuple(arg) if isinstance(arg, list) else arg for name, arg in args.items()}
+    )
 
 
 class _Given(msgspec.Struct, forbid_unknown_fields=True):
@@ -104,7 +111,7 @@ def applied(module: Module, steps: Iterable[Step]) -> Module:
 
 def _applied(module: Module, step: Step) -> Module:
     from gossamer_lower.passes import PASSES, apply_pass
-    from gossamer_schedule.replay import PRIMITIVES, apply
+    from gossamer_schedule import PRIMITIVES, replay
 
     if step.op in PASSES:
         return apply_pass(step.op, module, arguments=step.args)
@@ -115,7 +122,7 @@ def _applied(module: Module, step: Step) -> Module:
             hint="gossamer opt --list shows them.",
         )
     try:
-        return apply(module, step).module
+        return replay(module, (step,))
     except UserError as error:
         error.text = error.text or _carets(module, error.diagnostics)
         raise
