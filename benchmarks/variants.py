@@ -14,7 +14,7 @@ import importlib.util
 from collections.abc import Callable, Mapping
 from functools import partial
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import gossamer
 from benchmarks.harness.rounds import timed_call
@@ -58,6 +58,7 @@ def prepare_with_rule(problem: Problem, threads: int, *, rule: Rule) -> Prepared
     schedule = rule(module, TARGET, operands.matrix.stats())
     kernel = build(module, target=TARGET, schedule=schedule).kernel
     result = problem.empty_result()
-    arrays = {**structure(operator, operands.matrix), **operands.dense, operands.output: result}
+    arrays: dict[str, Any] = {**structure(operator, operands.matrix), **operands.dense}
+    arrays[operands.output] = result
     bound = kernel.bind(verified=CHECKED, **arrays)
     return Prepared(timed_call(bound, partial(gossamer.set_num_threads, threads)), lambda: result)

@@ -80,6 +80,20 @@ def test_an_edited_source_file_changes_the_version(tmp_path, monkeypatch):
     assert first.startswith("2.0+edited.")
 
 
+def test_another_wheel_of_the_same_version_is_another_version(tmp_path, monkeypatch):
+    info = tmp_path / "some_package-2.0.dist-info"
+    info.mkdir()
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert package_versions(["some-package"]) == {"some-package": "2.0"}
+    (info / "direct_url.json").write_text('{"url": "file:///x.whl", "archive_info": {}}')
+    found = []
+    for digest in ("1", "2", "2"):
+        (info / "RECORD").write_text(f"some_package/__init__.py,sha256={digest},12\n")
+        found.append(package_versions(["some-package"])["some-package"])
+    assert found[0].startswith("2.0+local.")
+    assert found[0] != found[1] == found[2]
+
+
 def test_versions_of_gossamers_own_packages_are_found():
     assert gossamer_ir.__name__ == "gossamer_ir"
     assert package_versions(["gossamer-ir"])["gossamer-ir"]

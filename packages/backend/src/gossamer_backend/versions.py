@@ -14,8 +14,9 @@ from gossamer_backend.installed import Installed, installed
 def package_versions(distributions: Iterable[str]) -> dict[str, str]:
     """The version of each installed distribution; one that is missing is left out.
 
-    An editable installation changes without a new version, so its version is followed by a digest
-    of the names, sizes and times of its source files.
+    What was not installed from an index may change without a new version: the version is followed by
+    a digest of what was installed, or, for an editable installation, of the names, sizes and times
+    of its source files.
 
     >>> list(package_versions(["gossamer-ir", "no-such-distribution"]))
     ['gossamer-ir']
@@ -25,8 +26,7 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
         found = installed(name)
         version = _elsewhere(name) if found is None else found.version
         if version:
-            edited = found is not None and _is_editable(found)
-            versions[name] = version + (_source_digest(name.replace("-", "_")) if edited else "")
+            versions[name] = version + ("" if found is None else _content(found))
     return versions
 
 
@@ -40,11 +40,14 @@ def _elsewhere(name: str) -> str:
         return ""
 
 
-def _is_editable(found: Installed) -> bool:
-    text = found.read("direct_url.json")
-    if not text:
-        return False
-    return bool(json.loads(text).get("dir_info", {}).get("editable"))
+def _content(found: Installed) -> str:
+    """What tells installations of one version apart, "" for one from an index (PEP 610)."""
+    origin = found.read("direct_url.json")
+    if not origin:
+        return ""
+    if json.loads(origin).get("dir_info", {}).get("editable"):
+        return _source_digest(found.name.replace("-", "_"))
+    return "+local." + hashlib.sha256(found.read("RECORD").encode()).hexdigest()[:16]
 
 
 def _source_digest(package: str) -> str:
