@@ -6,7 +6,6 @@ hand, the entries by NumPy.
 
 from __future__ import annotations
 
-import gzip
 import warnings
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TextIO
@@ -39,6 +38,8 @@ class Header(NamedTuple):
 def open_market(file: Path) -> TextIO:
     """The text of a file, which is compressed where its name ends in .gz."""
     if file.name.lower().endswith(".gz"):
+        import gzip
+
         return gzip.open(file, "rt", encoding="utf-8", errors="replace")
     return file.open(encoding="utf-8", errors="replace")
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import zipfile
 import zlib
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -69,7 +68,7 @@ def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> Sp
 
 _DAMAGED = (
     OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, ArithmeticError,
-    IndexError, zlib.error, zipfile.BadZipFile,
+    IndexError, zlib.error,
 )  # fmt: skip
 """What SciPy's readers raise for files that are not what their suffix says."""
 
@@ -93,6 +92,15 @@ def _read_market(file: Path) -> Any:
 
 
 def _read_npz(file: Path) -> Any:
+    from zipfile import BadZipFile  # takes longer to import than a kernel to load
+
+    try:
+        return _read_archive(file)
+    except BadZipFile as error:
+        raise ValueError(str(error)) from error
+
+
+def _read_archive(file: Path) -> Any:
     from scipy.sparse import load_npz
 
     with file.open("rb") as stream:

@@ -8,7 +8,6 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 import numpy as np
-import numpy.typing as npt
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
@@ -24,7 +23,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 
-Array: TypeAlias = npt.NDArray[Any]
+Array: TypeAlias = np.ndarray[Any, np.dtype[Any]]
 
 
 class Storage(NamedTuple):

@@ -11,10 +11,11 @@ from __future__ import annotations
 
 import ctypes
 import mmap
-import platform
 import struct
 import sys
 from typing import NamedTuple
+
+from gossamer_generic_cpu.host import architecture
 
 _FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 _SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -61,7 +62,7 @@ def place(code: bytes, symbol: str) -> int | None:
 
 def is_supported() -> bool:
     """Whether this process runs such code."""
-    return sys.platform == "linux" and platform.machine() == "x86_64" and sys.maxsize > 2**32
+    return sys.platform == "linux" and architecture() == "x86_64" and sys.maxsize > 2**32
 
 
 def _placed(code: bytes, symbol: str) -> int:

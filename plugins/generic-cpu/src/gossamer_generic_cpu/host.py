@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import hashlib
-import platform
+import os
 import sys
 from functools import cache
 from typing import NamedTuple
@@ -29,7 +29,12 @@ class Host(NamedTuple):
 
 def architecture() -> str:
     """The first part of LLVM's triple: `x86_64`, `aarch64`, ..."""
-    machine = platform.machine()
+    if hasattr(os, "uname"):
+        machine = os.uname().machine
+    else:
+        import platform  # takes longer to import than a kernel to load
+
+        machine = platform.machine()
     return _ARCHITECTURES.get(machine, machine)
 
 
