@@ -26,13 +26,17 @@ _test = ""
 _tests: dict[str, set[str]] = defaultdict(set)
 _initialize, _report = UserError.__init__, Context.report
 _ROOT = str(Path(__file__).resolve().parents[1])
-_FOLDERS = re.compile(rf"({re.escape(tempfile.gettempdir())}|/tmp)/[^\s',]*/")
+_TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/[^\s',]*/")
+_FOLDERS = re.compile(r"/tmp/[^\s',]*/")
 _ADDRESS = re.compile(r"\b0x[0-9a-f]+\b")
 
 
 def stable(text: str) -> str:
     """A rendering without what differs from run to run: folders and addresses."""
-    without = _FOLDERS.sub("<folder>/", text.replace(_ROOT, "<root>"))
+    if not tempfile.gettempdir().startswith(_ROOT):
+        text = text.replace(_ROOT, "<root>")
+    without = _TEMPORARY.sub("<folder>/", text).replace(_ROOT, "<root>")
+    without = _FOLDERS.sub("<folder>/", without)
     return _ADDRESS.sub("<address>", without)
 
 
