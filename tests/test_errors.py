@@ -17,6 +17,8 @@ import sys
 from collections import defaultdict
 from pathlib import Path
 
+from gossamer.peers import mkl
+
 ROOT = Path(__file__).resolve().parents[1]
 GOLDEN = ROOT / "tests" / "golden" / "errors.json"
 CODE = re.compile(r"[a-z_]+(\.[a-z_*0-9]+)+")
@@ -134,6 +136,11 @@ def update(tmp_path):
     GOLDEN.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
 
+def not_installed():
+    """The codes whose examples need what this environment does not have."""
+    return () if mkl.library_path() is not None else ("peers.mkl",)
+
+
 def test_each_example_is_rendered_as_it_was(request, tmp_path):
     if request.config.getoption("--update-golden", default=False):
         update(tmp_path)
@@ -145,7 +152,7 @@ def test_each_example_is_rendered_as_it_was(request, tmp_path):
     changed = {
         code: {"was": row["text"], "is": found[code][row["test"]]}
         for code, row in wanted.items()
-        if row["text"] not in found[code][row["test"]]
+        if row["text"] not in found[code][row["test"]] and code not in not_installed()
     }
     assert changed == {}
 
