@@ -179,7 +179,16 @@ def has_taken(function: Function, iteration: Iteration, *, names: set[str]) -> b
 def _output(
     function: Function, iteration: Iteration, *, element: tuple[str, ...]
 ) -> SparseBuffer | None:
-    """The buffer of the one reduction of the body, where it reduces to this element."""
+    """What is reduced to, where it is over dense axes only."""
+    buffer = reduced_buffer(function, iteration, element=element)
+    roots = {axis.name for axis in function.axes if is_dense_root(axis)}
+    return buffer if buffer is not None and roots.issuperset(buffer.axes) else None
+
+
+def reduced_buffer(
+    function: Function, iteration: Iteration, *, element: tuple[str, ...]
+) -> SparseBuffer | None:
+    """The buffer of the one reduction of the body, where it initialises and reduces to this element."""
     if len(iteration.body) != 1 or len(iteration.init) != 1:
         return None
     store, init = iteration.body[0], iteration.init[0]
@@ -189,10 +198,9 @@ def _output(
         return None
     if not isinstance(init, Store) or (init.buffer, init.indices) != (store.buffer, store.indices):
         return None
-    roots = {axis.name for axis in function.axes if is_dense_root(axis)}
     for buffer in function.buffers:
         if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
-            return buffer if roots.issuperset(buffer.axes) else None
+            return buffer
     return None
 
 

@@ -9,18 +9,13 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.build import index_var, integer_value
+from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
 from gossamer_ir.nodes import (
     CompressedVaried,
     DenseVaried,
-    Function,
-    Iteration,
     Module,
-    SparseBuffer,
-    Store,
 )
-from gossamer_ir.reducers import match_reduction
 from gossamer_schedule.rules.gathers import (
     gathered_operand,
     operand_bytes,
@@ -28,7 +23,7 @@ from gossamer_schedule.rules.gathers import (
     row_bytes,
 )
 from gossamer_schedule.rules.machine import grain, lanes_of
-from gossamer_schedule.rules.patterns import axes_of, has_taken, single_iteration
+from gossamer_schedule.rules.patterns import axes_of, has_taken, reduced_buffer, single_iteration
 from gossamer_schedule.rules.regular_reads import (
     is_dense_root,
     reads_regularly,
@@ -114,9 +109,11 @@ def pattern_of(module: Module) -> SampledProducts | None:
         return None
     if not is_dense_root(row) or not is_dense_root(feature):
         return None
-    output = _output(function, iteration, axes=(row.name, fibre.name))
+    output = reduced_buffer(function, iteration, element=iteration.vars[:2])
     names = {f"{fibre.name}_indptr"}
-    if output is None or has_taken(function, iteration, names=names):
+    if output is None or output.axes != (row.name, fibre.name):
+        return None
+    if has_taken(function, iteration, names=names):
         return None
     row_var, position, feature_var = iteration.vars
     load = f"{fibre.name}_indptr[{row_var}]"
@@ -133,24 +130,6 @@ def pattern_of(module: Module) -> SampledProducts | None:
         and not selects_by_ragged(function, iteration),
         is_padded=isinstance(fibre, CompressedVaried) and fibre.padded,
     )
-
-
-def _output(
-    function: Function, iteration: Iteration, *, axes: tuple[str, str]
-) -> SparseBuffer | None:
-    """The buffer over the sparse axes that holds the one reduction of the body."""
-    if len(iteration.body) != 1 or len(iteration.init) != 1:
-        return None
-    store, init = iteration.body[0], iteration.init[0]
-    element = tuple(index_var(name) for name in iteration.vars[:2])
-    if not isinstance(store, Store) or match_reduction(store) is None or store.indices != element:
-        return None
-    if not isinstance(init, Store) or (init.buffer, init.indices) != (store.buffer, element):
-        return None
-    for buffer in function.buffers:
-        if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
-            return buffer if buffer.axes == axes else None
-    return None
 
 
 def _step(op: str, **args: Arg) -> Step:
