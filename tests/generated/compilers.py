@@ -1,0 +1,69 @@
+"""A compiler as data: its passes by name, so that a test can replace one."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+
+from gossamer.build import resolve
+from gossamer_backend import Kernel
+from gossamer_ir.nodes import Module
+from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations, lower_math
+
+Pass = Callable[[Module], Module]
+Scheduler = Callable[[Module], Module]
+"""What is done to the module of each stage before it is lowered."""
+
+
+def unscheduled(module: Module) -> Module:
+    return module
+
+
+def without_instructions(module: Module) -> Module:
+    """Math functions as arithmetic, as for a target that has instructions for none of them."""
+    backend, target = resolve("generic-cpu")
+    return lower_math(module, instructions=backend.instructions(target))
+
+
+PASSES: dict[str, Pass] = {
+    found.__name__: found for found in (lower_iterations, lower_buffers, *FLAT_PASSES)
+}
+"""From the coordinate stage to the flat stage, in order."""
+
+
+@dataclass(frozen=True)
+class Compiler:
+    """The passes by name and in order, those that run on a flat module before it becomes machine
+    code, and the target of that."""
+
+    passes: tuple[tuple[str, Pass], ...] = tuple(PASSES.items())
+    math: Pass = without_instructions
+    target: str = "generic-cpu"
+
+    def replaced(self, name: str, by: Pass) -> Compiler:
+        """The compiler with another pass in the place of the one with that name."""
+        assert name in dict(self.passes), f"no pass {name} among {', '.join(dict(self.passes))}"
+        found = tuple((key, by if key == name else found) for key, found in self.passes)
+        return replace(self, passes=found)
+
+    def stages(self, module: Module, schedule: Scheduler = unscheduled) -> Iterator[Module]:
+        """The module at each stage, scheduled, as it is lowered: the last one is flat."""
+        module = schedule(module)
+        yield module
+        for name, lower in self.passes:
+            before, module = module.stage, lower(module)
+            is_last = name == self.passes[-1][0]
+            if module.stage not in (before, "flat"):
+                module = schedule(module)
+                yield module
+            elif is_last:
+                yield module
+
+    def kernel(self, flat: Module) -> Kernel:
+        """Machine code of a flat module."""
+        backend, target = resolve(self.target)
+        return backend.load(backend.compile(self.math(flat), target))
+
+
+COMPILER = Compiler()
+"""The one that is shipped."""
