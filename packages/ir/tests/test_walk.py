@@ -9,11 +9,13 @@ from gossamer_ir import nodes
 from gossamer_ir.build import add, index, index_var
 from gossamer_ir.nodes import For, If, Load, Node, Store, Var
 from gossamer_ir.walk import (
+    _bodies_backwards,
     _fields,
     children,
     free_vars,
     map_children,
     rewrite,
+    statements,
     substitute,
     substitute_body,
     walk,
@@ -38,6 +40,13 @@ def _may_hold_nodes(field_type: object) -> bool:
     return False
 
 
+def _may_hold_statements(field_type: object) -> bool:
+    if type(field_type).__name__ != "VarTupleType":
+        return False
+    kinds = getattr(field_type.item_type, "types", (field_type.item_type,))
+    return any(getattr(kind, "cls", None) in nodes.STATEMENTS for kind in kinds)
+
+
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_field_that_may_hold_nodes_is_walked(kind):
     fields = msgspec.inspect.type_info(kind).fields
@@ -54,6 +63,25 @@ def test_children_come_in_the_order_of_the_fields():
 def test_walk_visits_parents_first():
     kinds = [type(found).__name__ for found in walk(LOOP)]
     assert kinds == ["For", "Const", "Const", "Store", "Var", "Var"]
+
+
+@pytest.mark.parametrize(
+    "kind", [*nodes.STATEMENTS, nodes.Function], ids=lambda kind: kind.__name__
+)
+def test_statements_are_found_wherever_they_may_stand(kind):
+    """A statement in each field that may hold some is found, and nothing else is."""
+    fields = msgspec.inspect.type_info(kind).fields
+    names = [found.name for found in fields if _may_hold_statements(found.type)]
+    assert _bodies_backwards(kind) == tuple(reversed(names))
+
+
+def test_statements_stay_out_of_expressions():
+    both = If(index_var("c"), (LOOP,), (LOOP.body[0],))
+    assert list(statements((both,))) == [both, LOOP, LOOP.body[0], LOOP.body[0]]
+
+
+def test_several_nodes_are_walked_one_after_the_other():
+    assert list(walk(*LOOP.body, LOOP)) == [*walk(LOOP.body[0]), *walk(LOOP)]
 
 
 def test_a_rewriter_returns_the_same_object_where_nothing_changed():

@@ -47,8 +47,9 @@ AnnotationValue: TypeAlias = Union[bool, int, str]
 Annotations: TypeAlias = tuple[tuple[str, AnnotationValue], ...]
 
 
-class Node(msgspec.Struct, frozen=True, tag=True, forbid_unknown_fields=True):
-    """What every node is: frozen, tagged with its class name, strict when decoded."""
+class Node(msgspec.Struct, frozen=True, gc=False, tag=True, forbid_unknown_fields=True):
+    """What every node is: frozen (so never part of a cycle), tagged with its class name, strict when
+    decoded."""
 
 
 # --- expressions -----------------------------------------------------------------------------

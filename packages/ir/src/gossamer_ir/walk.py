@@ -13,7 +13,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gossamer_ir.nodes import Expr, Node, Var
+from gossamer_ir.nodes import Expr, Node, Stmt, Var
 
 N = TypeVar("N", bound=Node)
 
@@ -23,45 +23,75 @@ _LEAF_TYPES = re.compile(
     r"|Literal\[.*\]|tuple\[str, \.\.\.\])( \| None)?"
 )
 
+_STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
+
 
 @cache
 def _fields(kind: type[Node]) -> tuple[str, ...]:
     """The fields that may hold nodes, in order."""
+    return tuple(name for name, text in _types(kind).items() if _LEAF_TYPES.fullmatch(text) is None)
+
+
+@cache
+def _fields_backwards(kind: type[Node]) -> tuple[str, ...]:
+    return _fields(kind)[::-1]
+
+
+@cache
+def _bodies_backwards(kind: type[Node]) -> tuple[str, ...]:
+    """The fields that hold statements, the last one first."""
+    types = _types(kind)
+    return tuple(name for name in reversed(types) if _STATEMENT_TYPES.fullmatch(types[name]))
+
+
+def _types(kind: type[Node]) -> dict[str, str]:
+    """The fields in order, and how the types of each are written."""
     types = {
-        name: text for base in reversed(kind.__mro__) for name, text in _declared(base).items()
+        name: str(text)
+        for base in reversed(kind.__mro__)
+        for name, text in inspect.get_annotations(base).items()
     }
-    return tuple(
-        name for name in kind.__struct_fields__ if _LEAF_TYPES.fullmatch(types[name]) is None
-    )
-
-
-def _declared(kind: type) -> dict[str, str]:
-    return {name: str(text) for name, text in inspect.get_annotations(kind).items()}
+    return {name: types[name] for name in kind.__struct_fields__}
 
 
 def children(node: Node) -> Iterator[Node]:
     """The nodes directly below, in the order of the fields."""
-    return iter(_children(node))
-
-
-def _children(node: Node) -> list[Node]:
-    found: list[Node] = []
     for name in _fields(type(node)):
-        value = getattr(node, name)
-        if type(value) is tuple:
-            found += value
-        elif value is not None:
-            found.append(value)
-    return found
+        below = getattr(node, name)
+        if type(below) is tuple:
+            yield from below
+        elif below is not None:
+            yield below
 
 
-def walk(node: Node) -> Iterator[Node]:
-    """The node and all below it, parents first."""
-    stack = [node]
+def walk(*nodes: Node) -> Iterator[Node]:
+    """The nodes, each with all below it, parents first.
+
+    >>> from gossamer_ir.build import ONE, ZERO, add, index_var
+    >>> [type(found).__name__ for found in walk(add(index_var("i"), ONE), ZERO)]
+    ['Binary', 'Var', 'Const', 'Const']
+    """
+    stack = list(nodes[::-1])
     while stack:
         current = stack.pop()
         yield current
-        stack += reversed(_children(current))
+        for name in _fields_backwards(type(current)):
+            below = getattr(current, name)
+            if type(below) is tuple:
+                stack += below[::-1]
+            elif below is not None:
+                stack.append(below)
+
+
+def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+    """The statements of a body, each with all below it, parents first: `walk` that stays out of
+    expressions."""
+    stack = list(body[::-1])
+    while stack:
+        current = stack.pop()
+        yield current
+        for name in _bodies_backwards(type(current)):
+            stack += getattr(current, name)[::-1]
 
 
 def map_children(node: N, function: Callable[[Any], Any]) -> N:
@@ -82,13 +112,15 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
 
 
 def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:
+    if not items:
+        return items
     result: list[Any] = []
     is_same = True
     for item in items:
         new = function(item)
         is_same = is_same and new is item
         if type(new) is tuple:
-            result.extend(new)
+            result += new
         else:
             result.append(new)
     return items if is_same else tuple(result)
@@ -97,9 +129,13 @@ def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[
 def rewrite(node: Any, rule: Callable[[Any], Any | None]) -> Any:
     """Applies a rule bottom-up; the rule returns None for "does not apply", a node, or (for a
     statement) a tuple of statements."""
-    inner = map_children(node, lambda child: rewrite(child, rule))
-    replaced = rule(inner)
-    return inner if replaced is None else replaced
+
+    def visit(current: Any) -> Any:
+        inner = map_children(current, visit)
+        replaced = rule(inner)
+        return inner if replaced is None else replaced
+
+    return visit(node)
 
 
 def rewrite_body(body: tuple[Any, ...], rule: Callable[[Any], Any | None]) -> tuple[Any, ...]:
@@ -119,6 +155,13 @@ def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
     """`substitute` over a tuple of statements."""
     return _map_tuple(body, lambda item: substitute(item, values)) if values else body
+
+
+def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
+    """`substitute` until no variable is left that stands for something."""
+    while not values.keys().isdisjoint(free_vars(node)):
+        node = substitute(node, values)
+    return node
 
 
 def free_vars(node: Node) -> frozenset[str]:
