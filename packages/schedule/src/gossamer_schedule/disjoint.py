@@ -10,10 +10,11 @@ from msgspec.structs import replace
 from gossamer_ir.build import integer_value
 from gossamer_ir.injective import is_injective
 from gossamer_ir.nodes import Expr, Fact, For, Stmt
+from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import Access, accesses, mentioned, written
 from gossamer_schedule.digits import digit_key
-from gossamer_schedule.linear import Form, Values
+from gossamer_schedule.linear import Form
 from gossamer_schedule.sites import statements
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]

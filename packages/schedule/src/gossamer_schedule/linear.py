@@ -7,18 +7,17 @@ or any expression without loop variables). Atoms are taken to be positive.
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
 from gossamer_ir.affine import Affine, combine, expr_of, scale
 from gossamer_ir.build import add, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Expr, For, IfThenElse, Var
-from gossamer_ir.walk import free_vars, substitute
+from gossamer_ir.touches import Values
+from gossamer_ir.walk import free_vars, resolve
 
 Product: TypeAlias = tuple[int, tuple[Expr, ...]]
-Values: TypeAlias = Mapping[str, Expr]
-"""What block variables and lets stand for."""
 
 UNIT: Product = (1, ())
 NOTHING = Affine({}, 0)
@@ -102,13 +101,6 @@ def _atom(expr: Expr, values: Values, *, loops: Mapping[str, For]) -> Form:
     resolved = resolve(expr, values)
     opaque = frozenset(name for name in free_vars(resolved) if name in loops)
     return Form({}, Affine({resolved: 1}, 0), opaque)
-
-
-def resolve(expr: Any, values: Values) -> Any:
-    """The expression with block variables and lets replaced by what they stand for."""
-    while not values.keys().isdisjoint(free_vars(expr)):
-        expr = substitute(expr, values)
-    return expr
 
 
 def _sum(lhs: Form, rhs: Form) -> Form:

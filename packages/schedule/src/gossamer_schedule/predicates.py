@@ -9,8 +9,9 @@ from msgspec.structs import replace
 from gossamer_ir.build import ZERO, conjoined, conjuncts, integer_value
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Var
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import free_vars, substitute, walk
-from gossamer_schedule.linear import Values, resolve, without_guard
+from gossamer_ir.touches import Values, reduction_loops
+from gossamer_ir.walk import free_vars, resolve, substitute, walk
+from gossamer_schedule.linear import without_guard
 
 
 def below(value: Expr, extent: Expr) -> Compare:
@@ -67,24 +68,6 @@ def guarded(inner: Expr, loop: str, *, extent: Expr) -> Expr:
     if loop in free_vars(inner) and _loads(inner):
         return IfThenElse(below(Var(loop, "int64"), extent), inner, ZERO)
     return inner
-
-
-def reduction_loops(block: Block, values: Values) -> set[str]:
-    """The variables that the values of reduction iterators mention."""
-    return _fed_by(block, values, kind="R")
-
-
-def spatial_loops(block: Block, values: Values) -> set[str]:
-    """The variables that the values of spatial iterators mention."""
-    return _fed_by(block, values, kind="S")
-
-
-def _fed_by(block: Block, values: Values, *, kind: str) -> set[str]:
-    names: set[str] = set()
-    for found in block.iters:
-        if found.kind == kind:
-            names |= free_vars(resolve(found.value, values))
-    return names
 
 
 def is_bound_of(condition: Expr, found: BlockIter) -> bool:

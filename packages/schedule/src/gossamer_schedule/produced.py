@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.build import ZERO, add, index_var, mul
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Var
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import resolve, walk
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.digits import ascending, is_covering
 from gossamer_schedule.linear import (
@@ -16,7 +16,6 @@ from gossamer_schedule.linear import (
     Form,
     Product,
     product_of,
-    resolve,
     times,
     to_expr,
     without_guard,

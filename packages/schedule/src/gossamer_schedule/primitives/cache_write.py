@@ -25,14 +25,14 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.walk import free_vars, rewrite, substitute, walk
+from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import free_vars, resolve, rewrite, substitute, walk
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.digits import is_covering
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.linear import form_of, resolve
+from gossamer_schedule.linear import form_of
 from gossamer_schedule.predicates import (
     is_bound_of,
-    reduction_loops,
     without_reduction,
 )
 from gossamer_schedule.reassociation import reduction_of

@@ -11,14 +11,11 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Block, Expr, For, Module, Stmt, Store
+from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict
-from gossamer_schedule.predicates import (
-    reduction_loops,
-    spatial_loops,
-    without_reduction,
-)
+from gossamer_schedule.predicates import without_reduction
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,

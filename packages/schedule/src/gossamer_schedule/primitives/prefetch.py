@@ -30,10 +30,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, simplify
-from gossamer_ir.walk import children, free_vars, substitute, walk
+from gossamer_ir.walk import children, free_vars, resolve, substitute, walk
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.digits import ascending
-from gossamer_schedule.linear import NOTHING, Form, form_of, resolve
+from gossamer_schedule.linear import NOTHING, Form, form_of
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import (
     find_block,

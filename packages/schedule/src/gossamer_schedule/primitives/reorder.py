@@ -9,10 +9,10 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import For, Module, Stmt
+from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.predicates import reduction_loops
 from gossamer_schedule.reassociation import is_reduction, reassociating, single_block
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_loop, require_stage

@@ -8,11 +8,11 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, For, Module, VScale
-from gossamer_ir.walk import free_vars
+from gossamer_ir.touches import reduction_loops, spatial_loops
+from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import Access, values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.linear import UNIT, product_of, resolve
-from gossamer_schedule.predicates import reduction_loops, spatial_loops
+from gossamer_schedule.linear import UNIT, product_of
 from gossamer_schedule.reassociation import reassociating, reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (

@@ -1,0 +1,216 @@
+"""Which elements statements touch, one access after the other, and what holds where each happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any, TypeAlias
+
+import msgspec
+
+from gossamer_ir.build import conjuncts, sub
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    Combine,
+    Expr,
+    For,
+    Guard,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Node,
+    Prefetch,
+    Range,
+    Search,
+    Stmt,
+    Store,
+    Unary,
+    While,
+)  # fmt: skip
+from gossamer_ir.walk import children, free_vars, resolve
+
+Values: TypeAlias = Mapping[str, Expr]
+"""What block variables and lets stand for."""
+
+
+class Held(msgspec.Struct, frozen=True):
+    """What holds where a statement stands: loops it is in, outermost first, and conditions, both in
+    terms of loop variables. An init also runs where the loops that feed a reduction, which are
+    `idle` then, do not."""
+
+    loops: tuple[For, ...] = ()
+    conditions: tuple[Expr, ...] = ()
+    idle: frozenset[str] = frozenset()
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """All that is assumed."""
+        bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
+        return (*bounds, *self.conditions)
+
+
+class Touch(msgspec.Struct, frozen=True):
+    """One load, search or store; an index is a range where a search looks. It happens each time that
+    what is `held` does, where it is certain."""
+
+    buffer: str
+    indices: tuple[Expr | Range, ...]
+    is_store: bool
+    is_certain: bool
+    held: Held
+
+
+def touches(
+    body: tuple[Stmt, ...], *, values: Values | None = None, held: Held | None = None
+) -> Iterator[Touch]:
+    """Every access of a body of the position or loop stage, in program order, in terms of variables
+    that are bound outside of it and of its loops.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def scale(x: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i] = X[i] * 2.0
+    ... ''')
+    >>> [(found.buffer, found.is_store) for found in touches(module.functions[0].body)]
+    [('X', False), ('X', True)]
+    """
+    known = dict(values or {})
+    held = held or Held()
+    for statement in body:
+        match statement:
+            case Let():
+                known[statement.var.name] = resolve(statement.value, known)
+            case Block():
+                known.update({it.var: resolve(it.value, known) for it in statement.iters})
+                inside = _at_init(held, statement, known)
+                yield from touches(statement.init, values=known, held=inside)
+        yield from _own(statement, known, held)
+        for inner, conditions in _bodies(statement):
+            deeper = _deeper(held, statement, known, conditions)
+            yield from touches(inner, values=known, held=deeper)
+
+
+def parts_of(statement: Any) -> tuple[Expr, ...]:
+    """The expressions that stand in a statement itself and are evaluated there."""
+    match statement:
+        case Store():
+            parts = (*statement.indices, statement.value, statement.predicate)
+        case For():
+            parts = (statement.start, statement.extent, statement.weight, statement.grain)
+        case Block():
+            parts = (*(found.value for found in statement.iters), statement.predicate)
+        case Let():
+            parts = (statement.value,)
+        case If() | While() | Guard():
+            parts = (statement.condition,)
+        case Prefetch():
+            parts = statement.indices
+        case Allocate():
+            parts = statement.buffer.shape
+        case _:
+            parts = ()
+    return tuple(part for part in parts if part is not None)
+
+
+def reduction_loops(block: Block, values: Values) -> set[str]:
+    """The variables that the values of reduction iterators mention."""
+    return _feeding(block, values, kind="R")
+
+
+def spatial_loops(block: Block, values: Values) -> set[str]:
+    """The variables that the values of spatial iterators mention."""
+    return _feeding(block, values, kind="S")
+
+
+def _feeding(block: Block, values: Values, *, kind: str) -> set[str]:
+    names: set[str] = set()
+    for found in block.iters:
+        if found.kind == kind:
+            names |= free_vars(resolve(found.value, values))
+    return names
+
+
+def _bodies(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], tuple[Expr, ...]]]:
+    """The bodies of a statement but for an init, with the conditions under which they run."""
+    match statement:
+        case For():
+            yield statement.body, ()
+        case While():
+            yield statement.body, (statement.condition,)
+        case Block():
+            yield statement.body, tuple(conjuncts(statement.predicate))
+        case Combine():
+            yield statement.stores, ()
+        case If():
+            yield statement.then_body, tuple(conjuncts(statement.condition))
+            yield statement.else_body, (Unary("not", statement.condition),)
+
+
+def _deeper(held: Held, statement: Stmt, values: Values, conditions: tuple[Expr, ...]) -> Held:
+    resolved = tuple(resolve(condition, values) for condition in conditions)
+    loops = held.loops
+    if isinstance(statement, For):
+        start, extent = resolve(statement.start, values), resolve(statement.extent, values)
+        loops = (*loops, msgspec.structs.replace(statement, start=start, extent=extent))
+    return Held(loops, (*held.conditions, *resolved), held.idle)
+
+
+def _at_init(held: Held, block: Block, values: Values) -> Held:
+    """What holds where the init of a block runs, which is before the loops that feed a reduction."""
+    fed = reduction_loops(block, values)
+    outside = () if fed else held.conditions
+    own = tuple(resolve(part, values) for part in _conditions_of_init(block, held))
+    return Held(held.loops, (*outside, *own), held.idle | fed)
+
+
+def _conditions_of_init(block: Block, held: Held) -> Iterator[Expr]:
+    """The parts of a predicate that are only about iterators that select what the init writes."""
+    needed = {name for statement in block.init for name in free_vars(statement)}
+    for found in reversed(block.iters):
+        if found.kind == "S" or found.var in needed:
+            needed |= {found.var} | free_vars(found.value) | free_vars(found.domain)
+    bound = {found.var for found in block.iters} | {loop.var for loop in held.loops}
+    for part in conjuncts(block.predicate):
+        if not (free_vars(part) & bound) - needed:
+            yield part
+
+
+def _own(statement: Any, values: Values, held: Held) -> Iterator[Touch]:
+    """The accesses of a statement apart from those in its bodies, reads first."""
+    for part in parts_of(statement):
+        for node, is_certain in _reads(part, is_certain=True):
+            indices = _indices(node, values)
+            yield Touch(node.buffer, indices, is_store=False, is_certain=is_certain, held=held)
+    if isinstance(statement, Combine):
+        for store in statement.stores:
+            indices = _indices(store, values)
+            yield Touch(store.buffer, indices, is_store=False, is_certain=True, held=held)
+    if isinstance(statement, Store):
+        is_certain = statement.predicate is None
+        indices = _indices(statement, values)
+        yield Touch(statement.buffer, indices, is_store=True, is_certain=is_certain, held=held)
+
+
+def _reads(expr: Node, *, is_certain: bool) -> Iterator[tuple[Load | Search, bool]]:
+    """The loads and searches of an expression, and whether each is made where it is evaluated."""
+    if isinstance(expr, IfThenElse):
+        yield from _reads(expr.condition, is_certain=is_certain)
+        yield from _reads(expr.if_true, is_certain=False)
+        yield from _reads(expr.if_false, is_certain=False)
+        return
+    if isinstance(expr, Load):
+        yield expr, is_certain and expr.predicate is None
+    elif isinstance(expr, Search):
+        yield expr, is_certain
+    for child in children(expr):
+        yield from _reads(child, is_certain=is_certain)
+
+
+def _indices(node: Load | Search | Store, values: Values) -> tuple[Expr | Range, ...]:
+    if isinstance(node, Search):
+        begin, end = resolve(node.begin, values), resolve(node.end, values)
+        return (*(resolve(at, values) for at in node.prefix), Range(begin, sub(end, begin)))
+    return tuple(resolve(at, values) for at in node.indices)
