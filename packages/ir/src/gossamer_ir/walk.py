@@ -164,6 +164,6 @@ def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
     return node
 
 
-def free_vars(node: Node) -> frozenset[str]:
-    """The names of all variables that occur in an expression."""
-    return frozenset(found.name for found in walk(node) if isinstance(found, Var))
+def free_vars(*nodes: Node) -> frozenset[str]:
+    """The names of all variables that occur in expressions."""
+    return frozenset([found.name for found in walk(*nodes) if type(found) is Var])

@@ -38,7 +38,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.reducers import identity, match_reduction
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import statements, walk
 from gossamer_lower.stages import map_functions
 
 MIN_VALUES = 4
@@ -76,9 +76,9 @@ def _combine_function(function: Function) -> Function:
         if isinstance(buffer, Buffer) and buffer.handle is not None
     }
     changing = {
-        memory.get(node.buffer, node.buffer)
-        for node in _nodes(function.body)
-        if isinstance(node, Store)
+        memory.get(stmt.buffer, stmt.buffer)
+        for stmt in statements(function.body)
+        if isinstance(stmt, Store)
     }
     return msgspec.structs.replace(function, body=_Combining(memory, changing).body(function.body))
 
@@ -236,20 +236,15 @@ class _Combining:
         """The memory of a buffer: that of its handle."""
         return self._memory.get(buffer, buffer)
 
-    def _read(self, body: Iterable[Node]) -> Iterator[str]:
-        for node in _nodes(body):
+    def _read(self, nodes: Iterable[Node]) -> Iterator[str]:
+        for node in walk(*nodes):
             if isinstance(node, (Load, Search)):
                 yield self._where(node.buffer)
 
-    def _written(self, body: Iterable[Stmt]) -> Iterator[str]:
-        for node in _nodes(body):
-            if isinstance(node, Store):
-                yield self._where(node.buffer)
-
-
-def _nodes(body: Iterable[Node]) -> Iterator[Node]:
-    for stmt in body:
-        yield from walk(stmt)
+    def _written(self, body: Sequence[Stmt]) -> Iterator[str]:
+        for stmt in statements(tuple(body)):
+            if isinstance(stmt, Store):
+                yield self._where(stmt.buffer)
 
 
 def _differ(one: Expr, other: Expr) -> bool:
@@ -326,7 +321,7 @@ def _without_unused(body: list[Stmt]) -> tuple[Stmt, ...]:
     """The body without buffers that nothing touches any more."""
     used = {
         node.buffer
-        for node in _nodes(body)
+        for node in walk(*body)
         if isinstance(node, (Load, Store, Search, Prefetch, Guard))
     }
     return tuple(

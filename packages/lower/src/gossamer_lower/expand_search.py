@@ -38,9 +38,9 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import free_vars, walk
-from gossamer_lower.hoist_searches import bound_variables
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_ir.walk import free_vars, statements, walk
+from gossamer_lower.hoist_searches import is_searching
+from gossamer_lower.stages import bound_variables, map_functions, names_of
 
 _Window = tuple[str, str, Expr, Expr]
 """What searches have in common that can start at each other's result: the kind of comparison, the
@@ -71,6 +71,8 @@ def expand_search(module: Module) -> Module:
 
 
 def _expand_function(function: Function) -> Function:
+    if not is_searching(*function.body):
+        return function
     expanding = _Expanding(function)
     return msgspec.structs.replace(function, body=expanding.body(function.body, {}))
 
@@ -81,10 +83,9 @@ class _Expanding:
     def __init__(self, function: Function) -> None:
         self._namer = Namer(names_of(function))
         self._dtypes = {found.name: found.dtype for found in function.buffers}
-        for stmt in function.body:
-            for node in walk(stmt):
-                if isinstance(node, Allocate):
-                    self._dtypes[node.buffer.name] = node.buffer.dtype
+        for stmt in statements(function.body):
+            if isinstance(stmt, Allocate):
+                self._dtypes[stmt.buffer.name] = stmt.buffer.dtype
 
     def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         """Expands statements; `cursors` hold the last results of searches in a window."""
@@ -246,9 +247,6 @@ def _windows(stmt: Stmt) -> Iterator[_Window]:
 def _shared_windows(body: tuple[Stmt, ...]) -> set[_Window]:
     """The windows that are searched more than once below, and known before."""
     found = Counter(window for stmt in body for window in _windows(stmt))
-    bound = bound_variables(body)
-    return {
-        window
-        for window, count in found.items()
-        if count > 1 and not (free_vars(window[2]) | free_vars(window[3])) & bound
-    }
+    again = {window for window, count in found.items() if count > 1}
+    bound = bound_variables(body) if again else set()
+    return {window for window in again if bound.isdisjoint(free_vars(*window[2:]))}

@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Module,
+    Node,
     Search,
     Stmt,
     Store,
@@ -41,8 +42,8 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import free_vars, map_children, walk
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_ir.walk import free_vars, map_children, statements, walk
+from gossamer_lower.stages import bound_variables, map_functions, names_of
 
 
 def hoist_searches(module: Module) -> Module:
@@ -67,7 +68,7 @@ def hoist_searches(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if not any(isinstance(node, Search) for stmt in function.body for node in walk(stmt)):
+    if not is_searching(*function.body):
         return function
     naming = _Naming(function)
     body = naming.body(function.body)
@@ -96,8 +97,9 @@ class _Naming:
         self._known: list[_Known] = []
         self._holding: frozenset[Expr] = frozenset()
         self._namer = Namer(names_of(function))
-        nodes = [node for stmt in function.body for node in walk(stmt)]
-        self._written = {node.buffer for node in nodes if isinstance(node, Store)}
+        self._written = {
+            stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Store)
+        }
         self._sizes = {
             found.name: found.shape[0]
             for found in function.buffers
@@ -126,7 +128,7 @@ class _Naming:
         lets, self._here = self._here, outer
         if isinstance(stmt, While) and lets:
             raise _refusal("The condition of a while loop")
-        if isinstance(stmt, For) and stmt.weight is not None and _searches(stmt.weight):
+        if isinstance(stmt, For) and stmt.weight is not None and is_searching(stmt.weight):
             raise _refusal(f"The weight of the loop {stmt.var}")
         if isinstance(new, If):
             then_body, else_body = self.body(new.then_body, new.condition), self.body(new.else_body)
@@ -143,7 +145,7 @@ class _Naming:
         leaving: list[Let] = []
         kept: list[Stmt] = []
         bound = {loop.var}
-        written = {node.buffer for node in walk(loop) if isinstance(node, Store)}
+        written = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)}
         for at, stmt in enumerate(loop.body):
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 kept += loop.body[at:]
@@ -269,8 +271,9 @@ def _is_harmless(node: object) -> bool:
     return not isinstance(node, (Load, Call, IfThenElse))
 
 
-def _searches(expr: Expr) -> bool:
-    return any(isinstance(node, Search) for node in walk(expr))
+def is_searching(*nodes: Node) -> bool:
+    """Whether a search stands somewhere in the nodes."""
+    return any(isinstance(node, Search) for node in walk(*nodes))
 
 
 def _refusal(where: str) -> UnsupportedError:
@@ -282,13 +285,6 @@ def _refusal(where: str) -> UnsupportedError:
 
 
 # --- placing
-
-
-def bound_variables(body: tuple[Stmt, ...]) -> set[str]:
-    """The names of all variables that statements bind."""
-    nodes = [node for stmt in body for node in walk(stmt)]
-    loops = {node.var for node in nodes if isinstance(node, For)}
-    return loops | {node.var.name for node in nodes if isinstance(node, Let)}
 
 
 def _placed(

@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 import msgspec
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, For, If, Let, Load, Stmt, Store, While
-from gossamer_ir.walk import substitute_body, walk
+from gossamer_ir.walk import statements, substitute_body, walk
 
 
 def inline_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The statements without lets that stand above a block with `init`."""
-    written = {node.buffer for stmt in body for node in walk(stmt) if isinstance(node, Store)}
+    written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
     return _inlined(body, written)
 
 
@@ -42,8 +40,8 @@ def _inside(stmt: Stmt, written: set[str]) -> Stmt:
     return stmt
 
 
-def _has_init(node: Any) -> bool:
-    return any(isinstance(found, Block) and found.init for found in walk(node))
+def _has_init(stmt: Stmt) -> bool:
+    return any(isinstance(found, Block) and found.init for found in statements((stmt,)))
 
 
 def _require_stable(let: Let, written: set[str]) -> None:

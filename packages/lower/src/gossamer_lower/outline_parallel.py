@@ -5,7 +5,6 @@ The result is at the flat stage: one entry function, and the functions it launch
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 import msgspec
@@ -21,7 +20,6 @@ from gossamer_ir.nodes import (
     Function,
     Guard,
     If,
-    Let,
     Load,
     Module,
     ParallelFor,
@@ -32,8 +30,8 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children, walk
-from gossamer_lower.stages import names_of, require_stage
+from gossamer_ir.walk import free_vars, map_children, statements, walk
+from gossamer_lower.stages import bound_variables, names_of, require_stage
 
 
 def outline_parallel(module: Module) -> Module:
@@ -144,31 +142,18 @@ class _Outlining:
     def _captured_buffers(self, loop: For) -> list[Buffer]:
         names = dict.fromkeys(
             node.buffer
-            for stmt in loop.body
-            for node in walk(stmt)
+            for node in walk(*loop.body)
             if isinstance(node, (Load, Store, Prefetch, Guard))
         )
         return [self._buffers[name] for name in names if name in self._buffers]
 
     def _captured_scalars(self, loop: For, buffers: list[Buffer]) -> list[Var]:
         """Variables that the body, or the shape of a captured buffer, uses and does not bind."""
-        bound = {loop.var}
-        used: dict[str, Var] = {}
+        bound = bound_variables((loop,))
         shapes = [extent for buffer in buffers for extent in buffer.shape]
-        for node in _all_nodes((*shapes, *loop.body)):
-            if isinstance(node, For):
-                bound.add(node.var)
-            elif isinstance(node, Let):
-                bound.add(node.var.name)
-        for node in _all_nodes((*shapes, *loop.body)):
-            if isinstance(node, Var) and node.name not in bound:
-                used.setdefault(node.name, node)
-        return list(used.values())
-
-
-def _all_nodes(roots: Iterable[Any]) -> Iterable[Any]:
-    for root in roots:
-        yield from walk(root)
+        nodes = walk(*shapes, *loop.body)
+        used = {node.name: node for node in nodes if isinstance(node, Var)}
+        return [var for name, var in used.items() if name not in bound]
 
 
 def _facts_about(
@@ -187,10 +172,10 @@ def _facts_about(
 
 
 def _require_not_nested(loop: For) -> None:
-    for node in _all_nodes(loop.body):
-        if isinstance(node, For) and node.kind == "parallel":
+    for stmt in statements(loop.body):
+        if isinstance(stmt, For) and stmt.kind == "parallel":
             raise UnsupportedError(
                 "lower.nested_parallel",
-                f"The parallel loop {node.var} is inside the parallel loop {loop.var}.",
+                f"The parallel loop {stmt.var} is inside the parallel loop {loop.var}.",
                 hint="Make only the outer one parallel.",
             )

@@ -31,10 +31,11 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
     Store,
+    Var,
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import TRUE, simplify_body
-from gossamer_ir.walk import free_vars, map_children, substitute, walk
+from gossamer_ir.walk import free_vars, map_children, statements, substitute, walk
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions, names_of
 
@@ -117,7 +118,7 @@ def _group_of(stmt: Stmt) -> _Group | None:
     """The group that an unrolled loop runs over, if each iteration evaluates its bound in any case."""
     if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
         return None
-    if not any(isinstance(node, For) and node is not stmt for node in walk(stmt)):
+    if not any(isinstance(inner, For) for inner in statements(stmt.body)):
         return None
     count = build.integer_value(stmt.extent)
     for inner in stmt.body:
@@ -176,9 +177,9 @@ def _peeled(body: tuple[Stmt, ...], group: _Group, *, namer: Namer) -> _Peeled |
 
 def _is_known_before(condition: Expr, run: tuple[Stmt, ...]) -> bool:
     """Whether the statements neither bind nor write what the condition uses."""
-    inside = [node for stmt in run for node in walk(stmt)]
-    bound = {node.var.name for node in inside if isinstance(node, Let)}
-    written = {node.buffer for node in inside if isinstance(node, Store)}
+    inside = list(statements(run))
+    bound = {stmt.var.name for stmt in inside if isinstance(stmt, Let)}
+    written = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
     read = {node.buffer for node in walk(condition) if isinstance(node, (Load, Search))}
     return not bound & free_vars(condition) and not written & read
 
@@ -209,8 +210,11 @@ def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
 
 def _used_names(body: tuple[Stmt, ...]) -> set[str]:
     """The variables and buffers that statements use."""
-    nodes = [node for stmt in body for node in walk(stmt)]
-    buffers = {
-        node.buffer for node in nodes if isinstance(node, (Load, Store, Prefetch, Search, Guard))
-    }
-    return buffers | {name for stmt in body for name in free_vars(stmt)}
+    used: set[str] = set()
+    for node in walk(*body):
+        match node:
+            case Load() | Store() | Prefetch() | Search() | Guard():
+                used.add(node.buffer)
+            case Var():
+                used.add(node.name)
+    return used

@@ -8,7 +8,7 @@ where the fixed parts of all accesses agree, they are dropped and the varying pa
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any
 
 import msgspec
@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children, walk
+from gossamer_ir.walk import free_vars, map_children, statements, walk
 from gossamer_lower.stages import map_functions
 
 _Access = Load | Store | Prefetch
@@ -69,7 +69,7 @@ def _plan_function(function: Function) -> Function:
 
 
 def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, ...]:
-    users = [at for at, stmt in enumerate(body) if any(_accesses(stmt, buffer.name))]
+    users = [at for at, stmt in enumerate(body) if any(_accesses((stmt,), buffer.name))]
     if not users:
         return body
     first, last = users[0], users[-1] + 1
@@ -84,8 +84,8 @@ def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, 
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
 
-def _accesses(node: Any, name: str) -> Iterator[_Access]:
-    for found in walk(node):
+def _accesses(nodes: Iterable[Any], name: str) -> Iterator[_Access]:
+    for found in walk(*nodes):
         if isinstance(found, (Load, Store, Prefetch)) and found.buffer == name:
             yield found
 
@@ -93,8 +93,8 @@ def _accesses(node: Any, name: str) -> Iterator[_Access]:
 def _is_in_one_side(stmt: If, name: str) -> bool:
     """Whether just one side of a choice accesses the buffer."""
     sides = (stmt.then_body, stmt.else_body)
-    using = [any(any(_accesses(inner, name)) for inner in side) for side in sides]
-    return using.count(True) == 1 and not any(_accesses(stmt.condition, name))
+    using = [any(_accesses(side, name)) for side in sides]
+    return using.count(True) == 1 and not any(_accesses((stmt.condition,), name))
 
 
 class _Interval(msgspec.Struct, frozen=True):
@@ -155,7 +155,7 @@ def _shrunk(indices: tuple[Expr, ...], intervals: Sequence[_Interval | None]) ->
 def _intervals(buffer: Buffer, live: tuple[Stmt, ...]) -> list[_Interval | None]:
     """One interval for each dimension; None where an index does not split."""
     bounds = _constant_bounds(live)
-    accesses = [found for stmt in live for found in _accesses(stmt, buffer.name)]
+    accesses = list(_accesses(live, buffer.name))
     return [
         _merged([_interval(found.indices[at], bounds) for found in accesses])
         for at in range(len(buffer.shape))
@@ -165,12 +165,11 @@ def _intervals(buffer: Buffer, live: tuple[Stmt, ...]) -> list[_Interval | None]
 def _constant_bounds(live: tuple[Stmt, ...]) -> dict[str, tuple[int, int] | None]:
     """Smallest and largest value of each variable bound below, None where not constant."""
     bounds: dict[str, tuple[int, int] | None] = {}
-    for stmt in live:
-        for node in walk(stmt):
-            if isinstance(node, For):
-                bounds[node.var] = _loop_bounds(node)
-            elif isinstance(node, Let):
-                bounds[node.var.name] = None
+    for stmt in statements(live):
+        if isinstance(stmt, For):
+            bounds[stmt.var] = _loop_bounds(stmt)
+        elif isinstance(stmt, Let):
+            bounds[stmt.var.name] = None
     return bounds
 
 

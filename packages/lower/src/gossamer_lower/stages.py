@@ -15,11 +15,11 @@ from gossamer_ir.nodes import (
     Iteration,
     Let,
     Module,
-    Node,
     ParallelFor,
     StageName,
+    Stmt,
 )  # fmt: skip
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import statements
 
 
 def map_functions(
@@ -44,21 +44,32 @@ def names_of(function: Function) -> Iterator[str]:
         yield declared.name
     for reducer in function.reducers:
         yield from (var.name for var in (*reducer.lhs, *reducer.rhs))
-    for stmt in function.body:
-        for node in walk(stmt):
-            yield from _names_bound(node)
+    for stmt in statements(function.body):
+        yield from _names_bound(stmt)
 
 
-def _names_bound(node: Node) -> tuple[str, ...]:
-    match node:
+def _names_bound(stmt: Stmt) -> tuple[str, ...]:
+    match stmt:
         case For() | ParallelFor():
-            return (node.var,)
+            return (stmt.var,)
         case Let():
-            return (node.var.name,)
+            return (stmt.var.name,)
         case Allocate():
-            return (node.buffer.name,)
+            return (stmt.buffer.name,)
         case Block():
-            return (node.name, *(found.var for found in node.iters))
+            return (stmt.name, *(found.var for found in stmt.iters))
         case Iteration():
-            return (node.name, *node.vars)
+            return (stmt.name, *stmt.vars)
     return ()
+
+
+def bound_variables(body: tuple[Stmt, ...]) -> set[str]:
+    """The names of all variables that statements bind."""
+    bound: set[str] = set()
+    for stmt in statements(body):
+        match stmt:
+            case For():
+                bound.add(stmt.var)
+            case Let():
+                bound.add(stmt.var.name)
+    return bound

@@ -11,7 +11,7 @@ from gossamer_ir.verify.declarations import bind_buffers, check_buffer, check_pa
 from gossamer_ir.verify.facts import check_facts, check_relations
 from gossamer_ir.verify.reducers import check_reducers
 from gossamer_ir.verify.statements import check_annotations, check_body
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import statements
 
 
 def check_function(ctx: Context, function: Function, at: At) -> None:
@@ -35,9 +35,7 @@ def check_aliases(ctx: Context, function: Function, at: At) -> None:
     """What is written has one name, so that other names cannot change with it."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
     names = Counter(handles.values())
-    stored = {
-        node.buffer for stmt in function.body for node in walk(stmt) if isinstance(node, Store)
-    }
+    stored = {stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Store)}
     for name in sorted(stored & handles.keys()):
         if names[handles[name]] > 1:
             others = [other for other in handles if handles[other] == handles[name]]

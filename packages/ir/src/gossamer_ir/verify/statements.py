@@ -24,7 +24,7 @@ from gossamer_ir.verify.context import At, Context, StmtCheck
 from gossamer_ir.verify.declarations import check_buffer
 from gossamer_ir.verify.kinds import known
 from gossamer_ir.verify.values import check_condition, check_expr, check_size
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.walk import free_vars, statements
 
 THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
 LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})
@@ -147,7 +147,7 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
 def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
     """The variables that select the element: a reduction's may, as in a store to the column of a
     compressed row, where several points meet."""
-    stores = [found for stmt in init for found in walk(stmt) if isinstance(found, Store)]
+    stores = [found for found in statements(init) if isinstance(found, Store)]
     return frozenset().union(*(free_vars(at) for store in stores for at in store.indices))
 
 
