@@ -6,9 +6,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.contracts import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import PRIMITIVES
+from gossamer_schedule import apply
 from gossamer_schedule.show import body_text
 
 COPY = """
@@ -296,7 +297,7 @@ for i in T.serial(8):
 @pytest.mark.parametrize("name", CASES)
 def test_before_and_after(program, name):
     before, op, arguments, names, after = CASES[name]
-    result = PRIMITIVES[op](program(before), **arguments)
+    result = apply(program(before), Step(op, arguments))
     assert body_text(result.module) == after.strip("\n")
     assert result.names == names
     assert result.step.op == op
@@ -316,7 +317,7 @@ def outcome(module) -> dict[str, np.ndarray]:
 def test_both_compute_the_same(program, name):
     before, op, arguments, _, _ = CASES[name]
     module = verify(program(before))
-    result = verify(PRIMITIVES[op](module, **arguments).module)
+    result = verify(apply(module, Step(op, arguments)).module)
     expected, found = outcome(module), outcome(result)
     for array in expected:
         np.testing.assert_array_equal(found[array], expected[array])

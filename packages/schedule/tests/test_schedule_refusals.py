@@ -11,7 +11,15 @@ import gossamer_schedule
 from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
-from gossamer_schedule import PRIMITIVES, examples, get_blocks, get_iterations, get_loops, replay
+from gossamer_schedule import (
+    PRIMITIVES,
+    apply,
+    examples,
+    get_blocks,
+    get_iterations,
+    get_loops,
+    replay,
+)
 
 COPY = """
 for i in T.serial(8):
@@ -342,13 +350,13 @@ def code_of(primitive, /, *args, **keywords) -> str:
 
 @pytest.mark.parametrize(("code", "body", "op", "arguments"), CASES)
 def test_refusals(program, code, body, op, arguments):
-    assert code_of(PRIMITIVES[op], program(body), **arguments) == code
+    assert code_of(apply, program(body), Step(op, arguments)) == code
 
 
 @pytest.mark.parametrize(("code", "module", "arguments"), COORDINATE_CASES)
 def test_refusals_at_the_coordinate_stage(code, module, arguments):
     op = code.partition(".")[0]
-    assert code_of(PRIMITIVES[op], module, **arguments) == code
+    assert code_of(apply, module, Step(op, arguments)) == code
 
 
 @pytest.mark.parametrize(("code", "step"), REPLAY_CASES)
@@ -363,13 +371,13 @@ def right_stage(op, program):
 @pytest.mark.parametrize("op", sorted(PRIMITIVES))
 def test_the_wrong_stage_is_refused(program, op):
     wrong = program(COPY) if op in COORDINATE_PRIMITIVES else examples.SPMM_COORDINATE
-    assert code_of(PRIMITIVES[op], wrong, **ARGUMENTS[op]) == f"{op}.stage"
+    assert code_of(apply, wrong, Step(op, ARGUMENTS[op])) == f"{op}.stage"
 
 
 @pytest.mark.parametrize("op", sorted(PRIMITIVES))
 def test_an_unknown_function_is_refused(program, op):
     module = right_stage(op, program)
-    found = code_of(PRIMITIVES[op], module, **ARGUMENTS[op], function="other")
+    found = code_of(apply, module, Step(op, ARGUMENTS[op] | {"function": "other"}))
     assert found == f"{op}.no_function"
 
 
@@ -381,7 +389,7 @@ def test_an_unknown_name_is_refused_and_what_exists_is_listed(program, op, what)
         return
     unknown = ("i", "nowhere") if what == "loops" else "nowhere"
     with pytest.raises(ScheduleError, match="'nowhere'") as caught:
-        PRIMITIVES[op](right_stage(op, program), **(arguments | {what: unknown}))
+        apply(right_stage(op, program), Step(op, arguments | {what: unknown}))
     assert caught.value.code == f"schedule.{op}.no_{what.removesuffix('s')}"
     listed = {"block": "copy", "iteration": "csrmm"}.get(what, "i, j")
     assert listed in str(caught.value)

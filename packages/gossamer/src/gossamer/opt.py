@@ -141,7 +141,8 @@ def steps_text() -> str:
     ['passes', '  lower_iterations                  coordinate to position']
     """
     from gossamer_lower.passes import PASSES
-    from gossamer_schedule.replay import PRIMITIVES, parameters_of
+    from gossamer_schedule import PRIMITIVES
+    from gossamer_schedule.replay import parameters_of
 
     lines = ["passes"]
     for name, found in PASSES.items():

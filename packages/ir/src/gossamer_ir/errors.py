@@ -45,6 +45,12 @@ class UserError(GossamerError):
         self.text = text
         super().__init__(self.render())
 
+    def with_text(self, text: str) -> None:
+        """Adds the text in which the error was found to an error that has none."""
+        if text and not self.text:
+            self.text = text
+            self.args = (self.render(),)
+
     def render(self) -> str:
         """The message of every diagnostic, its hint, and the text with carets."""
         lines = []

@@ -14,8 +14,9 @@ from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.unroll import unroll
 from gossamer_schedule.primitives.vectorize import vectorize
-from gossamer_schedule.replay import PRIMITIVES, apply, replay
+from gossamer_schedule.replay import apply, replay
 from gossamer_schedule.result import Result
+from gossamer_schedule.table import PRIMITIVES
 
 __all__ = [
     "PRIMITIVES", "Result", "ScheduleBuilder", "apply", "cache_write", "decompose_reduction",

@@ -2,94 +2,118 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Arg, Step, Trace
+from collections.abc import Callable
+from typing import Any, Self
+
+from gossamer_ir.contracts import Trace
 from gossamer_ir.nodes import Module
+from gossamer_ir.script import print_module
+from gossamer_schedule.handles import Handle, current
+from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
 from gossamer_schedule.replay import apply
-from gossamer_schedule.steps import step
+from gossamer_schedule.result import Result
+from gossamer_schedule.table import Fluent
+from gossamer_schedule.traces import trace_from_json, trace_to_json, trace_to_python
 
 
-class ScheduleBuilder:
+class ScheduleBuilder(Fluent):
     """Applies primitives one after the other, and keeps the module, the trace and the names.
 
-    Every method takes the arguments of the primitive of its name, and returns the builder.
-    `function` chooses the function of a module with several.
+    Every primitive is a method, which takes the arguments of the primitive but for the module, and
+    returns the builder. `function` chooses the function of a module with several. Names that the
+    builder gives are handles: given to a later step, they stand for what has become of the loop or
+    block that they named.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
-    >>> builder = ScheduleBuilder(SCALE).split("i", factors=(None, 8)).unroll("i_1")
-    >>> print(body_text(builder.module))
+    >>> builder = ScheduleBuilder(SCALE)
+    >>> (i,) = builder.get_loops("scale")
+    >>> outer, inner = builder.split(i, factors=(None, 8)).names
+    >>> print(body_text(builder.unroll(inner).module))
     for i_0 in T.serial((n + 7) // 8):
         for i_1 in T.unroll(8):
             with T.block("scale"):
                 vi = T.axis.spatial(n, i_0 * 8 + i_1)
                 T.where(vi < n)
                 Y[vi] = X[vi] * 2.0
-    >>> [step.op for step in builder.trace]
-    ['split', 'unroll']
+    >>> print(builder.to_python())
+    def schedule(sch):
+        sch.split(loop='i', factors=(None, 8))
+        sch.unroll(loop='i_1')
+        return sch
     """
 
     def __init__(self, module: Module, *, function: str | None = None) -> None:
-        self._module = module
+        self._given = module
         self._function = function
-        self._trace: list[Step] = []
-        self._names: tuple[str, ...] = ()
+        self._results: list[Result] = []
 
     @property
     def module(self) -> Module:
         """The module with all steps applied."""
-        return self._module
+        return self._results[-1].module if self._results else self._given
 
     @property
     def trace(self) -> Trace:
         """The steps so far."""
-        return tuple(self._trace)
+        return tuple(result.step for result in self._results)
 
     @property
-    def names(self) -> tuple[str, ...]:
+    def names(self) -> tuple[Handle, ...]:
         """The names that the last step made or moved."""
-        return self._names
+        return self._handles(self._results[-1].names if self._results else ())
 
-    def _apply(self, op: str, **args: Arg) -> ScheduleBuilder:
-        result = apply(self._module, Step(op, step(**args, function=self._function)))
-        self._module = result.module
-        self._names = result.names
-        self._trace.append(result.step)
+    def get_loops(self, block: str | None = None) -> tuple[Handle, ...]:
+        """The loops around a block, outermost first, or all; as `gossamer_schedule.get_loops`."""
+        name = None if block is None else self._current(block)
+        return self._handles(get_loops(self.module, name, function=self._function))
+
+    def get_blocks(self) -> tuple[Handle, ...]:
+        """The blocks in program order."""
+        return self._handles(get_blocks(self.module, function=self._function))
+
+    def get_iterations(self) -> tuple[Handle, ...]:
+        """The sparse iterations in program order."""
+        return self._handles(get_iterations(self.module, function=self._function))
+
+    def show(self) -> str:
+        """The script of the module, and the steps that made it."""
+        return f"{print_module(self.module)}\n{self.to_python()}"
+
+    def to_json(self) -> str:
+        """The trace as JSON."""
+        return trace_to_json(self.trace)
+
+    def to_python(self) -> str:
+        """The trace as a Python function that takes a builder."""
+        return trace_to_python(self.trace)
+
+    @classmethod
+    def from_json(cls, module: Module, text: str) -> Self:
+        """The builder of a module after the steps of a trace in JSON."""
+        return cls(module).replay(trace_from_json(text))
+
+    def replay(self, trace: Trace) -> Self:
+        """Applies the steps of a trace."""
+        for step in trace:
+            self._results.append(apply(self.module, step))
         return self
 
-    def sparse_fuse(self, iteration: str, *, axes: tuple[str, ...]) -> ScheduleBuilder:
-        return self._apply("sparse_fuse", iteration=iteration, axes=axes)
+    def applied(self, primitive: Callable[..., Result], *args: Any, **keywords: Any) -> Self:
+        """Applies a primitive, handles being what they stand for now."""
+        given = {"function": self._function} | keywords
+        named = {name: self._current(value) for name, value in given.items()}
+        result = primitive(self.module, *map(self._current, args), **named)
+        self._results.append(result)
+        return self
 
-    def sparse_reorder(self, iteration: str, *, order: tuple[str, ...]) -> ScheduleBuilder:
-        return self._apply("sparse_reorder", iteration=iteration, order=order)
+    def _handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
+        return tuple(Handle(name, taken=len(self._results)) for name in names)
 
-    def sparse_unfuse(self, iteration: str, *, axes: tuple[str, ...]) -> ScheduleBuilder:
-        return self._apply("sparse_unfuse", iteration=iteration, axes=axes)
-
-    def split(self, loop: str, *, factors: tuple[int | str | None, ...]) -> ScheduleBuilder:
-        return self._apply("split", loop=loop, factors=factors)
-
-    def reorder(self, *loops: str) -> ScheduleBuilder:
-        return self._apply("reorder", loops=loops)
-
-    def parallel(
-        self, loop: str, *, weight: str | None = None, grain: int | None = None
-    ) -> ScheduleBuilder:
-        return self._apply("parallel", loop=loop, weight=weight, grain=grain)
-
-    def vectorize(self, loop: str, *, rest: str | None = None) -> ScheduleBuilder:
-        return self._apply("vectorize", loop=loop, rest=rest)
-
-    def unroll(self, loop: str) -> ScheduleBuilder:
-        return self._apply("unroll", loop=loop)
-
-    def cache_write(self, block: str, *, buffer: str, scope: str) -> ScheduleBuilder:
-        return self._apply("cache_write", block=block, buffer=buffer, scope=scope)
-
-    def reverse_compute_at(self, block: str, *, loop: str) -> ScheduleBuilder:
-        return self._apply("reverse_compute_at", block=block, loop=loop)
-
-    def decompose_reduction(self, block: str, *, loop: str) -> ScheduleBuilder:
-        return self._apply("decompose_reduction", block=block, loop=loop)
-
-    def prefetch(self, block: str, *, buffer: str, loop: str, distance: int) -> ScheduleBuilder:
-        return self._apply("prefetch", block=block, buffer=buffer, loop=loop, distance=distance)
+    def _current(self, value: Any) -> Any:
+        """An argument with the names that its handles stand for."""
+        if isinstance(value, Handle):
+            return current(value, self._results)
+        if isinstance(value, tuple):
+            return tuple(map(self._current, value))
+        return value

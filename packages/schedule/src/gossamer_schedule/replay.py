@@ -2,43 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from inspect import unwrap
 from typing import Any
 
 import msgspec
 
 from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.nodes import Module
-from gossamer_schedule.primitives.cache_write import cache_write
-from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
-from gossamer_schedule.primitives.parallel import parallel
-from gossamer_schedule.primitives.prefetch import prefetch
-from gossamer_schedule.primitives.reorder import reorder
-from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
-from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
-from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
-from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
-from gossamer_schedule.primitives.split import split
-from gossamer_schedule.primitives.unroll import unroll
-from gossamer_schedule.primitives.vectorize import vectorize
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.result import Result
-
-PRIMITIVES: dict[str, Callable[..., Result]] = {
-    "cache_write": cache_write,
-    "decompose_reduction": decompose_reduction,
-    "parallel": parallel,
-    "prefetch": prefetch,
-    "reorder": reorder,
-    "reverse_compute_at": reverse_compute_at,
-    "sparse_fuse": sparse_fuse,
-    "sparse_reorder": sparse_reorder,
-    "sparse_unfuse": sparse_unfuse,
-    "split": split,
-    "unroll": unroll,
-    "vectorize": vectorize,
-}
-"""Every primitive by the name that steps give it."""
+from gossamer_schedule.table import PRIMITIVES, one_by_one
 
 
 def apply(module: Module, step: Step) -> Result:
@@ -63,7 +36,9 @@ def apply(module: Module, step: Step) -> Result:
             f"There is no primitive '{step.op}'.",
             hint=listing("primitives", PRIMITIVES),
         )
-    return primitive(module, **_arguments(step))
+    arguments = _arguments(step)
+    several = arguments.pop(one_by_one(primitive), ())
+    return primitive(module, *several, **arguments)
 
 
 def replay(module: Module, trace: Trace) -> Module:
@@ -136,7 +111,9 @@ def parameters_of(op: str) -> tuple[str, ...]:
 
 def _parameters(op: str) -> tuple[dict[str, Any], list[str]]:
     """The types of a primitive's arguments, and which must be given."""
-    primitive: Any = PRIMITIVES[op]
-    hints = primitive.__annotations__
+    primitive: Any = unwrap(PRIMITIVES[op])
+    hints, several = primitive.__annotations__, one_by_one(primitive)
     types = {name: _TYPES[hints[name]] for name in hints if name not in ("module", "return")}
+    if several:
+        types[several] = _TYPES[f"tuple[{hints[several]}, ...]"]
     return types, [name for name in types if name not in primitive.__kwdefaults__]

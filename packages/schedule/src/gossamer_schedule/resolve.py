@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Allocate, AnyBuffer, Block, For, Function, Iteration, Let, Module
 from gossamer_schedule.refusals import listing, refusal
-from gossamer_schedule.sites import Site, sites, statements
+from gossamer_schedule.sites import Site, name_of, sites, statements
 
 
 def find_function(module: Module, primitive: str, *, function: str | None) -> Function:
@@ -37,23 +37,21 @@ def find_iteration(function: Function, primitive: str, *, iteration: str) -> Sit
     return _find(function, Iteration, iteration, code=f"{primitive}.no_iteration")
 
 
-_WORDS: dict[type, tuple[str, str]] = {
-    For: ("loop", "var"),
-    Block: ("block", "name"),
-    Iteration: ("iteration", "name"),
-}
-"""What a kind of statement is called, and the field that schedules address it by."""
+_WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
+"""What a kind of statement is called."""
 
 
 def _find(function: Function, kind: type, name: str, *, code: str) -> Site:
-    word, field = _WORDS[kind]
-    found = {
-        getattr(site.node, field): site for site in sites(function) if isinstance(site.node, kind)
-    }
-    if name in found:
-        return found[name]
+    word = _WORDS[kind]
+    every = [site for site in sites(function) if isinstance(site.node, kind)]
+    found = [site for site in every if name_of(site.node) == name]
+    if len(found) == 1:
+        return found[0]
+    there = f"are several {word}s" if found else f"is no {word}"
     raise refusal(
-        code, f"There is no {word} '{name}' in '{function.name}'.", hint=listing(f"{word}s", found)
+        code,
+        f"There {there} '{name}' in '{function.name}'.",
+        hint=listing(f"{word}s", [name_of(site.node) for site in every]),
     )
 
 

@@ -12,12 +12,15 @@ class Result(msgspec.Struct, frozen=True):
     """The new module, the names that the primitive made or moved, and its step of the trace.
 
     `step` holds every argument that is not a default, so that `replay` does the same again.
+    `forwards` tells of each name that is no longer used what it has become.
 
     >>> from gossamer_schedule import split
     >>> from gossamer_schedule.examples import SCALE
     >>> found = split(SCALE, "i", factors=(None, 8))
     >>> found.names
     ('i_0', 'i_1')
+    >>> found.forwards
+    {'i': ('i_0', 'i_1')}
     >>> found.step
     Step(op='split', args={'loop': 'i', 'factors': (None, 8)})
     """
@@ -25,3 +28,4 @@ class Result(msgspec.Struct, frozen=True):
     module: Module
     names: tuple[str, ...]
     step: Step
+    forwards: dict[str, tuple[str, ...]] = {}

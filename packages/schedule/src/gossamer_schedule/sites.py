@@ -26,6 +26,15 @@ BODIES: dict[type, tuple[str, ...]] = {
 """The fields that hold statements which a schedule may address."""
 
 
+_NAMES: dict[type, str] = {For: "var", Block: "name", Iteration: "name"}
+"""The field by which schedules address a statement."""
+
+
+def name_of(statement: Any) -> str:
+    """The name of a loop, block or iteration; nothing for another statement."""
+    return getattr(statement, _NAMES.get(type(statement), ""), "")
+
+
 class Site(msgspec.Struct, frozen=True):
     """A statement and the way to it from its function, which is the first hop's parent."""
 

@@ -35,6 +35,7 @@ from gossamer_schedule.predicates import (
     is_bound_of,
     without_reduction,
 )
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reduction_of
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import (
@@ -59,6 +60,7 @@ from gossamer_schedule.steps import step
 _NAME = "cache_write"
 
 
+@primitive
 def cache_write(
     module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
 ) -> Result:

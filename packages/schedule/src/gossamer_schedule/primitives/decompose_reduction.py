@@ -16,6 +16,7 @@ from gossamer_ir.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict
 from gossamer_schedule.predicates import without_reduction
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -32,6 +33,7 @@ from gossamer_schedule.steps import step
 _NAME = "decompose_reduction"
 
 
+@primitive
 def decompose_reduction(
     module: Module, block: str, *, loop: str, function: str | None = None
 ) -> Result:

@@ -23,6 +23,7 @@ from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.ordered import is_ordered
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -37,6 +38,7 @@ from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_f
 from gossamer_schedule.steps import step
 
 
+@primitive
 def parallel(
     module: Module,
     loop: str,

@@ -34,6 +34,7 @@ from gossamer_ir.walk import children, free_vars, resolve, substitute, walk
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.digits import ascending
 from gossamer_schedule.linear import NOTHING, Form, form_of
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import (
     find_block,
@@ -51,6 +52,7 @@ LINE_BYTES = 64
 """What a cache moves at once, on nearly every machine."""
 
 
+@primitive
 def prefetch(
     module: Module,
     block: str,

@@ -13,6 +13,7 @@ from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import is_reduction, reassociating, single_block
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_loop, require_stage
@@ -21,7 +22,8 @@ from gossamer_schedule.sites import Site, loops_of, replaced, with_function
 from gossamer_schedule.steps import step
 
 
-def reorder(module: Module, loops: tuple[str, ...], *, function: str | None = None) -> Result:
+@primitive
+def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
     """Puts loops of one nest into the given order; other loops of the nest stay where they are.
 
     Between the outermost and the innermost of them there may be nothing but loops. Where the order
@@ -43,7 +45,7 @@ def reorder(module: Module, loops: tuple[str, ...], *, function: str | None = No
                     with T.init():
                         C[vi, vl] = 0.0
                     C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
-    >>> print(body_text(reorder(MATMUL, ("l", "i")).module))
+    >>> print(body_text(reorder(MATMUL, "l", "i").module))
     for l in T.serial(k):
         for j in T.serial(n):
             for i in T.serial(m):
@@ -70,8 +72,8 @@ def reorder(module: Module, loops: tuple[str, ...], *, function: str | None = No
     top = min(found, key=lambda site: len(site.path))
     rewritten = with_function(module, owner, replaced(top, (nest,)))
 
-    taken = step(loops=tuple(loops), function=function)
-    return Result(rewritten, tuple(loops), Step("reorder", taken))
+    taken = step(loops=loops, function=function)
+    return Result(rewritten, loops, Step("reorder", taken))
 
 
 def _require_distinct(loops: Sequence[str]) -> None:

@@ -13,6 +13,7 @@ from gossamer_ir.walk import substitute, walk
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.linear import UNIT, to_expr
 from gossamer_schedule.predicates import bounded_by_domain, guarded
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.produced import Part, dimensions_of, part_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -30,6 +31,7 @@ from gossamer_schedule.steps import step
 _NAME = "reverse_compute_at"
 
 
+@primitive
 def reverse_compute_at(
     module: Module, block: str, *, loop: str, function: str | None = None
 ) -> Result:

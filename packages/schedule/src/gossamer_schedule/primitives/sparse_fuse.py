@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, Module, OverAxis
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import find_function, find_iteration, require_stage
 from gossamer_schedule.result import Result
@@ -18,6 +19,7 @@ from gossamer_schedule.steps import step
 _NAME = "sparse_fuse"
 
 
+@primitive
 def sparse_fuse(
     module: Module, iteration: str, *, axes: tuple[str, ...], function: str | None = None
 ) -> Result:

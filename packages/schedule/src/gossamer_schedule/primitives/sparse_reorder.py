@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.walk import free_vars, walk
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import find_function, find_iteration, require_stage
@@ -38,6 +39,7 @@ class _Item(msgspec.Struct, frozen=True):
     vars: tuple[str, ...]
 
 
+@primitive
 def sparse_reorder(
     module: Module, iteration: str, *, order: tuple[str, ...], function: str | None = None
 ) -> Result:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import FuseAxes, Iteration, Module, OverAxis
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import find_function, find_iteration, require_stage
 from gossamer_schedule.result import Result
@@ -15,6 +16,7 @@ from gossamer_schedule.steps import step
 _NAME = "sparse_unfuse"
 
 
+@primitive
 def sparse_unfuse(
     module: Module, iteration: str, *, axes: tuple[str, ...], function: str | None = None
 ) -> Result:

@@ -14,6 +14,7 @@ from gossamer_ir.walk import substitute_body
 from gossamer_schedule.digits import ceildiv_by
 from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
 from gossamer_schedule.predicates import below, bounded, guarded
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -28,6 +29,7 @@ from gossamer_schedule.sites import BODIES, Site, replaced, with_function
 from gossamer_schedule.steps import step
 
 
+@primitive
 def split(
     module: Module,
     loop: str,
@@ -79,7 +81,7 @@ def split(
     rewritten = with_function(module, owner, replaced(site, (nest,)))
 
     taken = step(loop=loop, factors=tuple(factors), function=function)
-    return Result(rewritten, names, Step("split", taken))
+    return Result(rewritten, names, Step("split", taken), {loop: names})
 
 
 def _require_zero_start(site: Site, module: Module) -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -23,6 +24,7 @@ MAX_EXTENT = 1024
 """Longer loops are refused: the code would be too large to be of use."""
 
 
+@primitive
 def unroll(module: Module, loop: str, *, function: str | None = None) -> Result:
     """Marks a serial loop as unrolled.
 

@@ -13,6 +13,7 @@ from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import Access, values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.linear import UNIT, product_of
+from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reassociating, reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -29,6 +30,7 @@ from gossamer_schedule.steps import step
 MAX_LANES = 1024
 
 
+@primitive
 def vectorize(
     module: Module, loop: str, *, rest: str = "scalar", function: str | None = None
 ) -> Result:

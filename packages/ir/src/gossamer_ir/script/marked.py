@@ -1,0 +1,70 @@
+"""A function's text with one place of it underlined."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer_ir.errors import Place
+from gossamer_ir.nodes import Module
+from gossamer_ir.script.print import Printed, print_with_places
+from gossamer_ir.script.render import nearest
+
+_MOST_LINES = 40
+"""A longer function is not shown whole."""
+_AROUND = 6
+"""Lines before and behind the place that are shown of a longer one."""
+
+
+def marked(module: Module, place: Place) -> str:
+    """The text of the function that a place is in, with carets below the place; nothing where the
+    place has no text. Of a long function only what is around the place, and what the place is in.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def fill(x: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i] = 1.0
+    ... ''')
+    >>> print(marked(module, ("functions", 0, "body", 0)))
+    @T.prim_func
+    def fill(
+        x: T.handle,
+        n: T.int64,
+    ) -> None:
+        T.func_attr({"sparse_tir_level": 0})
+        X = T.match_buffer(x, (n,), "float32")
+        for i in T.serial(n):
+        ^^^^^^^^^^^^^^^^^^^^^
+            X[i] = 1.0
+    """
+    printed = print_with_places(module)
+    span = nearest(printed.spans, place)
+    if span is None:
+        return ""
+    text = printed.text.split("\n")
+    end = span.end_column if span.end_line == span.line else len(text[span.line - 1])
+    carets = " " * span.column + "^" * max(end - span.column, 1)
+    shown: list[str] = []
+    last = None
+    for number in _numbers(printed, place, at=span.line):
+        if last is not None and number > last + 1:
+            shown.append("...")
+        shown.append(text[number - 1])
+        if number == span.line:
+            shown.append(carets)
+        last = number
+    return "\n".join(shown)
+
+
+def _numbers(printed: Printed, place: Place, *, at: int) -> Iterable[int]:
+    """The lines to show, in order, counted from 1."""
+    whole = printed.spans[place[:2]]
+    every = range(whole.line, whole.end_line + 1)
+    if len(every) <= _MOST_LINES:
+        return every
+    above = (printed.spans.get(place[:length]) for length in range(2, len(place)))
+    kept = {span.line for span in above if span is not None} | {whole.line + 1}
+    kept |= set(range(at - _AROUND, at + _AROUND + 1))
+    return sorted(kept.intersection(every))

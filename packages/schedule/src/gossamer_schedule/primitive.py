@@ -1,0 +1,74 @@
+"""What all primitives have in common: where one refuses, its error shows the program."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Concatenate, ParamSpec
+
+from gossamer_ir.errors import Place, ScheduleError, UserError
+from gossamer_ir.nodes import Module
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import name_of, sites
+
+P = ParamSpec("P")
+
+
+def primitive(
+    function: Callable[Concatenate[Module, P], Result],
+) -> Callable[Concatenate[Module, P], Result]:
+    """The primitive, whose errors show the function that it was applied to, the place underlined: that
+    of the error, else that of the first loop, block or iteration that the arguments name.
+
+    >>> from gossamer_schedule import unroll
+    >>> from gossamer_schedule.examples import SCALE
+    >>> unroll(SCALE, "i")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.ScheduleError: Loop 'i' has no constant extent ... [schedule.unroll.extent]
+    @T.prim_func
+    def scale(
+        x: T.handle,
+        y: T.handle,
+        n: T.int64,
+    ) -> None:
+        T.func_attr({"sparse_tir_level": 0})
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        for i in T.serial(n):
+        ^^^^^^^^^^^^^^^^^^^^^
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i)
+                Y[vi] = X[vi] * 2.0
+    """
+
+    @wraps(function)
+    def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
+        try:
+            return function(module, *args, **keywords)
+        except ScheduleError as error:
+            place = error.diagnostics[0].place
+            error.with_text(_shown(module, place or _named(module, (*args, *keywords.values()))))
+            raise
+
+    return applied
+
+
+def _named(module: Module, arguments: tuple[object, ...]) -> Place:
+    """The place of the first statement that an argument names, else the entry."""
+    functions = {found.name: number for number, found in enumerate(module.functions)}
+    names = [
+        part for found in arguments for part in (found if isinstance(found, tuple) else [found])
+    ]
+    number = next((functions[name] for name in names if name in functions), functions[module.entry])
+    places = {name_of(site.node): site.place(module) for site in sites(module.functions[number])}
+    return next((places[name] for name in names if name in places), ("functions", number))
+
+
+def _shown(module: Module, place: Place) -> str:
+    from gossamer_ir.script.marked import marked  # the printer is for errors only
+
+    try:
+        return marked(module, place)
+    except UserError:  # nested deeper than text may be
+        return ""

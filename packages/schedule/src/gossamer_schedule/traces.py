@@ -1,0 +1,56 @@
+"""Traces as JSON, and as Python that makes them again."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.contracts import Step, Trace
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.table import PRIMITIVES, one_by_one
+
+
+def trace_to_json(trace: Trace) -> str:
+    """A JSON list of steps, each with `op` and `args`, which `gossamer opt --trace` reads as well.
+
+    >>> from gossamer_ir.contracts import Step
+    >>> trace_to_json((Step("split", {"loop": "i", "factors": (None, 8)}),))
+    '[{"op":"split","args":{"loop":"i","factors":[null,8]}}]'
+    """
+    return msgspec.json.encode(trace).decode()
+
+
+def trace_from_json(text: str) -> Trace:
+    """The trace of a JSON list of steps. Raises `ScheduleError`: `schedule.trace.json`.
+
+    >>> trace_from_json('[{"op":"split","args":{"loop":"i","factors":[null,8]}}]')
+    (Step(op='split', args={'loop': 'i', 'factors': (None, 8)}),)
+    """
+    try:
+        return msgspec.json.decode(text.encode(), type=Trace)
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise refusal(
+            "trace.json",
+            f"The text is no list of steps: {error}.",
+            hint='Each is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
+        ) from None
+
+
+def trace_to_python(trace: Trace) -> str:
+    """A function that applies the steps to a `ScheduleBuilder`.
+
+    >>> from gossamer_ir.contracts import Step
+    >>> print(trace_to_python((Step("split", {"loop": "i", "factors": (None, 8)}),)))
+    def schedule(sch):
+        sch.split(loop='i', factors=(None, 8))
+        return sch
+    """
+    calls = [f"    sch.{_call(step)}" for step in trace]
+    return "\n".join(["def schedule(sch):", *calls, "    return sch"])
+
+
+def _call(step: Step) -> str:
+    several = one_by_one(PRIMITIVES[step.op]) if step.op in PRIMITIVES else ""
+    given = step.args.get(several, ())
+    parts = [repr(name) for name in given] if isinstance(given, tuple) else []
+    parts += [f"{name}={value!r}" for name, value in step.args.items() if name != several]
+    return f"{step.op}({', '.join(parts)})"
