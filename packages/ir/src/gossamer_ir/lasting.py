@@ -7,6 +7,9 @@ from collections.abc import Iterator
 from gossamer_ir.nodes import Fact, Function, Load, Search, Store
 from gossamer_ir.walk import walk
 
+NAMING_FIELDS = ("buffer", "indptr", "left", "right")
+"""The fields of facts that hold the name of a buffer, or None."""
+
 
 def written_by(function: Function) -> frozenset[str]:
     """The buffers that a function writes, under whatever name."""
@@ -24,6 +27,6 @@ def lasting_facts(function: Function) -> tuple[Fact, ...]:
 
 def _read_by(fact: Fact) -> Iterator[str]:
     """The buffers that a fact is about, and those that its bounds are read from."""
-    names = (getattr(fact, field, None) for field in ("buffer", "indptr", "left", "right"))
+    names = (getattr(fact, field, None) for field in NAMING_FIELDS)
     yield from (name for name in names if name is not None)
     yield from (node.buffer for node in walk(fact) if isinstance(node, (Load, Search)))

@@ -7,11 +7,13 @@ is known of the axes becomes facts about their index buffers.
 
 from __future__ import annotations
 
-from typing import Any
+from collections.abc import Iterator
+from typing import Any, TypeGuard
 
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -93,7 +95,7 @@ def _lower_function(function: Function) -> Function:
             ]
         ),
         body=tuple(lowering.node(stmt) for stmt in function.body),
-        facts=(*function.facts, *lowering.facts()),
+        facts=tuple(dict.fromkeys((*lowering.stated(function.facts), *lowering.facts()))),
     )
 
 
@@ -248,6 +250,20 @@ class _Lowering:
 
     # --- facts
 
+    def stated(self, facts: tuple[Fact, ...]) -> Iterator[Fact]:
+        """What is stated of sparse buffers, of the ordinary ones; what is stated of each row is not, where
+        all rows become one."""
+        ordinary = self._names | self._flat
+        for fact in facts:
+            if not (_is_of_each_row(fact) and self._joins_rows(fact.buffer)):
+                fields = {field: getattr(fact, field, None) for field in NAMING_FIELDS}
+                names = {field: ordinary[name] for field, name in fields.items() if name in ordinary}
+                yield msgspec.structs.replace(map_children(fact, self.node), **names)
+
+    def _joins_rows(self, name: str) -> bool:
+        buffer = self._sparse.get(name)
+        return buffer is not None and len(self.ordinary(buffer).shape) < len(buffer.axes)
+
     def facts(self) -> list[Fact]:
         """What the axes promise, as facts about their index buffers."""
         found: list[Fact] = []
@@ -290,6 +306,10 @@ class _Lowering:
             if left is not None and right is not None and axes[0].parent == axes[1].parent:
                 facts.append(Relation(kind, left, right))
         return facts
+
+
+def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:
+    return isinstance(fact, Monotone) or (isinstance(fact, SortedSegments) and fact.indptr is None)
 
 
 def _ranges(function: Function) -> dict[str, Expr]:

@@ -7,6 +7,7 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.nodes import (
     FACTS,
     Axis,
@@ -117,8 +118,7 @@ def _touched(nodes: Iterable[Any]) -> Iterator[str]:
     for top in nodes:
         for node in walk(top):
             if isinstance(node, FACTS):
-                fields = ("buffer", "indptr", "left", "right")
-                yield from (found for name in fields if (found := getattr(node, name, None)))
+                yield from (found for name in NAMING_FIELDS if (found := getattr(node, name, None)))
             elif isinstance(found := getattr(node, "buffer", None), str):
                 yield found
 

@@ -1,0 +1,53 @@
+"""What a script states of its buffers still holds of the ordinary buffers that they become."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.verify import diagnostics
+from gossamer_lower import lower_buffers, lower_iterations
+
+SCRIPT = """
+@T.prim_func
+def f(y: T.handle, e: T.handle, s: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64,
+      r: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, n, (p, q))
+    E = T.sp.match_buffer(e, (I, J), "int32")
+    S = T.sp.match_buffer(s, (I,), "int32")
+    Y = T.sp.match_buffer(y, (I, J), "float32")
+    T.assume(FACT)
+    with T.sp.iteration([I, J], "SS", "x") as [i, j]:
+        Y[i, j] = T.cast(E[i, j] + S[i], "float32")
+"""
+STATED = {
+    "in_range(E, 0, r)": "in_range(E_data, 0, r)",
+    "in_range(E, 0, T.int64(S[0]) + 1)": "in_range(E_data, 0, T.int64(S_data[0]) + 1)",
+    "in_range(S, 0, 5)": "in_range(S_data, 0, 5)",
+    "monotone(S)": "monotone(S_data)",
+    "monotone(E)": None,
+    "sorted_segments(S, unique=True)": "sorted_segments(S_data, unique=True)",
+    "sorted_segments(E, unique=True)": None,
+    "sorted_segments(E, S, unique=True)": "sorted_segments(E_data, S_data, unique=True)",
+    "padded_slots(E, r)": "padded_slots(E_data, r)",
+}
+"""Facts about buffers, and about those that they become: one of each row is none of all of them."""
+
+
+@pytest.mark.parametrize("fact", STATED)
+def test_facts_are_about_what_buffers_become(fact):
+    loop = lower_buffers(lower_iterations(parse_module(SCRIPT.replace("FACT", fact))))
+    lines = [line.strip() for line in print_module(loop).splitlines() if "T.assume(" in line]
+    of_axes = [line for line in lines if "_data" not in line]
+    assert diagnostics(loop) == ()
+    assert len(of_axes) == 4
+    expected = STATED[fact]
+    assert set(lines) - set(of_axes) == (set() if expected is None else {f"T.assume({expected})"})
+
+
+def test_what_is_stated_of_an_axis_as_well_is_said_once():
+    position = lower_iterations(parse_module(SCRIPT.replace("FACT", "in_range(S, 0, 5)")))
+    twice = print_module(position).replace("in_range(S, 0, 5)", "in_range(J_indices, 0, n)")
+    assert print_module(lower_buffers(parse_module(twice))).count("in_range(J_indices, 0, n)") == 1
