@@ -26,10 +26,14 @@ def gather(x: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64) -> Non
             Y[i, j] = X[P[i]]
 """
 GUARDED_INSIDE = {
+    "bsr_spmm_loop": "published without facts about its index arrays",
+    "bsr_spmm_loop_flattened": "published without facts about its index arrays",
+    "csr_spmm_by_blocks": "published with sizes of the blocks and of the matrix that need not agree",
     "features_between_levels": "bounds multiply the difference of two offsets by a loop's variable",
     "irregular_batched_matmul": "no fact says that given offsets are sums of products of lengths",
 }
-"""Scripts in whose inner loops something is guarded, and what is not proved of them."""
+"""Scripts in whose inner loops something is guarded, in whatever spelling, and what is not proved of
+them."""
 
 
 def ways(module):
@@ -62,7 +66,7 @@ def test_nothing_is_guarded_in_the_inner_loops_of_a_program(name):
 @pytest.mark.parametrize("name", script_names())
 def test_nothing_is_guarded_in_the_inner_loops_of_a_script(name):
     found = guarded_inside(program(name))
-    assert bool(found) == (name in GUARDED_INSIDE), found
+    assert bool(found) == (name.removesuffix("_paper") in GUARDED_INSIDE), found
 
 
 def test_a_guard_says_where_it_is_and_what_is_not_proved(command, tmp_path):

@@ -6,6 +6,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from masks import KINDS, PATTERNS, csr, data, dcsr, dense_of, ell
 from script_runs import assert_everywhere, call, guards, kernels, program, stages
 
 from gossamer_ir.errors import UserError
@@ -14,48 +15,7 @@ from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.script import parse_module, print_module
 from gossamer_testkit import script
 
-KINDS = [("float32", "int32"), ("float64", "int64")]
 FILLS = {"0.0": 0.0, 'T.float32("nan")': np.nan, 'T.float32("inf")': np.inf, "7.0": 7.0}
-
-
-def patterns():
-    """Where matrices have elements: named masks at the edges of what is allowed."""
-    rows, columns = 7, 6
-    plain = np.zeros((rows, columns), bool)
-    yield "no rows", np.zeros((0, columns), bool)
-    yield "no columns", np.zeros((rows, 0), bool)
-    yield "no elements", plain
-    some = plain.copy()
-    some[[1, 1, 1, 4, 5, 5], [0, 2, 5, 3, 1, 4]] = True
-    yield "empty rows at both ends", some
-    dense = plain.copy()
-    dense[3] = True
-    yield "a dense row", dense
-    column = plain.copy()
-    column[:, 2] = True
-    yield "a dense column", column
-    yield "all", ~plain
-    yield "middle", np.pad(np.ones((rows, 2), bool), ((0, 0), (2, 2)))
-    yield "checkered", np.add.outer(np.arange(rows), np.arange(columns)) % 2 == 0
-
-
-PATTERNS = dict(patterns())
-
-
-def data(size, dtype, step=5):
-    return (np.arange(size) * step % 13 - 6).astype(dtype)
-
-
-def csr(mask, index):
-    indptr = np.concatenate([[0], np.cumsum(mask.sum(axis=1))]).astype(index)
-    return indptr, np.nonzero(mask)[1].astype(index)
-
-
-def dense_of(mask, values, fill):
-    """The matrix in float64, with the fill value where nothing is stored."""
-    result = np.full(mask.shape, fill, np.float64)
-    result[mask] = values
-    return result
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
@@ -135,14 +95,15 @@ def blocks_case(mask, rows, columns, *, dtype, index):
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
 @pytest.mark.parametrize(("rows", "columns"), [(1, 1), (2, 3), (4, 2)])
-def test_csr_to_blocks(pattern, dtype, index, rows, columns):
+@pytest.mark.parametrize("spelling", ["", "_paper"])
+def test_csr_to_blocks(spelling, pattern, dtype, index, rows, columns):
     padded, blocks, arguments = blocks_case(
         PATTERNS[pattern], rows, columns, dtype=dtype, index=index
     )
     whole = dense_of(padded, arguments["a"], 0)
     (mb, nb) = blocks.shape
     expected = whole.reshape(mb, rows, nb, columns).swapaxes(1, 2)[blocks]
-    module = program("csr_to_bsr", dtype=dtype, index=index)
+    module = program(f"csr_to_bsr{spelling}", dtype=dtype, index=index)
     assert_everywhere(module, arguments, b=expected)
 
 
@@ -175,19 +136,16 @@ def test_blocks_to_csr(pattern, fill, rows, columns):
 def test_padding_is_never_found(pattern, fill):
     mask = PATTERNS[pattern]
     m, n = mask.shape
-    width = int(mask.sum(axis=1).max(initial=0)) + 1
-    indices, a = np.full((m, width), n, "int32"), np.full((m, width), np.nan, "float32")
-    for row, found in enumerate(mask):
-        columns = np.flatnonzero(found)
-        indices[row, : len(columns)], a[row, : len(columns)] = columns, columns - row
+    values = data(mask.sum(), "float32", 3)
+    indices, a = ell(mask, values, "int32")
     x = data(n + 2, "float32")
     whole = np.full((m, n + 2), FILLS[fill])
-    whole[:, 1 : n + 1][mask] = (np.arange(n) - np.arange(m)[:, None])[mask]
+    whole[:, 1 : n + 1][mask] = values
     with np.errstate(invalid="ignore"):
         expected = (whole * x.astype(np.float64)).sum(axis=1)
     arguments = {
         "a": a, "x": x, "y": np.zeros(m, "float32"), "indices": indices,
-        "m": m, "n": n, "width": width,
+        "m": m, "n": n, "width": indices.shape[1],
     }  # fmt: skip
     module = program("ell_dense_iterated_spmv", fill=fill)
     assert guards(module) == []
@@ -209,17 +167,6 @@ def test_a_position_beyond_a_ragged_row_is_a_miss(lengths, fill):
     module = program("ragged_stencil", fill=fill)
     assert guards(module) == []
     assert_everywhere(module, arguments, y=np.array(expected, float))
-
-
-def dcsr(mask, *, keeps):
-    """DCSR of a mask; rows without elements are stored as well, where `keeps` says so."""
-    stored = np.flatnonzero(mask.any(axis=1) | keeps(np.arange(mask.shape[0])))
-    indptr, indices = csr(mask[stored], "int32")
-    return {
-        "indptr_i": np.array([0, len(stored)], "int32"), "indices_i": stored.astype("int32"),
-        "indptr_j": indptr, "indices_j": indices, "m": mask.shape[0], "n": mask.shape[1],
-        "stored": len(stored), "nnz": len(indices),
-    }  # fmt: skip
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import numpy as np
 import pytest
+from masks import KINDS, csr, data, dense_of, offsets
 from script_runs import assert_everywhere, call, guards, kernels, program, results, stages
 
 from gossamer_ir.errors import UserError
@@ -14,20 +15,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.script import parse_module
 
-KINDS = [("float32", "int32"), ("float64", "int64")]
 SPELLINGS = ["", "_paper"]
-
-
-def data(shape, dtype, step=5):
-    return (np.arange(int(np.prod(shape))) * step % 7 - 3).reshape(shape).astype(dtype)
-
-
-def offsets(lengths, index):
-    return np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)]).astype(index)
-
-
-def csr(mask, index):
-    return offsets(mask.sum(axis=1), index), np.nonzero(mask)[1].astype(index)
 
 
 def tensors():
@@ -67,12 +55,6 @@ def csf(mask, index, *, names="jk", also=False):
     }  # fmt: skip
 
 
-def whole(mask, values, fill=0.0):
-    result = np.full(mask.shape, fill)
-    result[mask] = values
-    return result
-
-
 # --- trees of three levels
 
 
@@ -86,7 +68,7 @@ def test_square_sums_of_a_tree(tensor, spelling, dtype, index):
     arguments |= {"a": a, "b": np.full(len(mask), np.nan, dtype)}
     module = program(f"csf_square_sum{spelling}", dtype=dtype, index=index)
     assert guards(module) == []
-    assert_everywhere(module, arguments, b=(whole(mask, a) ** 2).sum(axis=(1, 2)))
+    assert_everywhere(module, arguments, b=(dense_of(mask, a) ** 2).sum(axis=(1, 2)))
 
 
 @pytest.mark.parametrize("mine", TENSORS)
@@ -102,7 +84,7 @@ def test_square_sums_over_another_tree(mine, fill):
         _, over = csf(walked, "int32", names="qr", also=True)
         a = data(mask.sum(), "float32")
         arguments = {**tree, **over, "a": a, "b": np.full(len(mask), np.nan, "float32")}
-        found = whole(mask, a, np.inf if "inf" in fill else float(fill))
+        found = dense_of(mask, a, np.inf if "inf" in fill else float(fill))
         expected = np.where(walked, found, 0) ** 2
         assert_everywhere(module, arguments, b=expected.sum(axis=(1, 2)))
 
@@ -115,7 +97,7 @@ def test_products_of_a_tree_with_matrices(tensor, dtype, index):
     a = data(mask.sum(), dtype)
     b, c = data((mask.shape[1], feat), dtype, 3), data((mask.shape[2], feat), dtype, 4)
     arguments |= {"a": a, "b": b, "c": c, "feat": feat}
-    dense, wide = whole(mask, a), c.astype(np.float64)
+    dense, wide = dense_of(mask, a), c.astype(np.float64)
     for name, shape, expected in (
         ("csf_mttkrp", (len(mask), feat), np.einsum("ijk,jf,kf->if", dense, b, wide)),
         ("csf_ttm", (outer.sum(), feat), np.einsum("ijk,kf->ijf", dense, wide)[outer]),
@@ -205,7 +187,7 @@ def test_fibres_of_stored_rows_are_attached_where_they_are_stored(left, index):
     }  # fmt: skip
     module = program("attached_to_stored_rows", index=index)
     assert guards(module) == []
-    assert_everywhere(module, arguments, y=y + whole(mask, a) @ whole(other, b))
+    assert_everywhere(module, arguments, y=y + dense_of(mask, a) @ dense_of(other, b))
 
 
 # --- axes side by side
@@ -219,8 +201,9 @@ SIZES = {
 
 
 @pytest.mark.parametrize("sizes", SIZES)
+@pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
-def test_matrices_of_different_sizes(sizes, dtype, index):
+def test_matrices_of_different_sizes(sizes, spelling, dtype, index):
     sizes = np.array(SIZES[sizes], int).reshape(-1, 3)
     i, j, k = sizes.T
     x, y = data((i * j).sum(), dtype), data((j * k).sum(), dtype, 3)
@@ -240,7 +223,7 @@ def test_matrices_of_different_sizes(sizes, dtype, index):
         name: value if isinstance(value, np.ndarray) else int(value)
         for name, value in arguments.items()
     }
-    module = program("irregular_batched_matmul", dtype=dtype, index=index)
+    module = program(f"irregular_batched_matmul{spelling}", dtype=dtype, index=index)
     assert_everywhere(module, arguments, z=np.array(expected, float))
 
 

@@ -1,4 +1,5 @@
-"""Programs of the coordinate stage as scripts, by name: what a compiler must lower right."""
+"""Programs as scripts, by name: what a compiler must lower right. Those with `_position` and `_loop` in
+their names are written as of these stages, the others as of the coordinate stage."""
 
 from __future__ import annotations
 
