@@ -93,6 +93,14 @@ def touches(
             yield from touches(inner, values=known, held=deeper)
 
 
+def touches_of_block(block: Block) -> Iterator[Touch]:
+    """Every access of a block itself in terms of its variables: of its init, predicate and body."""
+    yield from touches(block.init)
+    if block.predicate is not None:
+        yield from _in_expression(block.predicate, {}, Held())
+    yield from touches(block.body)
+
+
 def parts_of(statement: Any) -> tuple[Expr, ...]:
     """The expressions that stand in a statement itself and are evaluated there."""
     match statement:
@@ -181,9 +189,7 @@ def _conditions_of_init(block: Block, held: Held) -> Iterator[Expr]:
 def _own(statement: Any, values: Values, held: Held) -> Iterator[Touch]:
     """The accesses of a statement apart from those in its bodies, reads first."""
     for part in parts_of(statement):
-        for node, is_certain in _reads(part, is_certain=True):
-            indices = _indices(node, values)
-            yield Touch(node.buffer, indices, is_store=False, is_certain=is_certain, held=held)
+        yield from _in_expression(part, values, held)
     if isinstance(statement, Combine):
         for store in statement.stores:
             indices = _indices(store, values)
@@ -192,6 +198,12 @@ def _own(statement: Any, values: Values, held: Held) -> Iterator[Touch]:
         is_certain = statement.predicate is None
         indices = _indices(statement, values)
         yield Touch(statement.buffer, indices, is_store=True, is_certain=is_certain, held=held)
+
+
+def _in_expression(expr: Expr, values: Values, held: Held) -> Iterator[Touch]:
+    for node, is_certain in _reads(expr, is_certain=True):
+        indices = _indices(node, values)
+        yield Touch(node.buffer, indices, is_store=False, is_certain=is_certain, held=held)
 
 
 def _reads(expr: Node, *, is_certain: bool) -> Iterator[tuple[Load | Search, bool]]:
