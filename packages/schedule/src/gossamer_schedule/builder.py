@@ -7,7 +7,6 @@ from typing import Any, Self
 
 from gossamer_ir.contracts import Trace
 from gossamer_ir.nodes import Module
-from gossamer_ir.script import print_module
 from gossamer_schedule.handles import Handle, current
 from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
 from gossamer_schedule.replay import apply
@@ -78,6 +77,8 @@ class ScheduleBuilder(Fluent):
 
     def show(self) -> str:
         """The script of the module, and the steps that made it."""
+        from gossamer_ir.script import print_module
+
         return f"{print_module(self.module)}\n{self.to_python()}"
 
     def to_json(self) -> str:

@@ -5,11 +5,29 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.errors import Place, ScheduleError
+from gossamer_ir.nodes import Expr
 
 
-def refusal(code: str, message: str, *, hint: str = "", place: Place = ()) -> ScheduleError:
-    """The error of code `schedule.<code>`, where code is `<primitive>.<reason>`."""
-    return ScheduleError(f"schedule.{code}", message, hint=hint, place=place)
+def refusal(
+    code: str, message: str, *, needs: str = "", hint: str = "", place: Place = ()
+) -> ScheduleError:
+    """The error of code `schedule.<code>`, where code is `<primitive>.<reason>`.
+
+    The reason `not_proved` says that nothing is known to be wrong: `needs` is then the condition that
+    could not be shown, in the words of scripts.
+
+    >>> print(refusal("tile.not_proved", "It is not proved that the tiles fit.", needs="n <= 8"))
+    It is not proved that the tiles fit. Needed: n <= 8. [schedule.tile.not_proved]
+    """
+    condition = f" Needed: {needs}." if needs else ""
+    return ScheduleError(f"schedule.{code}", message + condition, hint=hint, place=place)
+
+
+def text_of(expr: Expr) -> str:
+    """The script of an expression."""
+    from gossamer_ir.script import print_expr  # the printer is for errors only
+
+    return print_expr(expr)
 
 
 def listing(what: str, names: Iterable[str]) -> str:

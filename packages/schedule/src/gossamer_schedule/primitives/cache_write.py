@@ -37,7 +37,7 @@ from gossamer_schedule.predicates import (
 )
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reduction_of
-from gossamer_schedule.refusals import listing, refusal
+from gossamer_schedule.refusals import listing, refusal, text_of
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
     find_block,
@@ -260,12 +260,15 @@ def _require_covered(site: Site, iters: Sequence[BlockIter]) -> None:
                 f"{_NAME}.not_proved",
                 f"It is not proved that the loops around block '{site.node.name}' visit the whole "
                 f"domain of '{found.var}'.",
+                needs=f"{text_of(resolve(found.value, outer))} takes each value from 0 to before "
+                f"{text_of(resolve(found.domain.extent, values))}",
             )
     if idle:
         raise refusal(
             f"{_NAME}.not_proved",
-            f"Loop '{min(idle)}' around block '{site.node.name}' selects no element, and may have "
-            "no iteration.",
+            f"It is not proved that loop '{min(idle)}' around block '{site.node.name}', which selects no "
+            "element, has an iteration.",
+            needs=f"{text_of(loops[min(idle)].extent)} >= 1",
         )
 
 

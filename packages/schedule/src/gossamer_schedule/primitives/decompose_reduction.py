@@ -183,6 +183,8 @@ def _require_one_init(site: Site, top: Site, *, fed: set[str]) -> None:
             f"{_NAME}.not_proved",
             f"It is not proved that the init of block '{site.node.name}' may run before loop "
             f"'{top.node.var}'.",
+            needs=f"each element of {', '.join(sorted(buffers))} belongs to one iteration of the loops "
+            f"from '{top.node.var}' on, and nothing else there uses it",
             hint="Decompose at the outermost reduction loop.",
         )
 

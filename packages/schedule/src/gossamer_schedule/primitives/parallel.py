@@ -6,7 +6,6 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import dtype_of, index, integer_value
 from gossamer_ir.contracts import Step
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
     Binary,
     Buffer,
@@ -20,10 +19,8 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.walk import free_vars
-from gossamer_schedule.accesses import values_at
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.ordered import is_ordered
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import require_no_race
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -34,7 +31,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 
 
@@ -83,7 +80,7 @@ def parallel(
 
     require_serial(site, "parallel")
     _require_not_nested(site, module)
-    _require_disjoint(site, module)
+    require_no_race(site, module, primitive="parallel")
     work = None if weight is None else _require_weight(weight, site, module=module)
     _require_grain(grain, site)
 
@@ -106,28 +103,6 @@ def _require_not_nested(site: Site, module: Module) -> None:
                 "inside the other.",
                 place=site.place(module),
             )
-
-
-def _require_disjoint(site: Site, module: Module) -> None:
-    loop, loops = site.node.var, loops_of(site.function)
-    varying, facts = loops_within((site.node,)), lasting_facts(site.function)
-    touched = written_accesses(site.node.body, values=values_at(site), loops=loops)
-    for buffer, found in touched.items():
-        match verdict(loop, found, loops=loops, varying=varying, facts=facts):
-            case "race":
-                raise refusal(
-                    "parallel.race",
-                    f"Different iterations of loop '{loop}' write the same elements of '{buffer}'.",
-                    hint="Make a loop parallel that selects the element.",
-                    place=site.place(module),
-                )
-            case "unknown" if not is_ordered(site, buffer):
-                raise refusal(
-                    "parallel.not_proved",
-                    f"It is not proved that different iterations of loop '{loop}' touch different "
-                    f"elements of '{buffer}'.",
-                    place=site.place(module),
-                )
 
 
 def _require_weight(text: str, site: Site, *, module: Module) -> Expr:

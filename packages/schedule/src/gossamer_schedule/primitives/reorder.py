@@ -167,13 +167,16 @@ def _require_exchangeable(
     if mentioned(bounds) & written(chain[-1].body):
         raise refusal(
             "reorder.not_proved",
-            f"The extent of a loop around '{chain[-1].var}' depends on what its body writes.",
+            f"It is not proved that the extents of the loops around '{chain[-1].var}' do not change.",
+            needs=f"{', '.join(sorted(mentioned(bounds) & written(chain[-1].body)))} is not written",
         )
     if ordered and not _is_reassociable(chain[-1].body, ordered):
         raise refusal(
             "reorder.not_proved",
             f"It is not proved that the iterations of the loops {', '.join(sorted(ordered))} may "
             "be exchanged.",
+            needs=f"iterations that differ in {' and in '.join(sorted(ordered))} touch different "
+            "elements of what they write",
         )
     return bool(ordered)
 

@@ -255,6 +255,7 @@ def _not_proved(site: Site, path: Sequence[For]) -> Exception:
         f"{_NAME}.not_proved",
         f"It is not proved that each iteration of loop '{path[-1].var}' completes elements of its "
         f"own for block '{site.node.name}'.",
+        needs=f"what the block reads is written in one iteration of '{path[-1].var}', and in no other",
     )
 
 

@@ -171,6 +171,7 @@ def _require_independent(site: Site) -> None:
                 f"{_NAME}.not_proved",
                 f"It is not proved that the iterations of '{site.node.name}' may be exchanged: "
                 f"it uses several elements of '{buffer}', which it writes.",
+                needs=f"each iteration touches one element of '{buffer}'",
             )
 
 

@@ -15,7 +15,7 @@ from gossamer_schedule.digits import ceildiv_by
 from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
 from gossamer_schedule.predicates import below, bounded, guarded
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.refusals import refusal
+from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
     find_function,
@@ -134,6 +134,7 @@ def _require_cover(whole: Product, site: Site, *, module: Module) -> None:
         raise refusal(
             "split.not_proved",
             f"It is not proved that the factors cover the extent of loop '{site.node.var}'.",
+            needs=f"{text_of(to_expr(whole))} >= {text_of(site.node.extent)}",
             hint="Use None as the first factor.",
             place=site.place(module),
         )

@@ -11,9 +11,10 @@ from gossamer_ir.nodes import Block, For, Module, VScale
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import Access, values_at
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.disjoint import written_accesses
 from gossamer_schedule.linear import UNIT, product_of
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import require_no_race
 from gossamer_schedule.reassociation import reassociating, reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -155,17 +156,10 @@ def _is_lane_reduction(block: Block, site: Site) -> bool:
 
 
 def _require_contiguous(site: Site, module: Module) -> None:
+    require_no_race(site, module, primitive="vectorize")
     loop, loops = site.node.var, loops_of(site.function)
-    varying = loops_within((site.node,))
     touched = written_accesses(site.node.body, values=values_at(site), loops=loops)
     for buffer, found in touched.items():
-        state = verdict(loop, found, loops=loops, varying=varying)
-        if state == "race":
-            text = f"All lanes of loop '{loop}' write the same element of '{buffer}'."
-            raise refusal("vectorize.race", text, place=site.place(module))
-        if state == "unknown":
-            text = f"It is not proved that the lanes of loop '{loop}' touch different elements of "
-            raise refusal("vectorize.not_proved", f"{text}'{buffer}'.", place=site.place(module))
         if not all(_is_contiguous(access, loop) for access in found if access.is_store):
             raise refusal(
                 "vectorize.stride",

@@ -1,0 +1,147 @@
+"""Loops whose iterations touch different elements; the condition, or two iterations that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import product
+
+from gossamer_ir.affine import expr_of
+from gossamer_ir.build import add, index_var, integer_value, mul
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
+from gossamer_ir.walk import substitute
+from gossamer_schedule.accesses import Access, values_at
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.linear import Form, to_expr
+from gossamer_schedule.ordered import is_ordered
+from gossamer_schedule.refusals import refusal, text_of
+from gossamer_schedule.sites import Site, loops_of, statements
+
+_OTHER = "_other"
+_MOST_POINTS = 4096
+
+
+def require_no_race(site: Site, module: Module, *, primitive: str) -> None:
+    """Refuses the loop at a site unless different iterations provably touch different elements of
+    whatever one of them writes: `race` where two do not, else `not_proved`."""
+    loop, loops = site.node, loops_of(site.function)
+    varying, facts = loops_within((loop,)), lasting_facts(site.function)
+    touched = written_accesses(loop.body, values=values_at(site), loops=loops)
+    for buffer, found in touched.items():
+        state = verdict(loop.var, found, loops=loops, varying=varying, facts=facts)
+        if state == "disjoint" or is_ordered(site, buffer):
+            continue
+        clash = collision(loop, found, loops=loops, varying=varying)
+        if state == "race" or clash is not None:
+            raise refusal(
+                f"{primitive}.race",
+                f"Different iterations of loop '{loop.var}' touch the same elements of '{buffer}'"
+                f"{f', {clash}' if clash else ''}, and one writes them.",
+                hint="Choose a loop that selects the element.",
+                place=site.place(module),
+            )
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"It is not proved that different iterations of loop '{loop.var}' touch different "
+            f"elements of '{buffer}'.",
+            needs=difference(loop.var, found, varying=varying),
+            place=site.place(module),
+        )
+
+
+def difference(loop: str, found: Sequence[Access], *, varying: Set[str]) -> str:
+    """The condition that a store to a buffer and another access of it (else the store itself) touch
+    different elements in different iterations of the loop."""
+    store = next(access for access in found if access.is_store)
+    other = next((access for access in found if access.indices != store.indices), store)
+    renamed: dict[str, Expr] = {name: index_var(name + _OTHER) for name in varying | {loop}}
+    left, right = _element(store, {}), _element(other, renamed)
+    return f"{left} != {right} wherever {loop} != {loop}{_OTHER}"
+
+
+def _element(access: Access, renamed: Mapping[str, Expr]) -> str:
+    if any(form is None for form in access.indices):
+        return f"any element of {access.buffer}"
+    texts = [text_of(substitute(_expr(form), renamed)) for form in access.indices if form]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _expr(form: Form) -> Expr:
+    terms = [mul(index_var(name), to_expr(factor)) for name, factor in form.terms.items()]
+    if form.base.terms or form.base.constant or not terms:
+        terms.append(expr_of(form.base))
+    total, *rest = terms
+    for term in rest:
+        total = add(total, term)
+    return total
+
+
+def collision(
+    loop: For,
+    found: Sequence[Access],
+    *,
+    loops: Mapping[str, For],
+    varying: Set[str],
+) -> str | None:
+    """Two iterations of the loop that touch one element, at least one of them storing to it; None
+    where no small one is found, or where conditions or unknown sizes decide."""
+    if not _is_unconditional(loop.body):
+        return None
+    seen: dict[object, tuple[str, int, bool]] = {}
+    for access in found:
+        for point in _points(access, {loop.var} | varying, loops=loops):
+            element = _at(access, point)
+            here = (_words(point), point.get(loop.var, 0), access.is_store)
+            before = seen.setdefault(element, here)
+            if before[1] != here[1] and (before[2] or here[2]):
+                return f"as {before[0]} and {here[0]} do"
+    return None
+
+
+def _is_unconditional(body: tuple[Stmt, ...]) -> bool:
+    return not any(
+        isinstance(found, (If, While)) or (isinstance(found, Block) and found.predicate is not None)
+        for found in statements(body)
+    )
+
+
+def _points(
+    access: Access, varying: Set[str], *, loops: Mapping[str, For]
+) -> Iterator[Mapping[str, int]]:
+    """The values of the loops that vary, where they and the element are known."""
+    forms = [form for form in access.indices if form is not None]
+    if len(forms) < len(access.indices) or any(form.opaque & varying for form in forms):
+        return
+    names = sorted(varying)
+    ranges = [_values(loops[name]) for name in names]
+    count = 1
+    for found in ranges:
+        count *= len(found)
+    if count <= _MOST_POINTS and not any(
+        factor[1] for form in forms for name, factor in form.terms.items() if name in varying
+    ):
+        for values in product(*ranges):
+            yield dict(zip(names, values, strict=True))
+
+
+def _values(loop: For) -> range:
+    start, extent = integer_value(loop.start), integer_value(loop.extent)
+    return range(0) if start is None or extent is None else range(start, start + extent)
+
+
+def _at(access: Access, point: Mapping[str, int]) -> object:
+    """The element at some values of loops, as constants and what does not vary."""
+    return tuple(
+        (
+            frozenset((name, by) for name, by in form.terms.items() if name not in point),
+            frozenset(form.base.terms.items()),
+            form.base.constant
+            + sum(by[0] * point[name] for name, by in form.terms.items() if name in point),
+        )
+        for form in access.indices
+        if form is not None
+    )
+
+
+def _words(point: Mapping[str, int]) -> str:
+    return "(" + ", ".join(f"{name} = {value}" for name, value in point.items()) + ")"
