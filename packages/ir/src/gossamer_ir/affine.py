@@ -6,7 +6,7 @@ a product of such. Values are those of unbounded integers.
 
 from __future__ import annotations
 
-from functools import reduce
+from functools import lru_cache, reduce
 
 import msgspec
 
@@ -28,6 +28,7 @@ class Affine(msgspec.Struct, frozen=True):
         return not self.terms
 
 
+@lru_cache(maxsize=4096)
 def affine_of(expr: Expr) -> Affine:
     """The affine form of an integer expression.
 

@@ -47,9 +47,11 @@ AnnotationValue: TypeAlias = Union[bool, int, str]
 Annotations: TypeAlias = tuple[tuple[str, AnnotationValue], ...]
 
 
-class Node(msgspec.Struct, frozen=True, gc=False, tag=True, forbid_unknown_fields=True):
-    """What every node is: frozen (so never part of a cycle), tagged with its class name, strict when
-    decoded."""
+class Node(
+    msgspec.Struct, frozen=True, gc=False, cache_hash=True, tag=True, forbid_unknown_fields=True
+):
+    """What every node is: frozen (so never part of a cycle, and hashed once), tagged with its class
+    name, strict when decoded."""
 
 
 # --- expressions -----------------------------------------------------------------------------

@@ -10,6 +10,7 @@ machine integers sees to it that they do not wrap. "Not proved" never means "fal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 from math import gcd
 from typing import TypeGuard
 
@@ -18,6 +19,7 @@ from gossamer_ir.affine import Affine, affine_of, combine, factors_of, product, 
 from gossamer_ir.atoms import Case, about_binary, about_storage, cases_of, left_by_quotient
 from gossamer_ir.comparisons import as_nonnegative, connected, negated, widened
 from gossamer_ir.dtypes import DType
+from gossamer_ir.hypotheses import Hypotheses
 from gossamer_ir.nodes import (
     Binary,
     Cast,
@@ -48,12 +50,17 @@ ALTERNATIVES = 3
 MAX_SEGMENTS = 6
 
 
+_Question = tuple[int, int, frozenset[tuple[Expr, int]]]
+"""What is known (`Hypotheses.state`), a number (of a goal its constant, within a proof how deep proofs
+are nested), and the terms of the goal."""
+
+
 class Prover:
     """Inequalities that hold at a point of a program, and the facts about its index buffers."""
 
     def __init__(self, facts: Iterable[Fact] = ()) -> None:
         facts = tuple(facts)
-        self._hypotheses: list[Affine] = []
+        self._hypotheses = Hypotheses()
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
         padded = {fact.buffer for fact in facts if isinstance(fact, PaddedSlots)}
@@ -68,18 +75,20 @@ class Prover:
         }
         self._steps = 0
         self._nesting = 0
+        self._answers: dict[_Question, bool] = {}
+        self._unproved: dict[_Question, tuple[int, int]] = {}
 
     def mark(self) -> int:
         """How many inequalities are known; `release` goes back to it."""
-        return len(self._hypotheses)
+        return self._hypotheses.mark()
 
     def release(self, mark: int) -> None:
         """Forgets what was assumed after the mark."""
-        del self._hypotheses[mark:]
+        self._hypotheses.release(mark)
 
     def assume_nonnegative(self, expr: Expr) -> None:
         """From here on, expr >= 0 holds."""
-        self._hypotheses.append(affine_of(expr))
+        self._hypotheses.add(affine_of(expr))
 
     def assume_range(self, var: str, start: Expr, extent: Expr) -> None:
         """From here on, start <= var < start + extent holds."""
@@ -93,7 +102,7 @@ class Prover:
 
     def assume(self, condition: Expr) -> None:
         """A condition holds; what is no comparison of integers is ignored."""
-        self._steps = MAX_STEPS
+        self._begin()
         self._assume(condition)
 
     def _assume(self, condition: Expr) -> None:
@@ -134,8 +143,16 @@ class Prover:
 
     def proves_nonnegative(self, expr: Expr) -> bool:
         """Whether expr >= 0 is proved."""
+        goal = affine_of(expr)
+        question = self._hypotheses.state, goal.constant, frozenset(goal.terms.items())
+        if question not in self._answers:
+            self._begin()
+            self._answers[question] = self._search(goal, MAX_DEPTH)
+        return self._answers[question]
+
+    def _begin(self) -> None:
         self._steps = MAX_STEPS
-        return self._search(affine_of(expr), MAX_DEPTH)
+        self._unproved.clear()
 
     def proves_in_range(self, expr: Expr, extent: Expr) -> bool:
         """Whether 0 <= expr < extent is proved."""
@@ -200,6 +217,16 @@ class Prover:
             return False
         self._steps -= 1
         goal = _lowest(goal)
+        question = self._hypotheses.state, self._nesting, frozenset(goal.terms.items())
+        tried, constant = self._unproved.get(question, (0, 0))
+        if tried >= depth and constant >= goal.constant:
+            return False
+        is_proved = self._tries(goal, depth)
+        if not is_proved:
+            self._unproved[question] = depth, goal.constant
+        return is_proved
+
+    def _tries(self, goal: Affine, depth: int) -> bool:
         choices = ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
         atoms = sorted(goal.terms, key=self._rank, reverse=True)[:choices]
         return any(self._eliminates(atom, goal, depth) for atom in atoms)
@@ -251,21 +278,11 @@ class Prover:
         """
         is_compound = not isinstance(atom, Var)
         is_remainder = isinstance(atom, Binary) and atom.op == "floormod"
-        depth = max((self._depth(name) for name in free_vars(atom)), default=0)
+        depth = max(map(self._hypotheses.depth_of, _variables(atom)), default=0)
         return depth, is_compound, is_remainder
 
-    def _depth(self, name: str) -> int:
-        """When a variable was last bounded from above, counted from 1; 0 for a size."""
-        variable = build.index_var(name)
-        for at in range(len(self._hypotheses), 0, -1):
-            if self._hypotheses[at - 1].terms.get(variable, 0) < 0:
-                return at
-        return 0
-
     def _knowledge(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
-        for known in reversed(self._hypotheses):
-            if atom in known.terms:
-                yield known
+        yield from self._hypotheses.about(atom)
         inner = _unwidened(atom)
         if isinstance(inner, Load) and inner.predicate is None:
             yield from self._about_load(atom, inner, goal)
@@ -384,6 +401,11 @@ class Prover:
         for bound in list(bounds)[:MAX_SEGMENTS]:
             following = Load(indptr, (build.add(bound.indices[0], build.ONE),), bound.dtype)
             yield build.widen(bound), build.widen(following)
+
+
+@lru_cache(maxsize=4096)
+def _variables(atom: Expr) -> frozenset[str]:
+    return free_vars(atom)
 
 
 def _is_bound(node: Node, indptr: str) -> TypeGuard[Load]:
