@@ -302,6 +302,10 @@ CASES = {
     "verify.block.kind": (
         module(block(iters=(BlockIter("vi", "X", Range(ZERO, N), ZERO),))), (*BODY, "iters", 0)
     ),
+    "verify.block.region": (
+        module(block(Store("X", (N,), HALF), writes=(Region("X", (Range(ZERO, N),)),))),
+        (*BODY, "writes", 0),
+    ),
     "verify.init.reduction": (
         module(
             block(

@@ -35,7 +35,7 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.han
 
 def test_every_pass_of_the_package_is_in_the_table():
     """A pass is a file with a function of its name that takes a module."""
-    found = {"lower_to_flat", "simplify"}
+    found = {"lower_to_flat", "simplify", "declare_regions"}
     for info in pkgutil.iter_modules(gossamer_lower.__path__):
         home = importlib.import_module(f"gossamer_lower.{info.name}")
         function = getattr(home, info.name, None)

@@ -184,7 +184,8 @@ class _Boxes:
             if found is not None and (not is_certain or _moving(at, loops)):
                 found = None if _is_searched(found) else self._bounds.within(*found, extent)
             ends.append(found)
-        return _Box(tuple(ends), is_certain and _is_exact(touch))
+        is_exact = is_certain and None not in ends and _is_exact(touch)
+        return _Box(tuple(ends), is_exact)
 
     def _ends(self, at: Expr | Range, loops: Sequence[For]) -> _Ends:
         first, last = _first_and_last(at)

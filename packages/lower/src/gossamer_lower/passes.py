@@ -72,6 +72,7 @@ PASSES: dict[str, Pass] = {
     "vectorize_loops": _LOOPS,
     "unroll_loops": _LOOPS,
     "combine_lane_reductions": _LOOPS,
+    "hoist_vectors": _LOOPS,
     "hoist_searches": _LOOPS,
     "expand_search": _LOOPS,
     "outline_parallel": Pass(
@@ -80,10 +81,15 @@ PASSES: dict[str, Pass] = {
     "guard_flat": Pass("flat", "flat"),
     "lower_math": Pass("flat", "flat"),
     "simplify": Pass(None, None),
+    "declare_regions": Pass(None, None),
 }
 """Those from one stage to the next, and what `lower_to_flat` consists of, in its order."""
 
-_HOMES = {"lower_to_flat": "gossamer_lower.pipeline", "simplify": "gossamer_ir.simplify"}
+_HOMES = {
+    "lower_to_flat": "gossamer_lower.pipeline",
+    "simplify": "gossamer_ir.simplify",
+    "declare_regions": "gossamer_ir.regions",
+}
 
 
 def function_of(name: str) -> Callable[..., Module]:

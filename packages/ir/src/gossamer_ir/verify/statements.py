@@ -23,6 +23,7 @@ from gossamer_ir.verify.access import check_prefetch, check_region, check_store
 from gossamer_ir.verify.context import At, Context, StmtCheck
 from gossamer_ir.verify.declarations import check_buffer
 from gossamer_ir.verify.kinds import known
+from gossamer_ir.verify.regions import check_regions
 from gossamer_ir.verify.values import check_condition, check_expr, check_size
 from gossamer_ir.walk import free_vars, statements
 
@@ -142,6 +143,7 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
         for field in ("reads", "writes"):
             for count, region in enumerate(getattr(node, field) or ()):
                 check_region(ctx, region, at.down(field, count))
+        check_regions(ctx, node, at)
 
 
 def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:

@@ -1,0 +1,47 @@
+"""Regions that a block declares: none of its accesses may lie outside of them by what can be seen."""
+
+from __future__ import annotations
+
+from gossamer_ir.affine import affine_of
+from gossamer_ir.build import add, sub
+from gossamer_ir.nodes import Block, Expr, Range, Region
+from gossamer_ir.touches import Touch, touches_of_block
+from gossamer_ir.verify.context import At, Context
+
+
+def check_regions(ctx: Context, block: Block, at: At) -> None:
+    """An access that is a constant distance outside of the region of its buffer is reported. A
+    buffer without a region is not: published programs leave out index arrays, and whoever needs
+    regions derives them (`gossamer_ir.regions`)."""
+    declared = {
+        (field, region.buffer): (region, at.down(field, count))
+        for field in ("reads", "writes")
+        for count, region in enumerate(getattr(block, field) or ())
+    }
+    for touch in touches_of_block(block) if declared else ():
+        field = "writes" if touch.is_store else "reads"
+        region, place = declared.get((field, touch.buffer), (None, at))
+        if region is not None and _is_outside(touch, region):
+            ctx.report(
+                "verify.block.region",
+                f"The block '{block.name}' touches '{touch.buffer}' outside of the region in its "
+                f"T.{field}.",
+                place,
+                hint="Leave it out: regions follow from the body.",
+            )
+
+
+def _is_outside(touch: Touch, region: Region) -> bool:
+    if len(touch.indices) != len(region.ranges):
+        return False
+    return any(
+        not isinstance(index, Range) and _is_beyond(index, found)
+        for index, found in zip(touch.indices, region.ranges, strict=True)
+    )
+
+
+def _is_beyond(index: Expr, found: Range) -> bool:
+    before = affine_of(sub(index, found.start))
+    behind = affine_of(sub(index, add(found.start, found.extent)))
+    is_before = before.is_constant and before.constant < 0
+    return is_before or (behind.is_constant and behind.constant >= 0)
