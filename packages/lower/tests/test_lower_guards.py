@@ -33,6 +33,16 @@ PROVED = {
     ),
     "a let": "    for i in T.serial(m):\n        at = m - 1 - i\n        Y[at] = 1.0\n",
     "a remainder": "    for i in T.serial(m):\n        if 4 <= m:\n            Y[i % 4] = 1.0\n",
+    "a condition on what is written elsewhere": (
+        "    for i in T.serial(m):\n        P[i] = T.int32(7)\n"
+        "    for i in T.serial(m):\n        if 0 <= T.int64(P[i]) and T.int64(P[i]) < n:\n"
+        "            Y[i] = X[T.int64(P[i])]\n"
+    ),
+    "a condition on some bits of what is written": (
+        "    for i in T.serial(m):\n        P[i] = T.int32(7)\n"
+        "        if i * 4 + T.int64(P[i] >> 2 & 3) < n:\n"
+        "            Y[i] = X[i * 4 + T.int64(P[i] >> 2 & 3)]\n"
+    ),
     "a fact": (
         "    T.assume(in_range(P, 0, n))\n"
         "    for i in T.serial(m):\n        Y[i] = X[T.int64(P[i])]\n"
@@ -55,6 +65,12 @@ UNPROVED = {
         "    for i in T.serial(m):\n        if T.int64(P[i]) < n + 3:\n"
         "            if T.int64(P[i]) >= 3:\n                P[i] = T.int32(9)\n"
         "                Y[i] = X[T.int64(P[i]) - 3]\n",
+        "X",
+    ),
+    "a condition on what the body writes last": (
+        "    for i in T.serial(m):\n        if 3 <= T.int64(P[i]) and T.int64(P[i]) - 3 < n:\n"
+        "            for k in T.serial(m):\n                Y[i] = X[T.int64(P[i]) - 3]\n"
+        "                P[i] = T.int32(9)\n",
         "X",
     ),
     "a fact that is too wide": (
@@ -93,6 +109,19 @@ def test_a_guard_stops_before_the_access(name):
     }
     with pytest.raises(GuardFailed, match=buffer):
         run(lower_to_flat(parse_module(HEADER + text)), arguments)
+
+
+def test_a_condition_on_what_others_write_at_the_same_time_is_not_relied_on():
+    text = (
+        "    for i in T.parallel(m):\n        P[i] = T.int32(9)\n"
+        "        if 0 <= T.int64(P[0]) and T.int64(P[0]) < n:\n"
+        "            Y[i] = X[T.int64(P[0])]\n"
+    )
+    for loop, expected in (("T.parallel", ["X"]), ("T.serial", [])):
+        found = walk(guarded(text.replace("T.parallel", loop)))
+        assert [
+            node.buffer for node in found if isinstance(node, Guard) if node.buffer == "X"
+        ] == expected
 
 
 def test_only_the_side_that_is_evaluated_is_guarded():

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
-from gossamer_ir.nodes import Fact, Function, Load, Search, Store
+from gossamer_ir.nodes import Fact, Function, Load, Search, Stmt, Store
 from gossamer_ir.walk import walk
 
 NAMING_FIELDS = ("buffer", "indptr", "left", "right")
@@ -13,8 +13,13 @@ NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 
 def written_by(function: Function) -> frozenset[str]:
     """The buffers that a function writes, under whatever name."""
+    return written_in(function.body, function)
+
+
+def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
+    """The buffers that a part of a function writes, under whatever name."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
-    nodes = (node for stmt in function.body for node in walk(stmt))
+    nodes = (node for stmt in body for node in walk(stmt))
     stored = {handles.get(node.buffer, node.buffer) for node in nodes if isinstance(node, Store)}
     return frozenset(stored) | {name for name, handle in handles.items() if handle in stored}
 

@@ -1,8 +1,8 @@
 """Every access is proved in bounds or gets a guard, which stops the kernel with the buffer's name.
 
 Proofs use the bounds of loops, the conditions of enclosing `If`s, and the facts about index buffers.
-What is read from a buffer that the function writes may change, so nothing is concluded from it; nor
-from sums that may wrap around.
+What is read from a buffer that the function writes may change, so nothing is concluded from it, but
+from a condition as long as nothing is written to what it reads; nor from sums that may wrap around.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.lasting import lasting_facts, written_by, written_in
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -63,18 +63,18 @@ def guard_accesses(module: Module) -> Module:
 
 
 def _guard_function(function: Function) -> Function:
-    guarding = _Guarding(function, lasting_facts(function), written=written_by(function))
+    guarding = _Guarding(function, lasting_facts(function))
     return msgspec.structs.replace(function, body=guarding.body(function.body))
 
 
 class _Guarding:
     """Walks the statements in order, with what holds at each of them."""
 
-    def __init__(
-        self, function: Function, facts: tuple[Fact, ...], *, written: frozenset[str]
-    ) -> None:
+    def __init__(self, function: Function, facts: tuple[Fact, ...]) -> None:
         self._prover = Prover(facts)
-        self._written = written
+        self._function = function
+        self._written = written_by(function)
+        self._written_by_others: frozenset[str] = frozenset()
         buffers = [buffer for buffer in function.buffers if isinstance(buffer, Buffer)]
         self._magnitudes = Magnitudes(buffers, facts)
         self._lane_vars: set[str] = set()
@@ -100,6 +100,13 @@ class _Guarding:
             self._assume(condition.if_true)
         elif self._is_lasting(condition):
             self._prover.assume(condition)
+
+    def _assume_during(self, body: tuple[Stmt, ...], condition: Expr) -> None:
+        """A condition holds while a body runs, unless that writes what the condition reads."""
+        written = self._written
+        self._written = written_in(body, self._function) | self._written_by_others
+        self._assume(condition)
+        self._written = written
 
     def _assume_range(self, loop: For, extent: Expr) -> None:
         """The variable of a loop lies in its range, if neither end wraps around."""
@@ -164,20 +171,23 @@ class _Guarding:
     def _loop(self, loop: For) -> For:
         self._magnitudes.bind(loop.var, loop.start, loop.extent)
         self._assume_range(loop, loop.extent)
-        if loop.kind != "vectorized":
-            return msgspec.structs.replace(loop, body=self.body(loop.body))
-        self._lane_vars.add(loop.var)
+        if loop.kind == "vectorized":
+            self._lane_vars.add(loop.var)
+        others = self._written_by_others
+        if loop.kind in ("parallel", "thread_binding"):
+            self._written_by_others |= written_in(loop.body, self._function)
         body = self.body(loop.body)
+        self._written_by_others = others
         self._lane_vars.discard(loop.var)
         return msgspec.structs.replace(loop, body=body)
 
     def _if(self, stmt: If) -> If:
-        with self._holding(stmt.condition):
+        with self._holding(stmt.condition, while_running=stmt.then_body):
             then_body = self.body(stmt.then_body)
         return If(stmt.condition, then_body, self.body(stmt.else_body))
 
     @contextmanager
-    def _holding(self, condition: Expr) -> Iterator[None]:
+    def _holding(self, condition: Expr, *, while_running: tuple[Stmt, ...] = ()) -> Iterator[None]:
         """Proofs may use a condition; one on the lane only where it masks the access."""
         mark = self._prover.mark()
         if free_vars(condition) & self._lane_vars:
@@ -185,7 +195,7 @@ class _Guarding:
             yield
             self._lane_conditions.pop()
         else:
-            self._assume(condition)
+            self._assume_during(while_running, condition)
             yield
         self._prover.release(mark)
 

@@ -126,7 +126,7 @@ class Magnitudes:
         return _limit(dtype_of(expr))
 
     def _of_binary(self, expr: Binary) -> int:
-        lhs, rhs = self.of(expr.lhs), self.of(expr.rhs)
+        lhs, rhs, limit = self.of(expr.lhs), self.of(expr.rhs), _limit(dtype_of(expr))
         match expr.op:
             case "add" | "sub":
                 return lhs + rhs
@@ -138,7 +138,12 @@ class Magnitudes:
                 return rhs
             case "min" | "max":
                 return max(lhs, rhs)
-        return _limit(dtype_of(expr))
+            case "bitand":
+                masks = map(integer_value, (expr.lhs, expr.rhs))
+                return min(
+                    (mask for mask in masks if mask is not None and mask >= 0), default=limit
+                )
+        return limit
 
     def _of_load(self, load: Load) -> int:
         limit = _limit(load.dtype)
