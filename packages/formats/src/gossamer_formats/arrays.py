@@ -9,12 +9,15 @@ from typing import Any
 import numpy as np
 
 from gossamer_formats.checks import INDEX_DTYPES, VALUE_DTYPES, check_storage, require_dtype
-from gossamer_formats.descriptions import DESCRIPTIONS, csr
+from gossamer_formats.descriptions import csr
 from gossamer_formats.order import row_order
 from gossamer_formats.ownership import owned
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
+
+_STORED = ("csr",)
+"""The formats that tensors have so far; there are descriptions of others."""
 
 
 def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTensor:
@@ -28,8 +31,8 @@ def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTen
     >>> from_arrays("csr", (2, 3), indptr=indptr, indices=indices, data=np.ones(2))
     SparseTensor(csr, 2 by 3, 2 nonzeros, float64)
     """
-    if format not in DESCRIPTIONS:
-        known = ", ".join(DESCRIPTIONS)
+    if format not in _STORED:
+        known = ", ".join(_STORED)
         raise FormatError("format.unknown", f"'{format}' is no format; there are: {known}.")
     _require_names(arrays)
     copies = {name: owned(np.asarray(array)) for name, array in arrays.items()}

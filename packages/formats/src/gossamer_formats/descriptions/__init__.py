@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from gossamer_formats.descriptions.csr import csr
+from gossamer_formats.descriptions.dia import dia
+from gossamer_formats.descriptions.sell import sell
 from gossamer_ir.nodes import FormatDescription
 
-DESCRIPTIONS: dict[str, Callable[..., FormatDescription]] = {"csr": csr}
+DESCRIPTIONS: dict[str, Callable[..., FormatDescription]] = {"csr": csr, "dia": dia, "sell": sell}
 """A format's name to the function that describes it."""
 
-__all__ = ["DESCRIPTIONS", "csr"]
+__all__ = ["DESCRIPTIONS", "csr", "dia", "sell"]

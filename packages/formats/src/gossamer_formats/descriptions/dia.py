@@ -1,0 +1,41 @@
+"""Diagonals: a row of storage for each diagonal that has nonzeros, as long as the matrix is wide."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gossamer_ir.build import index_var, sub, widen
+from gossamer_ir.nodes import (
+    Buffer,
+    DenseFixed,
+    FormatDescription,
+    IndexMap,
+    Load,
+    Param,
+    SparseBuffer,
+)  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def dia(dtype: str = "float32", *, offsets_dtype: str = "int32") -> FormatDescription:
+    """The description of an m by n matrix in diagonals, as SciPy stores them.
+
+    Its arrays are `data` (diagonals by n) and `offsets` (diagonals): the element in column j of
+    diagonal d stands in row j - offsets[d]. What lies beyond the first or the last row is no element.
+
+    >>> from gossamer_ir.script import print_format
+    >>> print(print_format(dia()).splitlines()[-1].strip())
+    T.sp.map(lambda d, j: (j - T.int64(OFFSETS[d]), j))
+    """
+    m, n, diagonals, d, j = map(index_var, ("m", "n", "diagonals", "d", "j"))
+    handles = tuple(Param(name, "handle") for name in ("data", "offsets"))
+    sizes = tuple(Param(found.name, "int64") for found in (m, n, diagonals))
+    offset = widen(Load("OFFSETS", (d,), offsets_dtype))
+    return FormatDescription(
+        name="dia",
+        params=(*handles, *sizes),
+        axes=(DenseFixed("D", diagonals), DenseFixed("J", n)),
+        buffer=SparseBuffer("A", ("D", "J"), dtype, handle="data"),
+        index_arrays=(Buffer("OFFSETS", (diagonals,), offsets_dtype, handle="offsets"),),
+        map=IndexMap(("d", "j"), (sub(j, offset), j)),
+    )

@@ -1,0 +1,57 @@
+"""Sliced ELL: slices of equally many rows in any order, each as wide as its longest row."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from gossamer_ir.build import ONE, index_var, widen
+from gossamer_ir.nodes import (
+    Buffer,
+    CompressedFixed,
+    DenseFixed,
+    DenseVaried,
+    FormatDescription,
+    IndexMap,
+    Load,
+    Param,
+    SparseBuffer,
+)  # fmt: skip
+
+
+@lru_cache(maxsize=64)
+def sell(
+    dtype: str = "float32",
+    *,
+    indptr_dtype: str = "int32",
+    indices_dtype: str = "int32",
+    rows_dtype: str = "int32",
+) -> FormatDescription:
+    """The description of an m by n matrix in slices of `height` rows (SELL-C-sigma; Kreutzer and
+    others, 2014).
+
+    Its arrays are `indptr` (slices + 1), where each slice begins; `data` and `indices` (slots by
+    height by 1): slot by slot, for each row of the slice an element and its column, n in an unused slot;
+    and `rows` (slices by height): which row of the matrix it is. A slice that has fewer rows names
+    any for the others, whose slots are unused.
+
+    >>> from gossamer_ir.script import print_format
+    >>> print(print_format(sell()).splitlines()[-1].strip())
+    T.sp.map(lambda s, w, r, j: (T.int64(ROWS[s, r]), j))
+    """
+    names = ("m", "n", "slices", "height", "widest", "slots")
+    _, n, slices, height, widest, slots = map(index_var, names)
+    handles = tuple(Param(name, "handle") for name in ("data", "indptr", "indices", "rows"))
+    s, r, j = map(index_var, ("s", "r", "j"))
+    return FormatDescription(
+        name="sell",
+        params=(*handles, *(Param(name, "int64") for name in names)),
+        axes=(
+            DenseFixed("S", slices),
+            DenseVaried("W", "S", widest, slots, "indptr", indptr_dtype),
+            DenseFixed("R", height, parent="W"),
+            CompressedFixed("J", "R", n, ONE, "indices", indices_dtype),
+        ),
+        buffer=SparseBuffer("A", ("S", "W", "R", "J"), dtype, handle="data"),
+        index_arrays=(Buffer("ROWS", (slices, height), rows_dtype, handle="rows"),),
+        map=IndexMap(("s", "w", "r", "j"), (widen(Load("ROWS", (s, r), rows_dtype)), j)),
+    )
