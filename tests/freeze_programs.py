@@ -4,7 +4,7 @@
 
 Writes `packages/ir/tests/samples/programs/VERSION-NAME.json.gz` for each program that has no file of
 this version yet; what is there stays as it is, since what was written once must stay loadable. The
-programs are those that the front door's tests run against NumPy.
+programs are those that the front door's tests run against NumPy; one in two spellings is frozen once.
 """
 
 from __future__ import annotations
@@ -48,7 +48,7 @@ class Recorder:
 
     def __init__(self) -> None:
         self.found: dict[str, Found] = {}
-        self._name = ""
+        self._scripts: dict[int, tuple[str, Module]] = {}
 
     def keep(self, name: str, module: Module, arguments: Any, expected: dict[str, Any]) -> None:
         (function,) = module.functions
@@ -68,12 +68,15 @@ class Recorder:
         program, check = script_runs.program, script_runs.assert_everywhere
 
         def named(name: str, **options: Any) -> Module:
-            self._name = name
-            return program(name, **options)
+            module = program(name, **options)
+            self._scripts[id(module)] = (name, module)
+            return module
 
         def kept(module: Module, arguments: Any, **expected: Any) -> None:
             check(module, arguments, **expected)
-            self.keep(self._name, module, arguments, expected)
+            if id(module) in self._scripts:
+                name, _ = self._scripts[id(module)]
+                self.keep(name, module, arguments, expected)
 
         script_runs.program, script_runs.assert_everywhere = named, kept
 
@@ -146,11 +149,14 @@ def main() -> None:
     record_sparse_programs(recorder)
     FOLDER.mkdir(parents=True, exist_ok=True)
     version = ".".join(map(str, VERSION))
+    frozen = {path.read_bytes() for path in FOLDER.iterdir()}
     for name, (_, module, values, expected) in sorted(recorder.found.items()):
         path = FOLDER / f"{version}-{name}.json.gz"
-        if not path.exists():
-            path.write_bytes(sample(module, values, expected))
-            print(path.name, path.stat().st_size)
+        found = None if path.exists() else sample(module, values, expected)
+        if found is not None and found not in frozen:
+            path.write_bytes(found)
+            frozen.add(found)
+            print(path.name, len(found))
 
 
 if __name__ == "__main__":

@@ -22,11 +22,19 @@ Arguments = Mapping[str, Any]
 
 
 def program(
-    name: str, *, dtype: str = "float32", index: str = "int32", fill: str = "0.0"
+    name: str,
+    *,
+    dtype: str = "float32",
+    index: str = "int32",
+    fill: str = "0.0",
+    changes: Mapping[str, str] | None = None,
 ) -> Module:
     """A script of the corpus, with its buffers, its index arrays and the fill value of its looked-up
-    buffers as given."""
-    module = parse_module(script(name).replace("default=0.0", f"default={fill}"))
+    buffers as given, and these parts of its text changed."""
+    text = script(name)
+    for old, new in {"default=0.0": f"default={fill}", **(changes or {})}.items():
+        text = text.replace(old, new)
+    module = parse_module(text)
     (function,) = module.functions
     stored = (CompressedFixed, CompressedVaried, DenseVaried)
     dtypes = {found.name: dtype for found in function.buffers if found.dtype.startswith("float")}

@@ -13,7 +13,6 @@ from gossamer_ir.errors import UserError
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.script import parse_module, print_module
-from gossamer_testkit import script
 
 FILLS = {"0.0": 0.0, 'T.float32("nan")': np.nan, 'T.float32("inf")': np.inf, "7.0": 7.0}
 
@@ -251,8 +250,7 @@ def test_scatter_into_another_pattern(small, large):
 @pytest.mark.parametrize("claim", ["subset(J1, J2)", "covers(J2, J1)"])
 @pytest.mark.parametrize("small", PATTERNS)
 def test_no_test_for_a_miss_where_a_subset_is_declared(claim, small):
-    text = script("csr_into_declared_superset").replace("subset(J1, J2)", claim)
-    module = parse_module(text)
+    module = program("csr_into_declared_superset", changes={"subset(J1, J2)": claim})
     assert guards(module) == []
     assert "search" in print_module(stages(module)[2])
     for large in PATTERNS.values():

@@ -15,6 +15,7 @@ from gossamer_ir.verify import verify
 from gossamer_ir.wire import loads
 
 SAMPLES = sorted((Path(__file__).parent / "samples" / "programs").glob("*.json.gz"))
+STAGES = ["coordinate", "position", "loop", "flat"]
 
 
 def decoded(value):
@@ -41,7 +42,7 @@ def test_a_frozen_program_is_loaded_at_every_stage_and_computes_the_same(path):
                 values[name].reshape(wanted.shape), wanted, f"{name}, {module.stage}"
             )
         stages.append(module.stage)
-    assert stages == ["coordinate", "position", "loop", "flat", "flat"]
+    assert stages == [*STAGES[STAGES.index(stages[0]) :], "flat"]
 
 
 def test_there_are_programs_of_every_kind():
