@@ -31,6 +31,7 @@ GUARDED_INSIDE = {
     "csr_spmm_by_blocks": "published with sizes of the blocks and of the matrix that need not agree",
     "features_between_levels": "bounds multiply the difference of two offsets by a loop's variable",
     "irregular_batched_matmul": "no fact says that given offsets are sums of products of lengths",
+    "ragged_attention": "no fact says that given offsets are sums of products of lengths",
 }
 """Scripts in whose inner loops something is guarded, in whatever spelling, and what is not proved of
 them."""
