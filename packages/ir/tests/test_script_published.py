@@ -304,8 +304,12 @@ def bsr(
 """
 
 
-def test_published_format_description_with_its_map():
-    found = parse_format(BSR)
+MAP = "io * block_size + ii, jo * block_size + ji"
+
+
+@pytest.mark.parametrize("text", [BSR, BSR.replace(f"({MAP})", MAP)], ids=["tuple", "published"])
+def test_published_format_description_with_its_map(text):
+    found = parse_format(text)
     assert found.buffer.axes == ("IO", "JO", "II", "JI")
     assert [print_expr(result) for result in found.map.results] == [
         "io * block_size + ii",

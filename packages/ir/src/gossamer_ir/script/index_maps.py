@@ -34,11 +34,13 @@ def write_map(w: Writer, found: IndexMap) -> None:
 
 
 def _read(ctx: Context, node: ast.expr) -> IndexMap:
-    if not isinstance(node, ast.Lambda):
+    """As published, also `(lambda i: i // 4, i % 4)`: a tuple to Python, but all of it is the result."""
+    function, *rest = node.elts if isinstance(node, ast.Tuple) and node.elts else [node]
+    if not isinstance(function, ast.Lambda):
         raise ctx.error("map", "Expected a lambda of the axes' coordinates.", node)
     ctx.scopes.append({})
-    names = tuple([ctx.bind_var(item.arg).name for item in node.args.args])
-    body = node.body.elts if isinstance(node.body, ast.Tuple) else [node.body]
-    results = tuple([index_expr(ctx, item) for item in body])
+    names = tuple([ctx.bind_var(item.arg).name for item in function.args.args])
+    body = function.body.elts if isinstance(function.body, ast.Tuple) else [function.body]
+    results = tuple([index_expr(ctx, item) for item in (*body, *rest)])
     ctx.scopes.pop()
     return ctx.mark(IndexMap(names, results), node)
