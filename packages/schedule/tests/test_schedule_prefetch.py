@@ -40,6 +40,15 @@ def test_of_a_tile_only_its_own_lines_are_asked_for(spmm):
     assert "k_0 * 256 + j_line * 16)" in text
 
 
+def test_iterations_beyond_the_end_of_a_row_ask_for_nothing(spmm):
+    grouped = ScheduleBuilder(spmm(16)).split("j", factors=(None, 4))
+    text = asked(grouped, loop="j_1", distance=4)
+    assert (
+        "if T.if_then_else(j_0 * 4 + j_1 < T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i]), "
+        "T.int64(J_indptr[i]) + (j_0 * 4 + (j_1 + 4)) < nnz, False):"
+    ) in text
+
+
 def test_an_element_read_twice_is_asked_for_once(program):
     body = """
 for i in T.serial(8):

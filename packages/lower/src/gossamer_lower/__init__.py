@@ -8,6 +8,7 @@ from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.guard_flat import guard_flat
 from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.hoist_searches import hoist_searches
+from gossamer_lower.hoist_vectors import hoist_vectors
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.lower_buffers import lower_buffers
 from gossamer_lower.lower_iterations import lower_iterations
@@ -32,6 +33,7 @@ __all__ = [
     "guard_flat",
     "hoist_conditions",
     "hoist_searches",
+    "hoist_vectors",
     "lower_blocks",
     "lower_buffers",
     "lower_iterations",

@@ -9,6 +9,7 @@ from gossamer_lower.expand_search import expand_search
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.hoist_searches import hoist_searches
+from gossamer_lower.hoist_vectors import hoist_vectors
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.peel_rest import peel_rest
@@ -26,6 +27,7 @@ FLAT_PASSES = (
     vectorize_loops,
     unroll_loops,
     combine_lane_reductions,
+    hoist_vectors,
     hoist_searches,
     expand_search,
     outline_parallel,

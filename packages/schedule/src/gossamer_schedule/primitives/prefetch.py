@@ -8,7 +8,17 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import ONE, ZERO, add, ceildiv, index, index_var, integer_value, mul
+from gossamer_ir.build import (
+    ONE,
+    ZERO,
+    add,
+    ceildiv,
+    conjuncts,
+    index,
+    index_var,
+    integer_value,
+    mul,
+)
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
@@ -65,7 +75,8 @@ def prefetch(
     """Asks, in each iteration of a loop, for what a block in it reads of a buffer `distance`
     iterations later.
 
-    Takes a module of the loop stage. Loops inside may run over elements side by side; all their
+    Takes a module of the loop stage. Nothing is asked for in iterations in which the block's own
+    condition says that it does not run. Loops inside may run over elements side by side; all their
     cache lines are asked for then. Where an index array ends before that, nothing is asked for.
     Results do not depend on it.
 
@@ -103,7 +114,8 @@ def prefetch(
     spans = [replace(span, count=resolve(span.count, values_at(inside))) for span in spans]
 
     namer = namer_of(owner)
-    asked = tuple(_asked(site, span, found, distance, namer=namer) for span in spans)
+    runs = _running(inside, site)
+    asked = tuple(_asked(site, span, found, distance, runs=runs, namer=namer) for span in spans)
     body = (*site.node.body, *asked)
 
     rewritten = with_function(module, owner, replaced(site, (replace(site.node, body=body),)))
@@ -215,11 +227,22 @@ def _below(loop: For) -> list[For]:
 # --- what is asked for
 
 
-def _asked(site: Site, span: _Span, buffer: Buffer, distance: int, *, namer: Namer) -> Stmt:
+def _running(inside: Site, site: Site) -> list[Expr]:
+    """The parts of a block's condition that the loops inside a loop leave as they are."""
+    node: Block = inside.node
+    values = {**values_at(inside), **{found.var: found.value for found in node.iters}}
+    inner = {found.var for found in _below(site.node)}
+    parts = [resolve(part, values) for part in conjuncts(node.predicate)]
+    return [part for part in parts if inner.isdisjoint(free_vars(part))]
+
+
+def _asked(
+    site: Site, span: _Span, buffer: Buffer, distance: int, *, runs: list[Expr], namer: Namer
+) -> Stmt:
     var = site.node.var
     later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
     indices = tuple(substitute(at, later) for at in span.indices)
-    condition = _all(list(_conditions(site, indices)))
+    condition = _all([*runs, *_conditions(site, indices)])
     asked = _lines(site, _Span(indices, span.count), buffer, namer=namer)
     return asked if condition is None else If(condition, (asked,))
 

@@ -1,0 +1,174 @@
+"""Vectors that a loop reads and leaves as they are stay in registers while it runs.
+
+The backend cannot find out: where a loop does not read them in every iteration, they are read before
+it only if they exist in any case, which the bounds prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Broadcast,
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Module,
+    Ramp,
+    Stmt,
+    Var,
+    While,
+)  # fmt: skip
+from gossamer_ir.prove import Prover
+from gossamer_ir.walk import free_vars, map_children, rewrite, statements, walk
+from gossamer_lower.stages import bound_variables, map_functions, names_of
+
+MOST_VECTORS = 16
+"""Half of the registers of a CPU that has many; more of them would come back from the stack."""
+
+
+def hoist_vectors(module: Module) -> Module:
+    """Reads vectors before the outermost serial loop that does not change them.
+
+    Takes a loop-stage module without blocks, vectorized and unrolled loops. Only runs of elements
+    that the function does not write, and that exist whenever the loop runs at all.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... if n > 7:
+    ...     for i in T.serial(n // 8):
+    ...         if P[i] > 0:
+    ...             Y[T.ramp(i * 8, 1, 8)] = X[T.ramp(0, 1, 8)]
+    ... ''')
+    >>> print(body_text(hoist_vectors(before)))
+    if n > 7:
+        if n // 8 > 0:
+            X_kept: T.float32x8 = X[T.ramp(0, 1, 8)]
+            for i in T.serial(n // 8):
+                if P[i] > 0:
+                    Y[T.ramp(i * 8, 1, 8)] = X_kept
+    """
+    return map_functions(module, "loop", "loop", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    if not any(isinstance(node, Ramp) for node in walk(*function.body)):
+        return function
+    return msgspec.structs.replace(function, body=_Hoisting(function).body(function.body))
+
+
+class _Hoisting:
+    """Knows what holds where it is: the bounds of the loops around, and conditions."""
+
+    def __init__(self, function: Function) -> None:
+        self._namer = Namer(names_of(function))
+        self._prover = Prover(lasting_facts(function))
+        written = written_by(function)
+        self._shapes = {
+            found.name: found.shape
+            for found in function.buffers
+            if isinstance(found, Buffer) and found.handle and found.name not in written
+        }
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(self._statement(stmt) for stmt in body)
+
+    def _statement(self, stmt: Stmt) -> Stmt:
+        match stmt:
+            case For():
+                return self._loop(stmt)
+            case While():
+                return While(stmt.condition, self.body(stmt.body))
+            case If():
+                mark = self._prover.mark()
+                self._prover.assume(stmt.condition)
+                then_body = self.body(stmt.then_body)
+                self._prover.release(mark)
+                return If(stmt.condition, then_body, self.body(stmt.else_body))
+        return stmt
+
+    def _loop(self, loop: For) -> Stmt:
+        lets = self._lets(loop) if _is_serial(loop) else {}
+        if not lets:
+            return self._with_inside(loop)
+        kept = rewrite(loop, lambda node: _variable(node, lets))
+        runs = Compare("gt", loop.extent, build.ZERO)
+        return If(runs, (*lets.values(), self._with_inside(kept)))
+
+    def _with_inside(self, loop: For) -> For:
+        mark = self._prover.mark()
+        self._prover.assume_range(loop.var, loop.start, loop.extent)
+        body = self.body(loop.body)
+        self._prover.release(mark)
+        return msgspec.structs.replace(loop, body=body)
+
+    def _lets(self, loop: For) -> dict[Load, Let]:
+        """The vectors that are read before a loop; none where there are too many."""
+        inside = bound_variables((loop,))
+        loads = dict.fromkeys(node for node in walk(*loop.body) if isinstance(node, Load))
+        found = [load for load in loads if self._is_same(load, inside)]
+        mark = self._prover.mark()
+        self._prover.assume_range(loop.var, loop.start, loop.extent)
+        found = [load for load in found if self._exists(load)]
+        self._prover.release(mark)
+        return {load: self._let(load) for load in found} if len(found) <= MOST_VECTORS else {}
+
+    def _is_same(self, load: Load, inside: set[str]) -> bool:
+        """Whether a load is of a run of elements that a loop changes in no way."""
+        return (
+            load.buffer in self._shapes
+            and isinstance(load.indices[-1], Ramp)
+            and load.indices[-1].stride == build.ONE
+            and not load.indices[-1].lanes.scalable
+            and inside.isdisjoint(free_vars(load))
+            and not any(isinstance(node, Load) for node in walk(load) if node is not load)
+        )
+
+    def _exists(self, load: Load) -> bool:
+        """Whether all elements that are read are proved in bounds; the bounds of a loop hold."""
+        *_, last = load.indices
+        assert isinstance(last, Ramp)
+        lane = build.index_var(self._namer.fresh("lane"))
+        mark = self._prover.mark()
+        self._prover.assume_range(lane.name, build.ZERO, build.index(last.lanes.count))
+        if load.predicate is not None:
+            self._prover.assume(_of_lane(load.predicate, lane))
+        exists = all(
+            self._prover.proves_in_range(_of_lane(index, lane), extent)
+            for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
+        )
+        self._prover.release(mark)
+        return exists
+
+    def _let(self, load: Load) -> Let:
+        return Let(Var(self._namer.fresh(f"{load.buffer}_kept"), load.dtype), load)
+
+
+def _is_serial(loop: For) -> bool:
+    """Whether all of a loop stays in one function."""
+    return all(stmt.kind == "serial" for stmt in statements((loop,)) if isinstance(stmt, For))
+
+
+def _variable(node: Any, lets: Mapping[Load, Let]) -> Var | None:
+    return lets[node].var if isinstance(node, Load) and node in lets else None
+
+
+def _of_lane(expr: Expr, lane: Var) -> Expr:
+    """A vector's value in one lane."""
+    match expr:
+        case Ramp():
+            return build.add(expr.base, build.mul(expr.stride, lane))
+        case Broadcast():
+            return expr.value
+    return map_children(expr, lambda child: _of_lane(child, lane))
