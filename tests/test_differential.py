@@ -14,7 +14,8 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import diagnostics, verify
-from tests.generated import Program, draw_program, stages
+from tests.generated import stages
+from tests.generated.programs import Program, draw_program
 
 REFUSALS = frozenset(
     {"llvm.lanes", "lower.let_above_block", "lower.unmasked_lane", "lower.vectorize"}

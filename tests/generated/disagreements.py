@@ -7,13 +7,14 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gossamer_ir.errors import GossamerError, UnsupportedError
+from gossamer_ir.errors import ArgumentError, GossamerError, UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics, verify
 from tests.generated.compilers import COMPILER, Compiler, Scheduler, unscheduled
-from tests.generated.programs import Program
+from tests.generated.numbers import loaded
+from tests.generated.program import Program
 
 
 class Disagreement(Exception):
@@ -52,6 +53,8 @@ def judged(
     where = "the parsed program"
     try:
         module = verify(parse_module(program.text))
+        if module != program.module:
+            raise Disagreement("the text is parsed as another program")
         for current in compiler.stages(module, schedule):
             where = f"the {current.stage} stage"
             _require_valid(current)
@@ -77,21 +80,51 @@ def _interpret(program: Program, module: Module) -> None:
     try:
         run(module, {**arrays, **program.sizes}, chunks=2)
     except InterpreterError as error:
-        raise Disagreement(str(error)) from None
-    _require_expected(program, arrays)
+        _require_stop(program, str(error))
+    else:
+        _require_expected(program, arrays)
 
 
 def _call(program: Program, compiler: Compiler, flat: Module) -> None:
-    arrays = _fresh(program)
-    compiler.kernel(flat)(**arrays, **program.sizes)
-    _require_expected(program, arrays)
+    kernel, arrays = compiler.kernel(flat), _fresh(program)
+    try:
+        kernel(**arrays, **program.sizes)
+    except ArgumentError as error:
+        if error.code != "kernel.out_of_bounds":
+            raise
+        _require_stop(program, str(error))
+    else:
+        _require_expected(program, arrays)
+
+
+def _require_stop(program: Program, why: str) -> None:
+    if program.expected is not None:
+        raise Disagreement(f"stops: {why}")
 
 
 def _fresh(program: Program) -> dict[str, np.ndarray]:
-    return {name: array.flatten() for name, array in program.arrays.items()}
+    """Arrays for one run; those that are not stored to are read-only."""
+    arrays = {name: array.flatten() for name, array in program.arrays.items()}
+    for name, array in arrays.items():
+        array.flags.writeable = program.expected is None or name in program.expected
+    return arrays
 
 
 def _require_expected(program: Program, arrays: Mapping[str, np.ndarray]) -> None:
+    if program.expected is None:
+        raise Disagreement("goes on where it has to stop")
+    dtypes = {found.handle: found.dtype for found in program.module.functions[0].buffers}
     for name, expected in program.expected.items():
-        if not np.array_equal(arrays[name], expected.ravel(), equal_nan=expected.dtype.kind == "f"):
-            raise Disagreement(f"{name} is {arrays[name]}, expected {expected.ravel()}")
+        found, wanted = loaded(arrays[name], dtypes[name]), loaded(expected, dtypes[name])
+        if not is_near(found, wanted.ravel(), tolerance=program.tolerances.get(name, 0.0)):
+            raise Disagreement(f"{name} is {found}, expected {wanted.ravel()}")
+
+
+def is_near(found: np.ndarray, expected: np.ndarray, *, tolerance: float) -> bool:
+    """Whether values are equal, or as near as rounding errors may take them."""
+    if expected.dtype.kind != "f":
+        return np.array_equal(found, expected)
+    with np.errstate(invalid="ignore"):
+        is_equal = (found == expected) | (np.isnan(found) & np.isnan(expected))
+        difference = np.abs(found.astype(np.float64) - expected.astype(np.float64))
+    return bool(np.all(is_equal | (difference <= tolerance)))

@@ -1,0 +1,53 @@
+"""Random programs: a forest, then iterations over it, one after the other."""
+
+from __future__ import annotations
+
+from random import Random
+
+from gossamer_ir.nodes import Function, Module, Param
+from tests.generated.bodies import DTYPES, Bodies
+from tests.generated.forests import DrawnForest
+from tests.generated.program import Program
+
+TRIES = 100
+
+
+def draw_program(rng: Random) -> Program:
+    """A program that has a meaning."""
+    for _ in range(TRIES):
+        program = drawn(rng)
+        if program.has_meaning:
+            return program
+    raise AssertionError(f"none of {TRIES} programs has a meaning")
+
+
+def drawn(rng: Random) -> Program:
+    """Any program."""
+    forest = DrawnForest(rng).draw()
+    bodies = Bodies(
+        rng,
+        forest,
+        is_special=rng.random() < 0.15,
+        is_careless=rng.random() < 0.08,
+        dtypes=tuple({rng.choice(DTYPES): None for _ in range(rng.choice((1, 1, 2, 3)))}),
+    )
+    body = tuple(bodies.iteration() for _ in range(rng.choice((1, 1, 2, 3))))
+    scalars = {
+        **{name: ("int64", value) for name, value in forest.scalars.items()},
+        **bodies.scalars,
+    }
+    arrays = {**forest.arrays, **bodies.arrays}
+    params = [Param(name, "handle") for name in arrays]
+    params += [Param(name, dtype) for name, (dtype, _) in scalars.items()]
+    rng.shuffle(params)
+    function = Function(
+        "main",
+        tuple(params),
+        body,
+        axes=tuple(forest.axes),
+        buffers=tuple(bodies.buffers),
+        relations=tuple(found for found in forest.relations if rng.random() < 0.5),
+        reducers=tuple(bodies.reducers),
+    )
+    sizes = {name: value for name, (_, value) in scalars.items()}
+    return Program(Module("coordinate", (function,), "main"), arrays, sizes, bodies.tolerances)

@@ -1,0 +1,69 @@
+"""Reducers of tuples as a program declares them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+
+from gossamer_ir.constants import constant
+from gossamer_ir.nodes import Binary, Compare, Const, Expr, Reducer, Select, Var
+from gossamer_ir.reducers import identity
+
+MakeReducer = Callable[[str, str], Reducer]
+
+
+def _reducer(
+    name: str, dtypes: Sequence[str], results: Callable[..., Sequence[Expr]], start: Sequence[Const]
+) -> Reducer:
+    left = tuple(Var(f"{name}_l{at}", dtype) for at, dtype in enumerate(dtypes))
+    right = tuple(Var(f"{name}_r{at}", dtype) for at, dtype in enumerate(dtypes))
+    return Reducer(name, left, right, tuple(results(*left, *right)), tuple(start))
+
+
+def largest_and_where(name: str, dtype: str) -> Reducer:
+    """The larger value and its place; of equal ones the first place."""
+
+    def results(p0: Expr, v0: Expr, p1: Expr, v1: Expr) -> Sequence[Expr]:
+        is_first = Binary("and", Compare("eq", v0, v1), Compare("lt", p0, p1))
+        is_left = Binary("or", Compare("gt", v0, v1), is_first)
+        return Select(is_left, p0, p1), Binary("max", v0, v1)
+
+    start = identity("min", "int64"), identity("max", dtype)
+    return _reducer(name, ("int64", dtype), results, start)
+
+
+def sum_and_count(name: str, dtype: str) -> Reducer:
+    def results(s0: Expr, c0: Expr, s1: Expr, c1: Expr) -> Sequence[Expr]:
+        return Binary("add", s0, s1), Binary("add", c0, c1)
+
+    return _reducer(name, (dtype, "int32"), results, (constant(0, dtype), constant(0, "int32")))
+
+
+def least_and_most(name: str, dtype: str) -> Reducer:
+    def results(a: Expr, b: Expr, c: Expr, d: Expr) -> Sequence[Expr]:
+        return Binary("min", a, c), Binary("max", b, d)
+
+    return _reducer(name, (dtype, dtype), results, (identity("min", dtype), identity("max", dtype)))
+
+
+def complex_product(name: str, dtype: str) -> Reducer:
+    """The product of complex numbers, of integers that wrap."""
+
+    def results(a: Expr, b: Expr, c: Expr, d: Expr) -> Sequence[Expr]:
+        real = Binary("sub", Binary("mul", a, c), Binary("mul", b, d))
+        return real, Binary("add", Binary("mul", a, d), Binary("mul", b, c))
+
+    return _reducer(name, (dtype, dtype), results, (constant(1, dtype), constant(0, dtype)))
+
+
+def three_sums(name: str, dtype: str) -> Reducer:
+    def results(*sides: Expr) -> Sequence[Expr]:
+        return [Binary("add", sides[at], sides[at + 3]) for at in range(3)]
+
+    return _reducer(name, (dtype,) * 3, results, (constant(0, dtype),) * 3)
+
+
+REDUCERS: dict[bool, tuple[MakeReducer, ...]] = {
+    True: (largest_and_where, sum_and_count, least_and_most, three_sums),
+    False: (largest_and_where, sum_and_count, least_and_most, complex_product, three_sums),
+}
+"""Those of floats, and those of integers."""

@@ -1,0 +1,149 @@
+"""What an axes forest holds, as tables: the slots of each axis, and the elements of each buffer.
+
+A slot of an axis is numbered over all its fibres. Where a coordinate lies is read from a dense
+table of fibres by coordinates: nothing is searched.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from functools import cached_property
+
+import numpy as np
+
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    Const,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+    SparseBuffer,
+    Var,
+)  # fmt: skip
+
+MISS, BEYOND = -1, -2
+"""No such coordinate in a fibre; a coordinate that is none of a dense axis of fixed length."""
+
+
+class Undecided(Exception):
+    """The oracle does not say what the program means: it is none to test with."""
+
+
+class Slots:
+    """The slots of one axis: the parent's slot of each, its coordinate, and whether it is an element;
+    each parent's slot has `counts` of them from `firsts` on."""
+
+    def __init__(self, axis: Axis, forest: Forest) -> None:
+        self.axis = axis
+        self.length = forest.number(axis.length)
+        self.parents = 1 if axis.parent is None else forest[axis.parent].size
+        if isinstance(axis, DenseVaried | CompressedVaried):
+            self.counts = np.diff(forest.arrays[axis.indptr].astype(np.int64))
+        else:
+            width = axis.width if isinstance(axis, CompressedFixed) else axis.length
+            self.counts = np.full(self.parents, forest.number(width))
+        self.firsts = np.cumsum(self.counts) - self.counts
+        self.size = int(self.counts.sum())
+        self.parent_of = np.repeat(np.arange(self.parents), self.counts)
+        self.is_compressed = isinstance(axis, CompressedFixed | CompressedVaried)
+        self.coordinates = np.arange(self.size) - self.firsts[self.parent_of]
+        self.is_element = np.ones(self.size, bool)
+        if isinstance(axis, CompressedFixed | CompressedVaried):
+            self.coordinates = forest.arrays[axis.indices].astype(np.int64).ravel()
+            if axis.padded:
+                self.is_element = self.coordinates < self.length
+
+    @cached_property
+    def _dense(self) -> np.ndarray:
+        """The slot of each coordinate in each fibre."""
+        found = np.full((self.parents, self.length), MISS)
+        at = self.is_element
+        found[self.parent_of[at], self.coordinates[at]] = np.arange(self.size)[at]
+        return found
+
+    def find(self, parents: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
+        """The slots of coordinates in fibres, or `MISS` or `BEYOND`."""
+        axis = self.axis
+        if isinstance(axis, CompressedFixed | CompressedVaried) and not (
+            axis.sorted and axis.unique
+        ):
+            raise Undecided(f"lookup in '{axis.name}', which is not sorted and unique")
+        if np.any(parents == BEYOND) and not isinstance(axis, DenseFixed):
+            raise Undecided(f"'{axis.name}' is looked up below an element beyond its axis")
+        is_inside = (coordinates >= 0) & (coordinates < self.length) & (parents >= 0)
+        outside = BEYOND if isinstance(axis, DenseFixed) else MISS
+        found = np.where(parents < 0, parents, outside)
+        found[is_inside] = self._dense[parents[is_inside], coordinates[is_inside]]
+        return found
+
+    def below(self, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
+        """The slots in the fibres of some of the parent's slots, and the row that each is below."""
+        counts = self.counts[parents]
+        rows = np.repeat(np.arange(len(parents)), counts)
+        before = np.cumsum(counts) - counts
+        return rows, np.arange(len(rows)) - before[rows] + self.firsts[parents][rows]
+
+
+class Forest(dict[str, Slots]):
+    """The slots of axes by name; sizes are parameters or constants."""
+
+    def __init__(
+        self,
+        axes: tuple[Axis, ...],
+        *,
+        arrays: Mapping[str, np.ndarray],
+        scalars: Mapping[str, int | float],
+    ) -> None:
+        super().__init__()
+        self.arrays, self._scalars = arrays, scalars
+        for axis in axes:
+            self.add(axis)
+
+    def add(self, axis: Axis) -> None:
+        """One more axis, whose parent is there."""
+        self[axis.name] = Slots(axis, self)
+
+    def number(self, size: Expr) -> int:
+        match size:
+            case Const(text=text):
+                return int(text)
+            case Var(name=name):
+                return int(self._scalars[name])
+        raise Undecided(f"a size that is computed: {size}")
+
+
+class Storage:
+    """Where the elements of a buffer lie: the nested enumeration of its axes in order."""
+
+    def __init__(self, buffer: SparseBuffer, forest: Forest) -> None:
+        self.buffer, self._forest = buffer, forest
+        rows: dict[str, np.ndarray] = {}
+        count = 1
+        for name in buffer.axes:
+            slots = forest[name]
+            parent = slots.axis.parent
+            above = np.zeros(count, int) if parent is None else rows[parent]
+            at, found = slots.below(above)
+            rows = {key: column[at] for key, column in rows.items()} | {name: found}
+            count = len(found)
+        self.elements = count
+        self.size = count + buffer.extra_storage
+        parents = {forest[name].axis.parent for name in buffer.axes}
+        self._leaves = [name for name in buffer.axes if name not in parents]
+        self._at = np.full([forest[name].size for name in self._leaves], MISS)
+        self._at[tuple(rows[name] for name in self._leaves)] = np.arange(count)
+        self._rows = rows
+
+    def offsets(self, slots: Mapping[str, np.ndarray]) -> np.ndarray:
+        """The offsets of elements given by a slot of each axis."""
+        return self._at[tuple(slots[name] for name in self._leaves)]
+
+    @property
+    def is_element(self) -> np.ndarray:
+        """Which elements are no padding."""
+        found = np.ones(self.elements, bool)
+        for name, slots in self._rows.items():
+            found &= self._forest[name].is_element[slots]
+        return found

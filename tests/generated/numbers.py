@@ -1,0 +1,130 @@
+"""Arithmetic of the language on NumPy arrays, by its definition in each dtype.
+
+A bfloat16 is a float32 that has at most eight significant bits.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable
+
+import numpy as np
+
+Function = Callable[..., np.ndarray]
+
+FLOATS = ("float16", "bfloat16", "float32", "float64")
+INTEGERS = ("int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64")
+SIGNIFICANT = {"bfloat16": 8, "float16": 11, "float32": 24, "float64": 53}
+"""Bits of the significand: whole numbers up to two to this power are exact."""
+
+
+def held(dtype: str) -> np.dtype:
+    """The NumPy dtype that values are computed in."""
+    return np.dtype("float32" if dtype == "bfloat16" else dtype)
+
+
+def stored(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Values as an array that is passed has them."""
+    if dtype != "bfloat16":
+        return values.astype(dtype)
+    return (values.astype(np.float32).view(np.uint32) >> 16).astype(np.uint16)
+
+
+def loaded(array: np.ndarray, dtype: str) -> np.ndarray:
+    """The values that such an array has."""
+    if dtype != "bfloat16":
+        return array
+    return (array.astype(np.uint32) << 16).view(np.float32)
+
+
+def rounded(values: np.ndarray, dtype: str) -> np.ndarray:
+    """Results as the dtype holds them."""
+    if dtype != "bfloat16":
+        return np.asarray(values).astype(dtype)
+    fraction, exponent = np.frexp(np.asarray(values, np.float64))
+    return np.ldexp(np.rint(fraction * 256) / 256, exponent).astype(np.float32)
+
+
+def converted(values: np.ndarray, source: str, dtype: str) -> np.ndarray:
+    """A cast: towards zero and saturated from floats to integers, NaN being 0."""
+    if source not in FLOATS or dtype not in INTEGERS:
+        return rounded(values, dtype)
+    limits, whole = np.iinfo(dtype), np.trunc(np.asarray(values, np.float64))
+    is_low, is_high = whole <= float(limits.min), whole >= float(limits.max)
+    fits = np.where(is_low | is_high | np.isnan(whole), 0, whole).astype(dtype)
+    low, high = np.array(limits.min, dtype), np.array(limits.max, dtype)
+    return np.where(is_low, low, np.where(is_high, high, fits))
+
+
+def reinterpreted(values: np.ndarray, source: str, dtype: str) -> np.ndarray:
+    """The same bits."""
+    bits = np.atleast_1d(stored(np.asarray(values), source))
+    as_stored = np.dtype("uint16" if dtype == "bfloat16" else dtype)
+    return loaded(bits.view(as_stored), dtype).reshape(np.shape(values))
+
+
+def _divided(function: Function) -> Function:
+    def divide(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        is_zero = right == 0
+        return np.where(is_zero, left * 0, function(left, np.where(is_zero, right + 1, right)))
+
+    return divide
+
+
+def _shifted(function: Function, *, is_left: bool) -> Function:
+    def shift(left: np.ndarray, right: np.ndarray) -> np.ndarray:
+        left, right = np.broadcast_arrays(left, right)
+        bits = left.dtype.itemsize * 8
+        is_inside = (right >= 0) & (right < bits)
+        emptied = np.zeros_like(left) if is_left else np.where(left < 0, ~(left * 0), left * 0)
+        return np.where(is_inside, function(left, np.where(is_inside, right, right * 0)), emptied)
+
+    return shift
+
+
+_INTEGER: dict[str, Function] = {
+    "floordiv": _divided(np.floor_divide),
+    "floormod": _divided(np.mod),
+    "shl": _shifted(np.left_shift, is_left=True),
+    "shr": _shifted(np.right_shift, is_left=False),
+}
+_BINARY: dict[str, Function] = {
+    "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.true_divide,
+    "floordiv": np.floor_divide, "floormod": np.mod, "min": np.minimum, "max": np.maximum,
+    "and": np.logical_and, "or": np.logical_or,
+    "bitand": np.bitwise_and, "bitor": np.bitwise_or, "bitxor": np.bitwise_xor,
+}  # fmt: skip
+_UNARY: dict[str, Function] = {"neg": np.negative, "not": np.logical_not, "bitnot": np.invert}
+COMPARED: dict[str, Function] = {
+    "eq": np.equal, "ne": np.not_equal, "lt": np.less, "le": np.less_equal,
+    "gt": np.greater, "ge": np.greater_equal,
+}  # fmt: skip
+_CALLED: dict[str, Function] = {
+    **{name: getattr(np, name) for name in (
+        "exp", "exp2", "expm1", "log", "log2", "log10", "log1p", "sqrt", "tanh", "sin", "cos",
+        "floor", "ceil", "trunc", "abs",
+    )},
+    "rsqrt": lambda x: 1 / np.sqrt(x),
+    "sigmoid": lambda x: 1 / (1 + np.exp(-x)),
+    "erf": np.vectorize(math.erf, otypes=[np.float64]),
+    "round": np.rint,
+    "pow": np.power,
+    "fma": lambda x, y, z: x * y + z,
+}  # fmt: skip
+
+
+def unary(op: str, dtype: str, value: np.ndarray) -> np.ndarray:
+    return rounded(_UNARY[op](value), dtype)
+
+
+def binary(op: str, dtype: str, left: np.ndarray, right: np.ndarray) -> np.ndarray:
+    table = _INTEGER if dtype in INTEGERS and op in _INTEGER else _BINARY
+    return rounded(table[op](left, right), dtype)
+
+
+def called(function: str, dtype: str, *values: np.ndarray) -> np.ndarray:
+    """A math function, in float64."""
+    if dtype in INTEGERS:
+        return np.abs(*values)
+    wide = (np.asarray(value, np.float64) for value in values)
+    return rounded(_CALLED[function](*wide), dtype)

@@ -1,0 +1,46 @@
+"""A program with what it is called with, and what it means."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import numpy as np
+
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import print_module
+from tests.generated.elements import Undecided
+from tests.generated.meaning import Meaning, meaning
+
+
+@dataclass(frozen=True)
+class Program:
+    """`sizes` are all scalars; results may differ from what is expected by their `tolerances`."""
+
+    module: Module
+    arrays: Mapping[str, np.ndarray]
+    sizes: Mapping[str, int | float]
+    tolerances: Mapping[str, float] = field(default_factory=dict)
+
+    @cached_property
+    def text(self) -> str:
+        return print_module(self.module)
+
+    @cached_property
+    def meaning(self) -> Meaning:
+        """Raises `Undecided` where there is none."""
+        return meaning(self.module, self.arrays, self.sizes)
+
+    @cached_property
+    def has_meaning(self) -> bool:
+        """Whether the oracle says what it means."""
+        try:
+            return self.meaning is not None
+        except Undecided:
+            return False
+
+    @property
+    def expected(self) -> Mapping[str, np.ndarray] | None:
+        """The arrays that the program stores to, None where it stops."""
+        return self.meaning.arrays
