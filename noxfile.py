@@ -303,7 +303,8 @@ def types(session: nox.Session) -> None:
 @nox.session(requires=["build"])
 def bench(session: nox.Session) -> None:
     """The benchmark; arguments after -- go to `python -m benchmarks`."""
-    install(session, [BY_NAME["gossamer"]], *group("bench"))
+    wanted = [BY_NAME[name] for name in ("gossamer", "gossamer-testkit")]
+    install(session, wanted, *group("bench"))
     env = {"GOSSAMER_BENCH_TORCH": torch_python(session)} if takes_torch(session.posargs) else {}
     session.run("python", "-m", "benchmarks", *session.posargs, env=env)
 

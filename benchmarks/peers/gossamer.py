@@ -13,38 +13,9 @@ from benchmarks.operators.problem import Array, Problem
 from benchmarks.peers.peer import Prepared, UnavailableError
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import UnsupportedError
+from gossamer_testkit import script
 
 Call: TypeAlias = Callable[[], object]
-
-BSR_SCRIPT = """\
-@T.prim_func
-def bsrmm(
-    a: T.handle,
-    b: T.handle,
-    c: T.handle,
-    indptr: T.handle,
-    indices: T.handle,
-    mb: T.int64,
-    nb: T.int64,
-    nnzb: T.int64,
-    block: T.int64,
-    feat_size: T.int64,
-) -> None:
-    T.func_attr({"sparse_tir_level": 2, "global_symbol": "bsrmm", "tir.noalias": True})
-    I = T.sp.dense_fixed(mb)
-    J = T.sp.compressed_varied(I, (nb, nnzb), (indptr, indices), "int32")
-    J_detach = T.sp.dense_fixed(nb)
-    BI = T.sp.dense_fixed(block)
-    BJ = T.sp.dense_fixed(block)
-    K = T.sp.dense_fixed(feat_size)
-    A = T.sp.match_buffer(a, (I, J, BI, BJ), "float32")
-    B = T.sp.match_buffer(b, (J_detach, BJ, K), "float32")
-    C = T.sp.match_buffer(c, (I, BI, K), "float32")
-    with T.sp.iteration([I, BI, J, BJ, K], "SSRRS", "bsrmm") as [i, bi, j, bj, k]:
-        with T.init():
-            C[i, bi, k] = 0.0
-        C[i, bi, k] = C[i, bi, k] + A[i, j, bi, bj] * B[j, bj, k]
-"""
 
 
 def prepare_bound(problem: Problem, threads: int) -> Prepared:
@@ -94,8 +65,8 @@ def bound_script(problem: BsrSpmm, result: Array) -> Call:
     blocks, (operand,), features = problem.bsr, problem.operands, problem.features
     block = blocks.blocksize[0]
     kernel = gossamer.compile(
-        BSR_SCRIPT,
-        specialize={"block": block, "feat_size": features},
+        script("bsr_spmm"),
+        specialize={"blk": block, "feat_size": features},
         dtypes=dict.fromkeys(("A", "B", "C"), problem.dtype.name),
     )
     return kernel.bind(
