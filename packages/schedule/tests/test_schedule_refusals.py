@@ -189,6 +189,29 @@ for i in T.serial(8):
         wi = T.axis.spatial(8, i)
         V[wi] = Y[T.int64(P[wi]), 0]
 """
+INNER = """
+for i in T.serial(8):
+    with T.block("inner"):
+        vi = T.axis.spatial(8, i)
+        for j in T.serial(8):
+            Y[vi, j] = X[vi, j]
+"""
+UNSAFE = """
+for i in T.serial(4):
+    with T.block("gather"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = Y[T.int64(P[vi]), 0]
+"""
+STENCIL = """
+for i in T.serial(8):
+    with T.block("stencil"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = W[vi] + W[vi + 1]
+"""
+TRIANGLE_DOMAIN = TRIANGLE.replace(
+    'vi, vj = T.axis.remap("SS", [i, j])',
+    "vi = T.axis.spatial(8, i)\n            vj = T.axis.spatial(vi + 1, j)",
+)
 
 LOCAL = {"scope": "local"}
 ROWS = {"buffer": "Y", "distance": 2}
@@ -242,6 +265,29 @@ CASES = [
     ("reorder.not_proved", REPEATED_INIT, "reorder", {"loops": ("j", "t")}),
     ("reorder.not_proved", FOLLOWING, "reorder", {"loops": ("j", "i")}),
     ("cache_write.not_proved", IDLE, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
+    ("cache_read.scope", SUM, "cache_read", {"block": "sum", "buffer": "X", "scope": "l1"}),
+    ("cache_read.no_buffer", SUM, "cache_read", {"block": "sum", "buffer": "Q", **LOCAL}),
+    ("cache_read.loads", SUM, "cache_read", {"block": "sum", "buffer": "Y", **LOCAL}),
+    ("cache_read.written", SUM, "cache_read", {"block": "sum", "buffer": "V", **LOCAL}),
+    ("cache_read.domain", FILLED, "cache_read", {"block": "gather", "buffer": "Y", **LOCAL}),
+    ("cache_read.domain", INNER, "cache_read", {"block": "inner", "buffer": "X", **LOCAL}),
+    ("cache_read.not_proved", UNSAFE, "cache_read", {"block": "gather", "buffer": "Y", **LOCAL}),
+    ("reindex_cache_read.single", STENCIL, "reindex_cache_read",
+     {"block": "stencil", "buffer": "W", **LOCAL}),
+    ("reindex_cache_read.order", COPY, "reindex_cache_read",
+     {"block": "copy", "buffer": "X", "order": ("vi",), **LOCAL}),
+    ("reindex_cache_read.shape", TRIANGLE_DOMAIN, "reindex_cache_read",
+     {"block": "lower", "buffer": "X", **LOCAL}),
+    ("reindex_cache_write.initialised", REPEATED, "reindex_cache_write",
+     {"block": "sum", "buffer": "V", **LOCAL}),
+    ("reindex_cache_write.initialised", LET_MIN, "reindex_cache_write",
+     {"block": "least", "buffer": "V", **LOCAL}),
+    ("reindex_cache_write.not_proved", SCATTER, "reindex_cache_write",
+     {"block": "scatter", "buffer": "V", **LOCAL}),
+    ("reindex_cache_write.order", COPY, "reindex_cache_write",
+     {"block": "copy", "buffer": "Y", "order": ("vi", "vj", "vk"), **LOCAL}),
+    ("reindex_cache_write.element", ELEMENT, "reindex_cache_write",
+     {"block": "last", "buffer": "Y", **LOCAL}),
     ("cache_write.scope", SUM, "cache_write", {"block": "sum", "buffer": "V", "scope": "l1"}),
     ("cache_write.no_buffer", SUM, "cache_write", {"block": "sum", "buffer": "Q", **LOCAL}),
     ("cache_write.stores", SUM, "cache_write", {"block": "sum", "buffer": "X", **LOCAL}),
@@ -335,7 +381,10 @@ ARGUMENTS = {
     "prefetch": {"block": "copy", "buffer": "X", "loop": "i", "distance": 2},
     "vectorize": {"loop": "i"},
     "unroll": {"loop": "i"},
+    "cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
     "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
+    "reindex_cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
+    "reindex_cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "reverse_compute_at": {"block": "copy", "loop": "i"},
     "decompose_reduction": {"block": "copy", "loop": "i"},
     "sparse_fuse": {"iteration": "csrmm", "axes": ("I", "J")},

@@ -2,10 +2,13 @@
 
 from gossamer_schedule.builder import ScheduleBuilder
 from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
+from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.prefetch import prefetch
+from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
+from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
@@ -19,8 +22,8 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.table import PRIMITIVES
 
 __all__ = [
-    "PRIMITIVES", "Result", "ScheduleBuilder", "apply", "cache_write", "decompose_reduction",
-    "get_blocks", "get_iterations", "get_loops", "parallel", "prefetch", "reorder",
-    "replay", "reverse_compute_at", "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split",
-    "unroll", "vectorize",
+    "PRIMITIVES", "Result", "ScheduleBuilder", "apply", "cache_read", "cache_write",
+    "decompose_reduction", "get_blocks", "get_iterations", "get_loops", "parallel", "prefetch",
+    "reindex_cache_read", "reindex_cache_write", "reorder", "replay", "reverse_compute_at",
+    "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split", "unroll", "vectorize",
 ]  # fmt: skip

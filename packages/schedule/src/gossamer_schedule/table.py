@@ -8,10 +8,13 @@ from inspect import CO_VARARGS, unwrap
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gossamer_ir.nodes import Module
+from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.prefetch import prefetch
+from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
+from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
@@ -39,10 +42,13 @@ def _fluent(primitive: Callable[Concatenate[Module, P], Result]) -> Callable[Con
 class Fluent:
     """The primitives as methods, which take their arguments but for the module and return the object."""
 
+    cache_read = _fluent(cache_read)
     cache_write = _fluent(cache_write)
     decompose_reduction = _fluent(decompose_reduction)
     parallel = _fluent(parallel)
     prefetch = _fluent(prefetch)
+    reindex_cache_read = _fluent(reindex_cache_read)
+    reindex_cache_write = _fluent(reindex_cache_write)
     reorder = _fluent(reorder)
     reverse_compute_at = _fluent(reverse_compute_at)
     sparse_fuse = _fluent(sparse_fuse)

@@ -1,0 +1,107 @@
+"""Copies between a buffer and its cache: the elements that are copied, and the nest that copies them."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import get_args
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import conjoined, index_var, integer_value
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Expr, For, Node, Scope, Stmt
+from gossamer_ir.walk import free_vars, substitute, substitute_body
+from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.refusals import listing, refusal
+from gossamer_schedule.sites import Site
+
+
+def require_scope(scope: str, primitive: str) -> None:
+    """Refuses what is no storage scope."""
+    if scope not in get_args(Scope):
+        raise refusal(
+            f"{primitive}.scope",
+            f"'{scope}' is not a scope.",
+            hint=listing("scopes", get_args(Scope)),
+        )
+
+
+def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter, ...]:
+    """The iterators that expressions mention, and those that the domains of these depend on."""
+    needed = {name for found in selectors for name in free_vars(found)}
+    for found in reversed(block.iters):
+        if found.var in needed:
+            needed |= free_vars(found.domain)
+    return tuple(found for found in block.iters if found.var in needed)
+
+
+def require_own_selectors(
+    site: Site, iters: Sequence[BlockIter], selectors: Sequence[Node], *, primitive: str
+) -> None:
+    """What selects elements must be the same outside of the nest: it depends on iterators, parameters
+    and buffers that the nest does not write, and domains start at 0."""
+    domains = [found.domain for found in iters]
+    needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
+    known = {found.var for found in iters} | {param.name for param in site.function.params}
+    nest = site.up(len(site.nest)).node
+    if (
+        needed - known
+        or mentioned((*selectors, *domains)) & written((nest,))
+        or any(integer_value(found.domain.start) != 0 for found in iters)
+    ):
+        raise refusal(
+            f"{primitive}.domain",
+            f"The elements of block '{site.node.name}' depend on more than its iterators, the "
+            "parameters, and buffers that its nest does not write.",
+        )
+
+
+def cache_of(old: AnyBuffer, scope: str, *, namer: Namer) -> AnyBuffer:
+    """A new buffer of the same shape in a scope."""
+    return replace(old, name=namer.fresh(f"{old.name}_{scope}"), handle=None, scope=scope)
+
+
+def copy_nest(
+    name: str,
+    iters: Sequence[BlockIter],
+    stores: tuple[Stmt, ...],
+    *,
+    conditions: Iterable[Expr] = (),
+    init: tuple[Stmt, ...] = (),
+    namer: Namer,
+) -> Stmt:
+    """A block of the stores for all values of some iterators, which become spatial, in one loop each."""
+    fresh = {found.var: namer.fresh(f"{found.var}_c") for found in iters}
+    loops = {found.var: namer.fresh(f"{_stem(found.var)}_c") for found in iters}
+    in_block, in_loops = _variables(fresh), _variables(loops)
+    copied = tuple(
+        BlockIter(fresh[item.var], "S", substitute(item.domain, in_block), in_loops[item.var])
+        for item in iters
+    )
+    nest: Stmt = Block(
+        namer.fresh(name),
+        copied,
+        substitute_body(stores, in_block),
+        predicate=conjoined(substitute(part, in_block) for part in conditions),
+    )
+    for item in reversed(iters):
+        extent = substitute(item.domain.extent, in_loops)
+        nest = For(loops[item.var], item.domain.start, extent, (nest,))
+    return nest
+
+
+def _variables(names: Mapping[str, str]) -> dict[str, Expr]:
+    return {old: index_var(new) for old, new in names.items()}
+
+
+def _stem(var: str) -> str:
+    return var[1:] if len(var) > 1 and var.startswith("v") else var
+
+
+def names_of_nest(nest: Stmt) -> tuple[str, ...]:
+    """The block of a nest and its loops."""
+    loops = []
+    while isinstance(nest, For):
+        loops.append(nest.var)
+        (nest,) = nest.body
+    return (nest.name, *loops) if isinstance(nest, Block) else ()

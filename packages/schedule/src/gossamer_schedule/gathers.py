@@ -1,0 +1,117 @@
+"""The elements of a buffer that a block reads, and copying them before its nest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.build import conjuncts
+from gossamer_ir.nodes import Block, BlockIter, Expr, If, Load, Stmt, Store
+from gossamer_ir.walk import free_vars, rewrite_body
+from gossamer_schedule.accesses import written
+from gossamer_schedule.copies import require_own_selectors, selecting_iters
+from gossamer_schedule.covers import require_covered
+from gossamer_schedule.predicates import is_bound_of
+from gossamer_schedule.reads import Read, reads_of
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.safe_reads import is_safe
+from gossamer_schedule.sites import Site
+
+
+class Elements(msgspec.Struct, frozen=True):
+    """What a block reads of a buffer: for all values of the iterators for which the conditions hold."""
+
+    reads: tuple[Read, ...]
+    iters: tuple[BlockIter, ...]
+    conditions: tuple[Expr, ...]
+
+
+def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
+    """The elements that the body of a block reads, all of which may be read before its nest.
+
+    Raises `.loads`, `.written`, `.domain` and `.not_proved`.
+    """
+    reads = _require_reads(site, buffer, primitive=primitive)
+    block: Block = site.node
+    conditions = tuple(
+        part
+        for part in conjuncts(block.predicate)
+        if not any(is_bound_of(part, found) for found in block.iters)
+    )
+    iters = selecting_iters(block, _selectors(reads))
+    known = {found.var for found in iters} | {param.name for param in site.function.params}
+    own = tuple(part for part in conditions if free_vars(part) <= known)
+    elements = Elements(reads, iters, own)
+    if not _is_safe(site, elements, buffer=buffer):
+        elements = Elements(reads, block.iters, conditions)
+        require_covered(site, elements.iters, primitive=primitive)
+    selectors = (*_selectors(reads), *elements.conditions)
+    require_own_selectors(site, elements.iters, selectors, primitive=primitive)
+    return elements
+
+
+def _require_reads(site: Site, buffer: str, *, primitive: str) -> tuple[Read, ...]:
+    reads = reads_of(site.node, buffer)
+    if not reads:
+        raise refusal(
+            f"{primitive}.loads",
+            f"The body of block '{site.node.name}' does not load from '{buffer}'.",
+        )
+    if buffer in written((site.up(len(site.nest)).node,)):
+        raise refusal(
+            f"{primitive}.written",
+            f"The nest of block '{site.node.name}' writes '{buffer}' itself.",
+        )
+    return reads
+
+
+def _selectors(reads: Sequence[Read]) -> tuple[Expr, ...]:
+    """What says which elements are read."""
+    conditions = (read.condition for read in reads if read.condition is not None)
+    return (*(at for read in reads for at in read.indices), *conditions)
+
+
+def _is_safe(site: Site, elements: Elements, *, buffer: str) -> bool:
+    return all(
+        is_safe(
+            site.function,
+            (Load(buffer, read.indices, read.dtype),),
+            iters=elements.iters,
+            held=(*elements.conditions, *_condition(read)),
+        )
+        for read in elements.reads
+    )
+
+
+def _condition(read: Read) -> tuple[Expr, ...]:
+    return () if read.condition is None else (read.condition,)
+
+
+def copying(
+    elements: Elements, buffer: str, *, to: str, places: Sequence[tuple[Expr, ...]]
+) -> tuple[Stmt, ...]:
+    """The statements that copy the elements of one point to their places in a cache."""
+    return tuple(
+        _under(read, Store(to, place, Load(buffer, read.indices, read.dtype)))
+        for read, place in zip(elements.reads, places, strict=True)
+    )
+
+
+def _under(read: Read, store: Store) -> Stmt:
+    return store if read.condition is None else If(read.condition, (store,))
+
+
+def reading_from(
+    block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
+) -> Block:
+    """The block, its body reading from another buffer, and (at) at other indices, what it reads from one."""
+
+    def rule(node: Any) -> Any | None:
+        if isinstance(node, Load) and node.buffer == buffer:
+            return replace(node, buffer=to, indices=node.indices if at is None else at)
+        return None
+
+    return replace(block, body=rewrite_body(block.body, rule), reads=None, writes=None)

@@ -1,0 +1,105 @@
+"""`reindex_cache_read`: a block gathers what it reads into a buffer over its own iterators."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Module
+from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope
+from gossamer_schedule.gathers import Elements, copying, reading_from, required_elements
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.reindexed import cache_over, required_dimensions
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_buffer,
+    find_function,
+    namer_of,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "reindex_cache_read"
+
+
+@primitive
+def reindex_cache_read(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    scope: str,
+    order: tuple[str, ...] = (),
+    function: str | None = None,
+) -> Result:
+    """As `cache_read`, where the new buffer has one dimension for each iterator that selects the element,
+    in `order` (by default that of the block): rows that are read at indirect places lie side by side.
+
+    The dimension of an iterator over a fibre counts the elements of all fibres, `indptr[vi] + vj`, and
+    stands for `vi`, too. After `compute_at` only the part that is in use is allocated.
+
+    Raises `ScheduleError`: `schedule.reindex_cache_read.single` (the block reads several elements),
+    `.order` (not each of these iterators once), `.shape` (the size of a domain is not known before the
+    function runs, nor is it a fibre), `.scope`, `.loads`, `.written`, `.domain` and `.not_proved` as in
+    `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import SPMM
+    >>> from gossamer_schedule.show import body_text
+    >>> gathered = reindex_cache_read(SPMM, "csrmm", buffer="B", scope="shared")
+    >>> print(body_text(gathered.module))
+    for i_c in T.serial(m):
+        for j_c in T.serial(T.int64(J_indptr[i_c + 1]) - T.int64(J_indptr[i_c])):
+            for k_c in T.serial(K):
+                with T.block("csrmm_B_shared"):
+                    vi_c, vj_c, vk_c = T.axis.remap("SSS", [i_c, j_c, k_c])
+                    B_shared[T.int64(J_indptr[vi_c]) + vj_c, vk_c] = B[T.int64(J_indices[T.int64(J_indptr[vi_c]) + vj_c]), vk_c]
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
+            for k in T.serial(K):
+                with T.block("csrmm"):
+                    vi, vj, vk = T.axis.remap("SRS", [i, j, k])
+                    with T.init():
+                        C[vi, vk] = 0.0
+                    C[vi, vk] = C[vi, vk] + A[T.int64(J_indptr[vi]) + vj] * B_shared[T.int64(J_indptr[vi]) + vj, vk]
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    old = find_buffer(owner, _NAME, buffer=buffer)
+
+    require_scope(scope, _NAME)
+    elements = required_elements(site, buffer, primitive=_NAME)
+    _require_single(site, elements, buffer=buffer)
+    dimensions = required_dimensions(site, elements.iters, order, primitive=_NAME)
+
+    namer = namer_of(owner)
+    cache = cache_over(old, scope, dimensions, namer=namer)
+    place = tuple(found.index for found in dimensions)
+    copy = copy_nest(
+        f"{block}_{cache.name}",
+        elements.iters,
+        copying(elements, buffer, to=cache.name, places=(place,)),
+        conditions=elements.conditions,
+        namer=namer,
+    )
+    reading = reading_from(site.node, buffer, to=cache.name, at=place)
+
+    top = find_block(replaced(site, (reading,)), _NAME, block=block).up(len(site.nest))
+    changed = replaced(top, (copy, top.node))
+    rewritten = with_function(module, owner, replace(changed, buffers=(*changed.buffers, cache)))
+
+    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
+    return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+
+
+def _require_single(site: Site, elements: Elements, *, buffer: str) -> None:
+    if len(elements.reads) != 1:
+        raise refusal(
+            f"{_NAME}.single",
+            f"Block '{site.node.name}' reads {len(elements.reads)} elements of '{buffer}', and one place in "
+            "the cache holds one.",
+        )

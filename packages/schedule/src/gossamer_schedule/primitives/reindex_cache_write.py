@@ -1,0 +1,164 @@
+"""`reindex_cache_write`: a block writes a buffer over its own iterators, which is scattered afterwards."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import integer_value
+from gossamer_ir.contracts import Step
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
+from gossamer_ir.reducers import Reduction, identity
+from gossamer_ir.touches import reduction_loops, spatial_loops
+from gossamer_schedule.accesses import values_at
+from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.ordered import is_ordered
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import difference
+from gossamer_schedule.reassociation import reassociating, reduction_of
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.reindexed import cache_over, required_dimensions
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_buffer,
+    find_function,
+    find_loop,
+    namer_of,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.scatters import Element, gives_values, redirected, required_element
+from gossamer_schedule.sites import Site, has_let, loops_of, replaced, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "reindex_cache_write"
+
+
+@primitive
+def reindex_cache_write(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    scope: str,
+    order: tuple[str, ...] = (),
+    function: str | None = None,
+) -> Result:
+    """As `cache_write`, where the new buffer has one dimension for each iterator that selects the element,
+    in `order` (by default that of the block), as in `reindex_cache_read`.
+
+    A reduction without `init` starts at the identity of its reducer in the cache, and the copy combines
+    the result with what the element holds: several points may then meet in one element. Everything
+    else is stored, and different points must be different elements.
+
+    Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither given a
+    value nor reduced, or the cache would be initialised again), `.not_proved` (also: two points may be
+    one element), `.order` and `.shape` as in `reindex_cache_read`, `.scope`, `.stores`, `.reads`,
+    `.element`, `.predicate`, `.domain` and `.other_access` as in `cache_write`, `.no_buffer`,
+    `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import ROW_SUM
+    >>> from gossamer_schedule.show import body_text
+    >>> cached = reindex_cache_write(ROW_SUM, "row_sum", buffer="Y", scope="local")
+    >>> print(body_text(cached.module))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_local[vi] = 0.0
+                Y_local[vi] = Y_local[vi] + A[indptr_data[vi] + vj]
+    for i_c in T.serial(m):
+        with T.block("row_sum_Y_local"):
+            vi_c = T.axis.spatial(m, i_c)
+            Y[vi_c] = Y_local[vi_c]
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    old = find_buffer(owner, _NAME, buffer=buffer)
+
+    require_scope(scope, _NAME)
+    element = required_element(site, buffer, primitive=_NAME)
+    dimensions = required_dimensions(site, element.iters, order, primitive=_NAME)
+    reduction = _require_initialised(site, element)
+
+    namer = namer_of(owner)
+    cache = cache_over(old, scope, dimensions, namer=namer)
+    place = tuple(found.index for found in dimensions)
+    caching = redirected(site.node, buffer, to=cache.name, at=place)
+    value: Expr = Load(cache.name, place, old.dtype)
+    if reduction is not None:
+        start = Store(cache.name, place, identity(reduction.op, old.dtype))
+        caching = replace(caching, init=(start,))
+        value = Binary(reduction.op, Load(buffer, element.store.indices, old.dtype), value)
+    copy = copy_nest(
+        f"{block}_{cache.name}",
+        element.iters,
+        (Store(buffer, element.store.indices, value),),
+        conditions=element.conditions,
+        namer=namer,
+    )
+    if reduction is not None:
+        (copy,) = reassociating((copy,))
+
+    top = find_block(replaced(site, (caching,)), _NAME, block=block).up(len(site.nest))
+    changed = replaced(top, (top.node, copy))
+    changed = replace(changed, buffers=(*changed.buffers, cache))
+    if reduction is None:
+        _require_different(find_block(changed, _NAME, block=names_of_nest(copy)[0]), element)
+    rewritten = with_function(module, owner, changed)
+
+    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
+    return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+
+
+def _require_initialised(site: Site, element: Element) -> Reduction | None:
+    """The reduction whose identity initialises the cache; None where the block initialises it."""
+    block: Block = site.node
+    is_reducing = any(found.kind == "R" for found in block.iters)
+    if block.init or (not is_reducing and gives_values(block, element.store.buffer)):
+        return None
+    reduction = reduction_of(block)
+    if reduction is None or not _is_initialised_once(site, element):
+        raise refusal(
+            f"{_NAME}.initialised",
+            f"Block '{block.name}' neither gives its element of '{element.store.buffer}' a value, nor "
+            "reduces it in one go.",
+            hint="Give the block an init.",
+        )
+    return reduction
+
+
+def _is_initialised_once(site: Site, element: Element) -> bool:
+    """Whether each loop outside of the reduction selects elements of the cache."""
+    values = values_at(site)
+    chosen = replace(site.node, iters=element.iters)
+    selecting = spatial_loops(chosen, values)
+    fed = reduction_loops(site.node, values)
+    for found in site.nest:
+        if found.var in fed:
+            break
+        if found.var not in selecting and integer_value(found.extent) != 1:
+            return False
+    return not has_let(site, len(site.nest))
+
+
+def _require_different(copy: Site, element: Element) -> None:
+    """All points of the copy must store to different elements."""
+    loops, facts = loops_of(copy.function), lasting_facts(copy.function)
+    buffer = element.store.buffer
+    for loop in copy.nest:
+        at = find_loop(copy.function, _NAME, loop=loop.var)
+        varying = loops_within((loop,))
+        found = written_accesses(loop.body, values=values_at(at), loops=loops)[buffer]
+        state = verdict(loop.var, found, loops=loops, varying=varying, facts=facts)
+        if state != "disjoint" and not is_ordered(at, buffer):
+            raise refusal(
+                f"{_NAME}.not_proved",
+                f"It is not proved that different points of block '{copy.node.name}' are different "
+                f"elements of '{buffer}'.",
+                needs=difference(loop.var, found, varying=varying),
+            )

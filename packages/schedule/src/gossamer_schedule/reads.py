@@ -1,0 +1,104 @@
+"""The loads of one buffer in a block, each with the condition under which it is evaluated."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.nodes import (
+    Block,
+    Combine,
+    Expr,
+    For,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Node,
+    Stmt,
+    Unary,
+    While,
+)
+from gossamer_ir.simplify import FALSE, TRUE
+from gossamer_ir.touches import parts_of
+from gossamer_ir.walk import children, resolve
+
+Conditions = tuple[Expr, ...]
+
+
+class Read(msgspec.Struct, frozen=True):
+    """An element that is loaded where the condition holds (None: wherever the block runs), in terms of
+    what is bound outside of the block's body."""
+
+    indices: tuple[Expr, ...]
+    dtype: str
+    condition: Expr | None
+
+
+def reads_of(block: Block, buffer: str) -> tuple[Read, ...]:
+    """Each element of the buffer that the body of a block loads, once."""
+    found: dict[tuple[Expr, ...], Read] = {}
+    for load, held in _in_body(block.body, buffer, {}, ()):
+        read = Read(load.indices, load.dtype, _all_of(held))
+        old = found.get(load.indices)
+        found[load.indices] = read if old is None else _either(old, read)
+    return tuple(found.values())
+
+
+def _all_of(held: Conditions) -> Expr | None:
+    """All conditions, each evaluated only where those before it hold."""
+    result: Expr | None = None
+    for condition in reversed(held):
+        result = condition if result is None else IfThenElse(condition, result, FALSE)
+    return result
+
+
+def _either(first: Read, second: Read) -> Read:
+    condition = None
+    if first.condition is not None and second.condition is not None:
+        condition = IfThenElse(first.condition, TRUE, second.condition)
+    return Read(first.indices, first.dtype, condition)
+
+
+def _in_body(
+    body: tuple[Stmt, ...], buffer: str, values: Mapping[str, Expr], held: Conditions
+) -> Iterator[tuple[Load, Conditions]]:
+    values = dict(values)
+    for statement in body:
+        for part in parts_of(statement):
+            yield from _in_expression(resolve(part, values), buffer, held)
+        if isinstance(statement, Let):
+            values[statement.var.name] = resolve(statement.value, values)
+        for inner, condition in _bodies(statement):
+            more = () if condition is None else (resolve(condition, values),)
+            yield from _in_body(inner, buffer, values, (*held, *more))
+
+
+def _bodies(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], Expr | None]]:
+    match statement:
+        case If():
+            yield statement.then_body, statement.condition
+            yield statement.else_body, Unary("not", statement.condition)
+        case For() | While():
+            yield statement.body, None
+        case Block():
+            yield statement.init, None
+            yield statement.body, statement.predicate
+        case Combine():
+            yield statement.stores, None
+
+
+def _in_expression(expr: Node, buffer: str, held: Conditions) -> Iterator[tuple[Load, Conditions]]:
+    match expr:
+        case IfThenElse():
+            yield from _in_expression(expr.condition, buffer, held)
+            yield from _in_expression(expr.if_true, buffer, (*held, expr.condition))
+            no = Unary("not", expr.condition)
+            yield from _in_expression(expr.if_false, buffer, (*held, no))
+        case _:
+            if isinstance(expr, Load) and expr.buffer == buffer:
+                yield expr, held
+            for child in children(expr):
+                yield from _in_expression(child, buffer, held)

@@ -1,0 +1,141 @@
+"""Caches whose dimensions are iterators of a block, not those of the buffer.
+
+A dimension is one iterator. Where the domain of an iterator is a fibre, `indptr[p + 1] - indptr[p]` long,
+the dimension is the number of the element over all fibres, `indptr[p] + vj`, which determines the
+iterators in `p`, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import cast
+
+import msgspec
+
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.build import ONE, add, index_var, integer_value, sub, widen
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Binary,
+    BlockIter,
+    Buffer,
+    Cast,
+    CompressedVaried,
+    DenseVaried,
+    Expr,
+    Function,
+    InRange,
+    Load,
+    Monotone,
+    Scope,
+    Var,
+)
+from gossamer_ir.walk import free_vars
+from gossamer_schedule.accesses import mentioned
+from gossamer_schedule.refusals import listing, refusal
+from gossamer_schedule.sites import Site
+
+
+class Dimension(msgspec.Struct, frozen=True):
+    """The index and the extent of one dimension, and the iterators that the index determines."""
+
+    index: Expr
+    extent: Expr
+    determines: frozenset[str]
+
+
+def required_dimensions(
+    site: Site, iters: Sequence[BlockIter], order: tuple[str, ...], *, primitive: str
+) -> tuple[Dimension, ...]:
+    """The dimensions of a cache that holds one element for all values of the iterators, in an order
+    (empty: that of the iterators).
+
+    Raises `.order` and `.shape`.
+    """
+    found: dict[str, Dimension] = {}
+    for item in iters:
+        dimension = _dimension(site.function, item, found)
+        if dimension is None:
+            raise refusal(
+                f"{primitive}.shape",
+                f"The domain of '{item.var}' in block '{site.node.name}' is neither of a size that is "
+                "known before the function runs, nor a fibre.",
+            )
+        found[item.var] = dimension
+    inside = {name for own in found for name in found[own].determines if name != own}
+    needed = [name for name in found if name not in inside]
+    if order and sorted(order) != sorted(needed):
+        raise refusal(
+            f"{primitive}.order",
+            f"'{', '.join(order)}' does not name each iterator of block '{site.node.name}' that "
+            "selects an element once.",
+            hint=listing("iterators", needed),
+        )
+    return tuple(found[name] for name in order or needed)
+
+
+def _dimension(
+    function: Function, item: BlockIter, outer: Mapping[str, Dimension]
+) -> Dimension | None:
+    extent, own = item.domain.extent, index_var(item.var)
+    sizes = {param.name for param in function.params}
+    if free_vars(extent) <= sizes and not mentioned((extent,)):
+        return Dimension(own, extent, frozenset({item.var}))
+    begin = _fibre_begin(extent)
+    if begin is None:
+        return None
+    elements = _elements(function, begin.buffer)
+    if elements is None:
+        return None
+    parents = frozenset().union(*(_determined(at, outer) for at in begin.indices))
+    return Dimension(add(widen(begin), own), elements, parents | {item.var})
+
+
+def _fibre_begin(extent: Expr) -> Load | None:
+    """The bound at which a fibre begins, where that is how an extent is written."""
+    if not isinstance(extent, Binary) or extent.op != "sub":
+        return None
+    end, begin = _loaded(extent.lhs), _loaded(extent.rhs)
+    if end is None or begin is None or end.buffer != begin.buffer:
+        return None
+    apart = combine(affine_of(end.indices[-1]), affine_of(begin.indices[-1]), -1)
+    is_next = apart == Affine({}, 1) and end.indices[:-1] == begin.indices[:-1]
+    return begin if is_next else None
+
+
+def _loaded(expr: Expr) -> Load | None:
+    inner = expr.value if isinstance(expr, Cast) and expr.dtype == "int64" else expr
+    return inner if isinstance(inner, Load) else None
+
+
+def _elements(function: Function, indptr: str) -> Expr | None:
+    """How many elements the fibres between the bounds in a buffer have together, at most."""
+    handles = {found.name: found.handle for found in function.buffers}
+    for axis in function.axes:
+        if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr == handles.get(indptr):
+            return axis.nnz
+    facts = [fact for fact in lasting_facts(function) if getattr(fact, "buffer", None) == indptr]
+    ranges = [fact for fact in facts if isinstance(fact, InRange)]
+    is_monotone = any(isinstance(fact, Monotone) for fact in facts)
+    if not is_monotone or not ranges or integer_value(ranges[0].low) != 0:
+        return None
+    return expr_of(affine_of(sub(ranges[0].high, ONE)))
+
+
+def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
+    """The iterators that an index of a bound determines."""
+    if isinstance(at, Var):
+        return frozenset({at.name})
+    same = (found.determines for found in outer.values() if found.index == at)
+    return next(same, frozenset())
+
+
+def cache_over(
+    old: AnyBuffer, scope: str, dimensions: Sequence[Dimension], *, namer: Namer
+) -> Buffer:
+    """The cache of a buffer's elements over dimensions of its own."""
+    shape = tuple(found.extent for found in dimensions)
+    name = namer.fresh(f"{old.name}_{scope}")
+    return Buffer(name, shape, old.dtype, scope=cast(Scope, scope))

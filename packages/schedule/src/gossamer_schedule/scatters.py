@@ -1,0 +1,138 @@
+"""The one element of a buffer that a block writes at a time, and what selects it."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.build import conjuncts
+from gossamer_ir.nodes import Block, BlockIter, Combine, Expr, Load, Store
+from gossamer_ir.walk import free_vars, rewrite, walk
+from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.copies import require_own_selectors, selecting_iters
+from gossamer_schedule.covers import require_covered
+from gossamer_schedule.predicates import is_bound_of, without_reduction
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.sites import Site, statements
+
+
+class Element(msgspec.Struct, frozen=True):
+    """What a block writes of a buffer: the element of `store`, for all values of the iterators for
+    which the conditions hold."""
+
+    store: Store
+    iters: tuple[BlockIter, ...]
+    conditions: tuple[Expr, ...]
+
+
+def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
+    """The element that a block writes, all of which may be copied behind its nest.
+
+    Raises `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and `.not_proved`.
+    """
+    store = _require_one_store(site, buffer, primitive=primitive)
+    _require_own_element(site, store, primitive=primitive)
+    _require_sole_user(site, buffer, primitive=primitive)
+    iters = selecting_iters(site.node, store.indices)
+    _require_spatial(site, iters, store=store, primitive=primitive)
+    require_own_selectors(site, iters, store.indices, primitive=primitive)
+    conditions = _require_conditions(site, iters, store=store, primitive=primitive)
+    require_covered(site, iters, primitive=primitive)
+    return Element(store, iters, conditions)
+
+
+def _require_one_store(site: Site, buffer: str, *, primitive: str) -> Store:
+    found = [
+        item
+        for item in statements(site.node.body)
+        if isinstance(item, Store) and item.buffer == buffer
+    ]
+    if len(found) != 1:
+        raise refusal(
+            f"{primitive}.stores",
+            f"Block '{site.node.name}' stores to '{buffer}' in {len(found)} places, not in one.",
+        )
+    return found[0]
+
+
+def _require_own_element(site: Site, store: Store, *, primitive: str) -> None:
+    """Every access in the block must be to the element of the store."""
+    for node in walk(replace(site.node, reads=None, writes=None)):
+        if not isinstance(node, (Load, Store)) or node.buffer != store.buffer:
+            continue
+        if node.indices != store.indices:
+            raise refusal(
+                f"{primitive}.reads",
+                f"Block '{site.node.name}' uses other elements of '{store.buffer}' than the one it "
+                "writes.",
+            )
+
+
+def _require_sole_user(site: Site, buffer: str, *, primitive: str) -> None:
+    """Nothing else in the outermost loop around the block may use the buffer."""
+    inside = {id(found) for found in statements((site.node,))}
+    for found in statements((site.up(len(site.nest)).node,)):
+        is_other = isinstance(found, (Block, Store)) and id(found) not in inside
+        if is_other and buffer in mentioned((found,)):
+            name = f"Block '{found.name}'" if isinstance(found, Block) else "A store"
+            raise refusal(
+                f"{primitive}.other_access",
+                f"{name} uses '{buffer}' in the same nest as block '{site.node.name}'.",
+            )
+
+
+def _require_spatial(
+    site: Site, iters: Sequence[BlockIter], *, store: Store, primitive: str
+) -> None:
+    for found in iters:
+        if found.kind == "R":
+            raise refusal(
+                f"{primitive}.element",
+                f"The element of '{store.buffer}' that block '{site.node.name}' writes depends on "
+                f"reduction iterator '{found.var}'.",
+            )
+
+
+def _require_conditions(
+    site: Site, iters: Sequence[BlockIter], *, store: Store, primitive: str
+) -> tuple[Expr, ...]:
+    """What must hold of an element that the block visits."""
+    of_elements = without_reduction(site.node, values_at(site))
+    kept = tuple(
+        part
+        for part in of_elements
+        if not any(is_bound_of(part, found) for found in site.node.iters)
+    )
+    allowed = {found.var for found in iters} | {param.name for param in site.function.params}
+    is_dropping = len(tuple(conjuncts(site.node.predicate))) > len(of_elements)
+    is_assigned = gives_values(site.node, store.buffer)
+    if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
+        raise refusal(
+            f"{primitive}.predicate",
+            f"A condition of block '{site.node.name}' is not one of the element it writes.",
+            hint=f"Apply {primitive} before the loops are split again.",
+        )
+    return kept
+
+
+def gives_values(block: Block, buffer: str) -> bool:
+    """Whether a block gives elements a value whatever they held before."""
+    nodes = list(walk(*block.body))
+    is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
+    is_combined = any(isinstance(node, Combine) and buffer in mentioned((node,)) for node in nodes)
+    return not block.init and not is_read and not is_combined
+
+
+def redirected(block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None) -> Block:
+    """The block with another buffer, and (at) other indices, in the place of one."""
+
+    def rule(node: Any) -> Any | None:
+        if isinstance(node, (Load, Store)) and node.buffer == buffer:
+            return replace(node, buffer=to, indices=node.indices if at is None else at)
+        return None
+
+    rewritten: Block = rewrite(replace(block, reads=None, writes=None), rule)
+    return rewritten

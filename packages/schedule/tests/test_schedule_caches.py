@@ -1,0 +1,120 @@
+"""Caches of what blocks read and write: each step keeps the result, on symbolic sizes that divide nothing,
+empty rows and no rows at all."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, examples
+from gossamer_schedule.show import body_text
+
+SPMM_CACHES = {
+    "values": ("cache_read", {"buffer": "A"}),
+    "gathered rows, over the operand": ("cache_read", {"buffer": "B"}),
+    "gathered rows, side by side": ("reindex_cache_read", {"buffer": "B"}),
+    "gathered rows, transposed": ("reindex_cache_read", {"buffer": "B", "order": ("vk", "vj")}),
+    "values by elements": ("reindex_cache_read", {"buffer": "A"}),
+    "results": ("cache_write", {"buffer": "C"}),
+    "results, transposed": ("reindex_cache_write", {"buffer": "C", "order": ("vk", "vi")}),
+}
+
+
+@pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
+@pytest.mark.parametrize("name", SPMM_CACHES)
+@pytest.mark.parametrize(("rows", "columns", "features"), [(0, 3, 2), (5, 4, 0), (7, 5, 3)])
+def test_spmm_with_a_cache(require_spmm, module, name, rows, columns, features):
+    op, options = SPMM_CACHES[name]
+    builder = ScheduleBuilder(module).split("k", factors=(None, 2))
+    getattr(builder, op)("csrmm", scope="local", **options)
+    require_spmm(builder.module, features, rows=rows, columns=columns)
+
+
+def test_all_caches_together(require_spmm):
+    builder = ScheduleBuilder(examples.SPMM)
+    for name in ("values", "gathered rows, side by side", "results"):
+        op, options = SPMM_CACHES[name]
+        getattr(builder, op)("csrmm", scope="local", **options)
+    require_spmm(builder.module, 3)
+
+
+SCATTER = """
+@T.prim_func
+def scatter(p: T.handle, x: T.handle, y: T.handle, n: T.int64, m: T.int64, k: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "int32")
+    X = T.match_buffer(x, (n, k), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(in_range(P, 0, m))
+    for i in T.serial(n):
+        for j in T.serial(k):
+            with T.block("scatter"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                Y[T.int64(P[vi])] = T.max(Y[T.int64(P[vi])], X[vi, vj])
+"""
+
+
+@pytest.mark.parametrize(("n", "k"), [(0, 3), (5, 0), (9, 4)])
+def test_points_that_meet_in_one_element_are_combined(n, k):
+    module = parse_module(SCATTER)
+    builder = ScheduleBuilder(module).reindex_cache_write("scatter", buffer="Y", scope="local")
+    random = np.random.default_rng(n)
+    p = random.integers(0, 4, n).astype(np.int32)
+    x = random.integers(-9, 9, (n, k)).astype(np.float32)
+    y = random.integers(-9, 0, 4).astype(np.float32)
+    expected = y.copy()
+    np.maximum.at(expected, np.repeat(p, k), x.ravel())
+    run(verify(builder.module), {"p": p, "x": x, "y": y, "n": n, "m": 4, "k": k})
+    np.testing.assert_array_equal(y, expected)
+
+
+GUARDED = """
+@T.prim_func
+def guarded(p: T.handle, x: T.handle, y: T.handle, n: T.int64, m: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "int32")
+    X = T.match_buffer(x, (m,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    for i in T.serial(n):
+        with T.block("look"):
+            vi = T.axis.spatial(n, i)
+            T.where(vi != 2)
+            Y[vi] = T.if_then_else(T.int64(P[vi]) >= 0 and T.int64(P[vi]) < m, X[T.int64(P[vi])], 0.0)
+"""
+
+
+@pytest.mark.parametrize("op", ["cache_read", "reindex_cache_read"])
+def test_elements_are_cached_under_the_condition_under_which_they_are_read(op):
+    builder = ScheduleBuilder(parse_module(GUARDED))
+    getattr(builder, op)("look", buffer="X", scope="local")
+    p = np.array([0, -1, 99, 2, 7], np.int32)
+    y = np.full(5, 77, np.float32)
+    run(verify(builder.module), {"p": p, "x": np.float32([5, 6, 7]), "y": y, "n": 5, "m": 3})
+    np.testing.assert_array_equal(y, [5, 0, 77, 7, 0])
+
+
+def test_iterators_of_one_loop_visit_no_product_of_domains(program):
+    diagonal = """
+for i in T.serial(8):
+    with T.block("diagonal"):
+        vi, vj = T.axis.remap("SS", [i, i])
+        Y[vi, vj] = X[vi, vj]
+"""
+    with pytest.raises(Exception, match="whatever the other iterators are"):
+        ScheduleBuilder(program(diagonal)).cache_write("diagonal", buffer="Y", scope="local")
+
+
+def test_a_stencil_is_cached_once_for_each_of_its_reads(program):
+    stencil = """
+for i in T.serial(7):
+    with T.block("stencil"):
+        vi = T.axis.spatial(7, i)
+        V[vi] = W[vi] + W[vi + 1]
+"""
+    builder = ScheduleBuilder(program(stencil)).cache_read("stencil", buffer="W", scope="local")
+    text = body_text(builder.module)
+    assert "W_local[vi_c] = W[vi_c]\n" in text
+    assert "W_local[vi_c + 1] = W[vi_c + 1]\n" in text
