@@ -40,6 +40,7 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )
+from gossamer_ir.remembered import remembered
 from gossamer_ir.walk import walk
 
 _FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})
@@ -56,6 +57,7 @@ _PLAIN: dict[type[Node], str] = {
 _TYPED = (Const, Var, Cast, Reinterpret, Call, Load, Buffer, Param)
 
 
+@remembered
 def required_capabilities(module: Module) -> frozenset[str]:
     """The words for everything that occurs in a module.
 

@@ -5,6 +5,8 @@ The result is at the flat stage: one entry function, and the functions it launch
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from itertools import chain
 from typing import Any
 
 import msgspec
@@ -22,6 +24,7 @@ from gossamer_ir.nodes import (
     If,
     Load,
     Module,
+    Node,
     ParallelFor,
     Param,
     Prefetch,
@@ -111,8 +114,9 @@ class _Outlining:
     def _outline(self, loop: For) -> ParallelFor:
         _require_not_nested(loop)
         begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
-        buffers = self._captured_buffers(loop)
-        scalars = self._captured_scalars(loop, buffers)
+        inside = list(walk(*loop.body))
+        buffers = self._captured_buffers(inside)
+        scalars = _captured_scalars(loop, inside, buffers)
         bound = [self._bound(buffer) for buffer in buffers]
         params = (
             Param(begin, "int64"),
@@ -139,21 +143,21 @@ class _Outlining:
         handle = self._namer.fresh(f"{buffer.name}_handle")
         return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
-    def _captured_buffers(self, loop: For) -> list[Buffer]:
+    def _captured_buffers(self, inside: Sequence[Node]) -> list[Buffer]:
         names = dict.fromkeys(
-            node.buffer
-            for node in walk(*loop.body)
-            if isinstance(node, (Load, Store, Prefetch, Guard))
+            node.buffer for node in inside if isinstance(node, (Load, Store, Prefetch, Guard))
         )
         return [self._buffers[name] for name in names if name in self._buffers]
 
-    def _captured_scalars(self, loop: For, buffers: list[Buffer]) -> list[Var]:
-        """Variables that the body, or the shape of a captured buffer, uses and does not bind."""
-        bound = bound_variables((loop,))
-        shapes = [extent for buffer in buffers for extent in buffer.shape]
-        nodes = walk(*shapes, *loop.body)
-        used = {node.name: node for node in nodes if isinstance(node, Var)}
-        return [var for name, var in used.items() if name not in bound]
+
+def _captured_scalars(
+    loop: For, inside: Sequence[Node], buffers: Sequence[Buffer]
+) -> tuple[Var, ...]:
+    """Variables that the nodes of the body, or the shape of a captured buffer, use and do not bind."""
+    bound = bound_variables((loop,))
+    shapes = walk(*(extent for buffer in buffers for extent in buffer.shape))
+    used = {node.name: node for node in chain(shapes, inside) if isinstance(node, Var)}
+    return tuple(var for name, var in used.items() if name not in bound)
 
 
 def _facts_about(

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from itertools import product
+from typing import NamedTuple
 
 from gossamer_ir.build import ONE, index_var
 from gossamer_ir.lasting import lasting_facts
@@ -41,31 +42,38 @@ def is_ordered(site: Site, buffer: str) -> bool:
     later = index_var(loop.var + _LATER)
     prover.assume_range(later.name, loop.start, loop.extent)
     prover.assume_nonnegative(_gap(index_var(loop.var), later))
-    rank = min((len(_points(touch)) for touch in found), default=0)
-    return any(_grows(found, dim, prover=prover, loop=loop) for dim in range(rank))
+    spots = list(dict.fromkeys(map(_spot, found)))
+    rank = min((len(spot.indices) for spot in spots), default=0)
+    return any(_grows(spots, dim, prover=prover, loop=loop) for dim in range(rank))
 
 
-def _points(touch: Touch) -> tuple[Expr, ...]:
-    """The indices but for the range of a search."""
-    return tuple(at for at in touch.indices if not isinstance(at, Range))
+class _Spot(NamedTuple):
+    """What touches of one element have in common; the range of a search is left out."""
+
+    indices: tuple[Expr, ...]
+    held: Held
 
 
-def _grows(found: Sequence[Touch], dim: int, *, prover: Prover, loop: For) -> bool:
+def _spot(touch: Touch) -> _Spot:
+    return _Spot(tuple(at for at in touch.indices if not isinstance(at, Range)), touch.held)
+
+
+def _grows(found: Sequence[_Spot], dim: int, *, prover: Prover, loop: For) -> bool:
     return all(
         _is_before(first, second, dim, prover=prover, loop=loop)
         for first, second in product(found, found)
     )
 
 
-def _is_before(first: Touch, second: Touch, dim: int, *, prover: Prover, loop: For) -> bool:
+def _is_before(first: _Spot, second: _Spot, dim: int, *, prover: Prover, loop: For) -> bool:
     """Whether the first access comes before the second one in a later iteration."""
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
     mark = prover.mark()
     _assume(prover, first.held, {})
     _assume(prover, second.held, renamed)
-    after: Expr = substitute(_points(second)[dim], renamed)
-    is_proved = prover.proves_nonnegative(_gap(_points(first)[dim], after))
+    after: Expr = substitute(second.indices[dim], renamed)
+    is_proved = prover.proves_nonnegative(_gap(first.indices[dim], after))
     prover.release(mark)
     return is_proved
 

@@ -1,0 +1,45 @@
+"""Pure functions of nodes that remember what they found."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import TypeVar
+
+from gossamer_ir.nodes import Node
+
+N = TypeVar("N", bound=Node)
+R = TypeVar("R")
+
+LIMIT = 4
+"""How many nodes a function remembers: those that it was asked about last."""
+
+
+def remembered(function: Callable[[N], R]) -> Callable[[N], R]:
+    """The function, which finds out only once what several callers ask about one module.
+
+    Nodes never change, so they are told apart by identity, which costs nothing however large they
+    are. Threads may miss what others found, and never see half of it.
+
+    >>> from gossamer_ir.build import ONE
+    >>> asked = []
+    >>> @remembered
+    ... def name_of(node):
+    ...     asked.append(node)
+    ...     return type(node).__name__
+    >>> name_of(ONE), name_of(ONE), len(asked)
+    ('Const', 'Const', 1)
+    """
+    recent: tuple[tuple[N, R], ...] = ()
+
+    @wraps(function)
+    def remembering(node: N) -> R:
+        nonlocal recent
+        for known, found in recent:
+            if known is node:
+                return found
+        result = function(node)
+        recent = ((node, result), *recent[: LIMIT - 1])
+        return result
+
+    return remembering
