@@ -136,11 +136,19 @@ def test_only_the_side_that_is_evaluated_is_guarded():
     np.testing.assert_array_equal(y, [1, 0, 0])
 
 
-def test_a_while_condition_that_would_need_a_guard_is_refused():
-    text = "    while Y[n] < 1.0:\n        pass\n"
-    with pytest.raises(UnsupportedError) as caught:
-        guarded(text)
-    assert caught.value.code == "lower.guarded_while"
+@pytest.mark.parametrize("found", [0, 2, None])
+def test_the_condition_of_a_while_loop_is_guarded_whenever_it_is_evaluated(found):
+    text = "    while X[T.int64(P[0])] < 1.0:\n        P[0] = P[0] + T.int32(1)\n"
+    x, p = np.zeros(3, np.float32), np.zeros(2, np.int32)
+    arguments = {"x": x, "y": np.zeros(2, np.float32), "p": p, "m": 2, "n": 3}
+    module = lower_to_flat(parse_module(HEADER + text))
+    if found is None:
+        with pytest.raises(GuardFailed, match="X"):
+            run(module, arguments)
+        return
+    x[found] = 1
+    run(module, arguments)
+    assert p[0] == found
 
 
 @pytest.mark.parametrize("loop", ["m, weight=T.int64(P[i]) + i", "n, n + 2, weight=T.int64(P[i])"])

@@ -160,7 +160,8 @@ class _Guarding:
             case For():
                 new: Stmt = self._loop(stmt)
             case While():
-                new = msgspec.structs.replace(stmt, body=self.body(stmt.body))
+                again = self._guards_before(stmt)
+                new = msgspec.structs.replace(stmt, body=(*self.body(stmt.body), *again))
             case If():
                 new = self._if(stmt)
             case _:
@@ -204,11 +205,8 @@ class _Guarding:
         if isinstance(stmt, For):
             self._require_proved_weight(stmt)
             expressions: list[Any] = [stmt.start, stmt.extent, stmt.grain]
-        elif isinstance(stmt, If):
+        elif isinstance(stmt, (If, While)):
             expressions = [stmt.condition]
-        elif isinstance(stmt, While):
-            _require_proved_condition(list(self._guards(stmt.condition, None)))
-            return
         else:
             expressions = [stmt]
         for expression in expressions:
@@ -296,15 +294,6 @@ class _Guarding:
 def _either(first: Expr | None, second: Expr) -> Expr:
     """First or second, which is evaluated only where the first does not hold."""
     return second if first is None else IfThenElse(first, TRUE, second)
-
-
-def _require_proved_condition(guards: list[Guard]) -> None:
-    if guards:
-        raise UnsupportedError(
-            "lower.guarded_while",
-            f"The condition of a while loop reads {guards[0].buffer} where it is not proved in bounds.",
-            hint="Compute the condition in the body, into a buffer of one element.",
-        )
 
 
 def _not_masked(access: Load | Store) -> UnsupportedError:
