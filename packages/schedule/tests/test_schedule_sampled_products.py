@@ -225,6 +225,11 @@ def test_groups_follow_the_length_of_rows(stats, group):
     assert factors(choose(sized(COORDINATE, 40), WIDE, stats))[0] == (None, group)
 
 
+@pytest.mark.parametrize(("features", "group"), [(48, LONG_GROUP), (49, SHORT_GROUP)])
+def test_groups_of_long_rows_follow_the_features(features, group):
+    assert factors(choose(sized(COORDINATE, features), WIDE, LONG))[0] == (None, group)
+
+
 LANES = [
     (40, WIDE, "float32", (3, 16)),
     (40, WIDE, "float64", (5, 8)),

@@ -33,8 +33,9 @@ from gossamer_schedule.rules.regular_reads import (
 SHORT_GROUP, LONG_GROUP = 4, 16
 """Nonzeros in a group: what is left of a row runs one by one."""
 
-LONG_ROW = 48
-"""Nonzeros per row from which long groups pay."""
+LONG_ROW, FEW_VECTORS = 48, 3
+"""Nonzeros per row from which long groups pay, and vectors of features up to which they do: with more
+of them, the rest of a row costs more than fewer shuffles save."""
 
 UNROLLED_VECTORS = 16
 """Vectors of features whose loop is unrolled: more of them run in a loop."""
@@ -83,9 +84,14 @@ def sampled_products(module: Module, target: Target, stats: Stats | None) -> Sch
         return Schedule(
             loop=(*_dot_products(pattern, lanes), _parallel(pattern, _vectors(pattern, lanes)))
         )
-    is_long = stats is not None and stats.mean_row >= LONG_ROW
-    group = LONG_GROUP if is_long else SHORT_GROUP
+    group = _group(stats, _vectors(pattern, lanes))
     return Schedule(loop=_steps(pattern, lanes, group, is_far=_is_far(pattern, stats)))
+
+
+def _group(stats: Stats | None, vectors: int | None) -> int:
+    """How many nonzeros are taken together."""
+    is_long = stats is not None and stats.mean_row >= LONG_ROW
+    return LONG_GROUP if is_long and (vectors or 0) <= FEW_VECTORS else SHORT_GROUP
 
 
 def _is_far(pattern: SampledProducts, stats: Stats | None) -> bool:
