@@ -13,6 +13,7 @@ from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.lower_buffers import lower_buffers
 from gossamer_lower.lower_iterations import lower_iterations
 from gossamer_lower.lower_math import lower_math
+from gossamer_lower.merge_searches import merge_searches
 from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.pipeline import FLAT_PASSES, lower_to_flat
@@ -39,6 +40,7 @@ __all__ = [
     "lower_iterations",
     "lower_math",
     "lower_to_flat",
+    "merge_searches",
     "outline_parallel",
     "peel_rest",
     "plan_allocations",

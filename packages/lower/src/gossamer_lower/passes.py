@@ -74,6 +74,7 @@ PASSES: dict[str, Pass] = {
     "combine_lane_reductions": _LOOPS,
     "hoist_vectors": _LOOPS,
     "hoist_searches": _LOOPS,
+    "merge_searches": _LOOPS,
     "expand_search": _LOOPS,
     "outline_parallel": Pass(
         "loop", "flat", ("blocks", "vectorized loops", "unrolled loops", "searches")

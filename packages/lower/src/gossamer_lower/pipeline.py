@@ -11,6 +11,7 @@ from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.hoist_searches import hoist_searches
 from gossamer_lower.hoist_vectors import hoist_vectors
 from gossamer_lower.lower_blocks import lower_blocks
+from gossamer_lower.merge_searches import merge_searches
 from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.plan_allocations import plan_allocations
@@ -29,6 +30,7 @@ FLAT_PASSES = (
     combine_lane_reductions,
     hoist_vectors,
     hoist_searches,
+    merge_searches,
     expand_search,
     outline_parallel,
 )

@@ -1,0 +1,249 @@
+"""Searches for values that never decrease in a window that stays become a walk along it.
+
+A loop that searches `n` such values among `m` sorted elements looks at most at `n + m` elements when
+each search starts at the result of the one before and steps ahead, where searching anew takes
+`n * log(m)` steps. Where the next result is far away, that would be the worse bargain: after a few
+steps the search halves what is left, so that none takes more than these steps longer than it did.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine
+from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Binary,
+    Buffer,
+    Cast,
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Module,
+    Monotone,
+    Search,
+    SortedSegments,
+    Stmt,
+    While,
+)  # fmt: skip
+from gossamer_ir.prove import Prover
+from gossamer_ir.walk import free_vars, resolve, substitute, walk
+from gossamer_lower.hoist_searches import is_searching
+from gossamer_lower.magnitudes import Magnitudes
+from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
+from gossamer_lower.stages import map_functions, names_of
+
+STEPS = 8
+"""How far a search walks before it halves: about a cache line of int64, and what a search in a few
+hundred elements takes."""
+
+
+def merge_searches(module: Module) -> Module:
+    """Takes a loop-stage module in which each search is the value of a let.
+
+    A search becomes a walk where its window is sorted by the facts and the same in all iterations of
+    a serial loop, and its value is proved not to decrease from one to the next. Each run of the loop
+    has a cursor of its own, so loops around it may be parallel. The results are those of the search.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... T.assume(monotone(P))
+    ... for i in T.serial(n):
+    ...     at: T.int64 = T.search("lower", P, begin=0, end=n, value=i)
+    ...     Y[i] = X[at]
+    ... ''')
+    >>> print(body_text(merge_searches(before)))
+    at_cursor = T.alloc_buffer((1,), "int64", scope="local")
+    at_cursor[0] = 0
+    for i in T.serial(n):
+        at_stop: T.int64 = T.min(at_cursor[0] + 8, n)
+        while T.if_then_else(at_cursor[0] < at_stop, P[at_cursor[0]] < i, False):
+            at_cursor[0] = at_cursor[0] + 1
+        at_size = T.alloc_buffer((1,), "int64", scope="local")
+        at_size[0] = T.Select(at_cursor[0] == at_stop, n - at_cursor[0], 0)
+        while at_size[0] > 0:
+            at_middle: T.int64 = at_cursor[0] + (at_size[0] - (at_size[0] >> 1))
+            at_cursor[0] = T.Select(P[at_middle - 1] < i, at_middle, at_cursor[0])
+            at_size[0] = at_size[0] >> 1
+        at: T.int64 = at_cursor[0]
+        Y[i] = X[at]
+    """
+    return map_functions(module, "loop", "loop", _merge_function)
+
+
+def _merge_function(function: Function) -> Function:
+    if not is_searching(*function.body):
+        return function
+    merging = _Merging(function)
+    return msgspec.structs.replace(function, body=merging.body(function.body))
+
+
+class _Around(msgspec.Struct):
+    """A loop around, the variables bound in it, and the cursors that belong before it."""
+
+    loop: For
+    bound: set[str]
+    cursors: list[Stmt]
+
+
+class _Merging:
+    """Walks the statements in order, with what is known of the loops around each."""
+
+    def __init__(self, function: Function) -> None:
+        facts = lasting_facts(function)
+        self._namer = Namer(names_of(function))
+        self._dtypes = buffer_dtypes(function)
+        self._written = written_by(function)
+        self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
+        self._segments = {
+            (fact.buffer, fact.indptr) for fact in facts if isinstance(fact, SortedSegments)
+        }
+        buffers = [found for found in function.buffers if isinstance(found, Buffer)]
+        self._magnitudes = Magnitudes(buffers, facts)
+        self._prover = Prover(facts)
+        for extent in (extent for found in buffers if found.handle for extent in found.shape):
+            self._prover.assume_nonnegative(extent)
+        self._values: dict[str, Expr] = {}
+        self._around: list[_Around] = []
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return tuple(found for stmt in body for found in self._statement(stmt))
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case Let():
+                return self._let(stmt)
+            case For():
+                return self._loop(stmt)
+            case If():
+                return (If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body)),)
+            case While():
+                return (While(stmt.condition, self.body(stmt.body)),)
+        return (stmt,)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        mark = self._prover.mark()
+        self._magnitudes.bind(loop.var, loop.start, loop.extent)
+        self._around.append(_Around(loop, {loop.var}, []))
+        self._assume_range(loop, loop.extent)
+        body = self.body(loop.body)
+        self._prover.release(mark)
+        cursors = self._around.pop().cursors
+        return (*cursors, msgspec.structs.replace(loop, body=body))
+
+    def _assume_range(self, loop: For, extent: Expr) -> None:
+        start, extent = resolve(loop.start, self._values), resolve(extent, self._values)
+        if all(self._is_known(part) for part in (start, extent)):
+            self._prover.assume_range(loop.var, start, extent)
+
+    def _is_known(self, expr: Expr) -> bool:
+        """Whether an expression keeps its value, which is that of unbounded integers."""
+        return self._is_lasting(expr) and self._magnitudes.is_exact(expr)
+
+    def _is_lasting(self, expr: Expr) -> bool:
+        reads = (node.buffer for node in walk(expr) if isinstance(node, (Load, Search)))
+        return self._written.isdisjoint(reads)
+
+    def _let(self, let: Let) -> tuple[Stmt, ...]:
+        for around in self._around[-1:]:
+            around.bound.add(let.var.name)
+        self._values[let.var.name] = resolve(let.value, self._values)
+        if let.var.dtype == "int64":
+            self._magnitudes.bind(let.var.name, let.value)
+        match let.value:
+            case Search() as search:
+                found = self._walked(let, search)
+                return (let,) if found is None else (*found[0], found[1])
+            case IfThenElse(condition=condition, if_true=Search() as search):
+                found = self._walked(let, search)
+                return (let,) if found is None else where(condition, *found)
+        return (let,)
+
+    def _walked(self, let: Let, search: Search) -> tuple[tuple[Stmt, ...], Let] | None:
+        """Statements that find the result of a search, and the let that holds it; None where it
+        stays a search."""
+        around = self._varying(search)
+        if around is None or not self._is_sorted(search) or not self._ascends(search, around.loop):
+            return None
+        name = let.var.name
+        low, size = self._namer.fresh(f"{name}_cursor"), self._namer.fresh(f"{name}_size")
+        stop = build.index_var(self._namer.fresh(f"{name}_stop"))
+        middle = build.index_var(self._namer.fresh(f"{name}_middle"))
+        cells = SearchCells(search, low, size, self._dtypes)
+        is_constant = build.integer_value(search.begin) is not None
+        around.cursors += cell(low, search.begin if is_constant else build.ZERO)
+        return (*cells.from_before(STEPS, stop), cells.halving(middle)), Let(
+            let.var, cells.result()
+        )
+
+    def _varying(self, search: Search) -> _Around | None:
+        """The innermost loop that changes a search, where it changes the value only, and is serial
+        like those inside it."""
+        window = {name for part in _window(search) for name in free_vars(part)}
+        names = window | free_vars(search.value)
+        for around in reversed(self._around):
+            if around.loop.kind != "serial":
+                return None
+            if names & around.bound:
+                return None if window & around.bound else around
+        return None
+
+    def _is_sorted(self, search: Search) -> bool:
+        """Whether what a search looks at is sorted by the facts and stays as it is."""
+        if search.buffer in self._written or not all(map(self._is_lasting, _window(search))):
+            return False
+        is_row = (search.buffer, None) in self._segments
+        if search.buffer in self._monotone or is_row:
+            return True
+        begin, end = (resolve(part, self._values) for part in (search.begin, search.end))
+        return any(
+            buffer == search.buffer and indptr is not None and _is_segment(begin, end, indptr)
+            for buffer, indptr in self._segments
+        )
+
+    def _ascends(self, search: Search, loop: For) -> bool:
+        """Whether the value of a search is proved not to decrease from iteration to iteration."""
+        value = resolve(build.widen(search.value), self._values)
+        if not self._is_known(value):
+            return False
+        mark = self._prover.mark()
+        self._assume_range(loop, build.sub(loop.extent, build.ONE))
+        result = self._is_rising(value, loop)
+        self._prover.release(mark)
+        return result
+
+    def _is_rising(self, value: Expr, loop: For) -> bool:
+        match value:
+            case Binary(op="floordiv", rhs=divisor) if loop.var not in free_vars(divisor):
+                if self._prover.proves_nonnegative(divisor):
+                    return self._is_rising(value.lhs, loop)
+        following = build.add(build.index_var(loop.var), build.ONE)
+        later = substitute(value, {loop.var: following})
+        return self._prover.proves_nonnegative(Binary("sub", later, value))
+
+
+def _window(search: Search) -> Iterator[Expr]:
+    yield from (*search.prefix, search.begin, search.end)
+
+
+def _is_segment(begin: Expr, end: Expr, indptr: str) -> bool:
+    """Whether a window is what lies between neighbouring elements of an indptr."""
+    first, following = _element_of(begin, indptr), _element_of(end, indptr)
+    if first is None or following is None:
+        return False
+    return combine(affine_of(following), affine_of(first), -1) == Affine({}, 1)
+
+
+def _element_of(bound: Expr, indptr: str) -> Expr | None:
+    load = bound.value if isinstance(bound, Cast) else bound
+    if not isinstance(load, Load) or load.buffer != indptr or load.predicate is not None:
+        return None
+    return load.indices[-1]
