@@ -33,9 +33,9 @@ from gossamer.build import lowered  # noqa: E402
 from gossamer_ir.contracts import Schedule, Target  # noqa: E402
 from gossamer_ir.nodes import Module  # noqa: E402
 from gossamer_ir.script import parse_module  # noqa: E402
-from gossamer_ir.specialize import specialize  # noqa: E402
 from gossamer_ir.wire import VERSION, dumps  # noqa: E402
 from gossamer_schedule.rules import choose  # noqa: E402
+from gossamer_testkit import retyped  # noqa: E402
 
 TARGET = Target.parse("generic-cpu:vector_bits=512")
 """A machine that is the same wherever samples are made."""
@@ -88,7 +88,7 @@ def _copied(value: Any) -> Any:
 def record_sparse_programs(recorder: Recorder) -> None:
     """The programs over formats, at float32 and int32."""
     for name, program in sparse_programs.PROGRAMS.items():
-        module = parse_module(program.script)
+        module = retyped(parse_module(program.script), dtype="float32", index_dtype="int32")
         for matrix in sparse_programs.matrices("float32", "int32"):
             call = program.call(matrix, 5)
             (function,) = module.functions
@@ -99,16 +99,7 @@ def record_sparse_programs(recorder: Recorder) -> None:
             ]
             if len(results) == 1:
                 wanted = {results[0]: call.expected}
-                recorder.keep(_identifier(name), _retyped(module), call.arguments, wanted)
-
-
-def _retyped(module: Module) -> Module:
-    (function,) = module.functions
-    stored = [
-        axis.name for axis in function.axes if hasattr(axis, "indptr") or hasattr(axis, "indices")
-    ]
-    dtypes = {found.name: "float32" for found in function.buffers}
-    return specialize(module, {}, dtypes=dtypes | dict.fromkeys(stored, "int32"))
+                recorder.keep(_identifier(name), module, call.arguments, wanted)
 
 
 def _identifier(name: str) -> str:

@@ -11,11 +11,10 @@ from gossamer.build import build, lowered
 from gossamer_backend import Kernel
 from gossamer_ir.contracts import Schedule
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import CompressedFixed, CompressedVaried, DenseVaried, Guard, Module
+from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
 from gossamer_ir.walk import walk
-from gossamer_testkit import script
+from gossamer_testkit import retyped, script
 
 Array = Any
 Arguments = Mapping[str, Any]
@@ -34,12 +33,7 @@ def program(
     text = script(name)
     for old, new in {"default=0.0": f"default={fill}", **(changes or {})}.items():
         text = text.replace(old, new)
-    module = parse_module(text)
-    (function,) = module.functions
-    stored = (CompressedFixed, CompressedVaried, DenseVaried)
-    dtypes = {found.name: dtype for found in function.buffers if found.dtype.startswith("float")}
-    dtypes |= {axis.name: index for axis in function.axes if isinstance(axis, stored)}
-    return specialize(module, {}, dtypes=dtypes)
+    return retyped(parse_module(text), dtype=dtype, index_dtype=index)
 
 
 def kernels(module: Module) -> tuple[Kernel, ...]:

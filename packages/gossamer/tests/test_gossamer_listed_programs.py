@@ -105,22 +105,20 @@ LOOPS = ["bsr_spmm_loop", "bsr_spmm_loop_flattened"]
 
 
 @pytest.mark.parametrize("pattern", PATTERNS)
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
 @pytest.mark.parametrize(("blk", "feat"), [(1, 1), (2, 0), (3, 2), (2, 5)])
 @pytest.mark.parametrize("name", [*BSR, *LOOPS])
-def test_blocks_times_dense(name, blk, feat, pattern):
-    mask = PATTERNS[pattern]
-    (indptr, indices), (a, b, product) = (
-        csr(mask, "int32"),
-        block_operands(mask, blk, feat, "float32"),
-    )
+def test_blocks_times_dense(name, blk, feat, dtype, index, pattern):
+    mask, index = PATTERNS[pattern], index if name in BSR else "int32"
+    (indptr, indices), (a, b, product) = csr(mask, index), block_operands(mask, blk, feat, dtype)
     arguments = {
-        "a": a, "b": b, "c": nothing(product.shape, "float32"), "indptr": indptr,
+        "a": a, "b": b, "c": nothing(product.shape, dtype), "indptr": indptr,
         "indices": indices, "nb": mask.shape[0], "mb": mask.shape[1], "nnzb": len(a), "blk": blk,
         "feat_size": feat,
     }  # fmt: skip
     if name.endswith("flattened"):
         arguments |= {key: arguments[key].reshape(-1) for key in "abc"}
-    module = program(name)
+    module = program(name, dtype=dtype, index=index)
     assert (guards(module) == []) == (name in BSR)
     assert_everywhere(module, arguments, c=product)
 

@@ -14,9 +14,9 @@ from gossamer_backend.threads import reset_num_threads
 from gossamer_ir.contracts import Stats, Target
 from gossamer_ir.errors import UserError
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import CompressedFixed, CompressedVaried, DenseVaried
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.specialize import specialize
+from gossamer_testkit import retyped
 
 TARGET = Target("generic-cpu")
 KINDS = [(dtype, index) for dtype in ("float32", "float64") for index in ("int32", "int64")]
@@ -30,14 +30,9 @@ def as_many_threads_as_before():
 
 
 def module_of(script, dtype="float32", index="int32", **sizes):
-    module = parse_module(script)
-    (function,) = module.functions
-    dtypes = {found.name: dtype for found in function.buffers}
-    stored = (CompressedFixed, CompressedVaried, DenseVaried)
-    dtypes |= {axis.name: index for axis in function.axes if isinstance(axis, stored)}
-    params = {param.name for param in function.params}
-    fixed = {name: size for name, size in sizes.items() if name in params}
-    return specialize(module, fixed, dtypes=dtypes)
+    module = retyped(parse_module(script), dtype=dtype, index_dtype=index)
+    params = {param.name for param in module.functions[0].params}
+    return specialize(module, {name: size for name, size in sizes.items() if name in params})
 
 
 def stats_of(mean):

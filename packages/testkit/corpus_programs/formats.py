@@ -2,11 +2,16 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
+from typing import Any
 
 from corpus_programs.kernels import scheduled
 from corpus_programs.source import Source
+from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
+from gossamer_ir.specialize import specialize
+from gossamer_testkit import retyped, script
 
 CSR = """
     I = T.sp.dense_fixed(m)
@@ -60,49 +65,6 @@ SEGMENTS = """
             Y[i] = 0.0
         Y[i] = Y[i] + A[i, j]
 """
-ELL = """
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_fixed(I, (n, width), indices, "INDEX", sorted=False, unique=False)
-    N = T.sp.dense_fixed(n)
-    K = T.sp.dense_fixed(FEATURES)
-    A = T.sp.match_buffer(a, (I, J), "DTYPE")
-    B = T.sp.match_buffer(b, (N, K), "DTYPE")
-    C = T.sp.match_buffer(c, (I, K), "DTYPE")
-    with T.sp.iteration([I, J, K], "SRS", "product") as [i, j, k]:
-        with T.init():
-            C[i, k] = 0.0
-        C[i, k] = C[i, k] + A[i, j] * B[j, k]
-"""
-DCSR = """
-    O = T.sp.dense_fixed(1)
-    I = T.sp.compressed_varied(O, (m, stored), (indptr_i, indices_i), "INDEX")
-    J = T.sp.compressed_varied(I, (n, nnz), (indptr_j, indices_j), "INDEX", sorted=False, unique=False)
-    M = T.sp.dense_fixed(m)
-    N = T.sp.dense_fixed(n)
-    K = T.sp.dense_fixed(FEATURES)
-    A = T.sp.match_buffer(a, (O, I, J), "DTYPE")
-    B = T.sp.match_buffer(b, (N, K), "DTYPE")
-    C = T.sp.match_buffer(c, (M, K), "DTYPE")
-    with T.sp.iteration([O, I, J, K], "SSRS", "product") as [o, i, j, k]:
-        with T.init():
-            C[i, k] = 0.0
-        C[i, k] = C[i, k] + A[o, i, j] * B[j, k]
-"""
-BSR = """
-    I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "INDEX", sorted=False, unique=False)
-    U = T.sp.dense_fixed(BLOCK)
-    V = T.sp.dense_fixed(BLOCK)
-    N = T.sp.dense_fixed(n)
-    K = T.sp.dense_fixed(FEATURES)
-    A = T.sp.match_buffer(a, (I, J, U, V), "DTYPE")
-    B = T.sp.match_buffer(b, (N, V, K), "DTYPE")
-    C = T.sp.match_buffer(c, (I, U, K), "DTYPE")
-    with T.sp.iteration([I, J, U, V, K], "SRSRS", "product") as [i, j, u, v, k]:
-        with T.init():
-            C[i, u, k] = 0.0
-        C[i, u, k] = C[i, u, k] + A[i, j, u, v] * B[j, v, k]
-"""
 PLAIN = "m n nnz"
 
 Row = tuple[str, str, str, str, str, str, dict[str, int]]
@@ -118,15 +80,17 @@ ROWS: tuple[Row, ...] = (
     ("elements", ELEMENTS, "a r x out indptr indices", PLAIN, "float32", "int32", {}),
     ("row_sums", ROW_SUMS, "a y indptr indices", PLAIN, "float32", "int32", {}),
     ("segment_sums", SEGMENTS, "a y indptr", PLAIN, "float64", "int32", {}),
-    ("ell", ELL, "a b c indices", "m n width", "float32", "int32", {"features": 33}),
-    ("ell", ELL, "a b c indices", "m n width", "float64", "int64", {"features": 5}),
-    ("dcsr", DCSR, "a b c indptr_i indices_i indptr_j indices_j", "m n stored nnz", "float32",
-     "int32", {"features": 33}),
-    ("bsr", BSR, "a b c indptr indices", PLAIN, "float32", "int32",
-     {"features": 16, "block": 16, "most": 40}),
-    ("bsr", BSR, "a b c indptr indices", PLAIN, "float64", "int32", {"features": 5, "block": 3, "most": 120}),
 )  # fmt: skip
 """Name, axes and body, pointers, sizes, dtypes, constants."""
+
+SCRIPTS: tuple[tuple[str, dict[str, Any]], ...] = (
+    ("ell", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
+    ("ell", {"dtype": "float64", "index_dtype": "int64", "features": 5}),
+    ("dcsr", {"dtype": "float32", "index_dtype": "int32", "features": 33}),
+    ("bsr", {"dtype": "float32", "index_dtype": "int32", "features": 16, "block": 16, "most": 40}),
+    ("bsr", {"dtype": "float64", "index_dtype": "int32", "features": 5, "block": 3, "most": 120}),
+)
+"""Formats whose product is a script of the testkit, and the options of each."""
 
 
 def sources() -> Iterator[Source]:
@@ -140,11 +104,27 @@ def sources() -> Iterator[Source]:
             body = body.replace(word.upper(), str(number))
         head = f"@T.prim_func\ndef {name}({', '.join(params)}) -> None:\n"
         module = parse_module(f'{head}    T.func_attr({{"sparse_tir_level": 2}})\n{body}')
-        suffix = "".join(f"_{number}" for key, number in constants.items() if key != "most")
-        options = {"dtype": dtype, "index_dtype": index_dtype, **constants}
-        family = name.removesuffix("_fused")
-        yield Source(
-            f"{name}_{dtype}_{index_dtype}{suffix}",
-            f"{name.replace('_', ' ')}, as the default rules schedule it.",
-            scheduled(module), f"{family}_cases", family, options,
-        )  # fmt: skip
+        yield _source(name, module, {"dtype": dtype, "index_dtype": index_dtype, **constants})
+    for name, options in SCRIPTS:
+        yield _source(name, _product(name, options), options)
+
+
+def _product(name: str, options: dict[str, Any]) -> Module:
+    """A script with sizes and dtypes given, for rows in any order and with duplicates."""
+    text = re.sub(r'( J = .*"int32")\)', r"\1, sorted=False, unique=False)", script(f"{name}_spmm"))
+    module = retyped(parse_module(text), dtype=options["dtype"], index_dtype=options["index_dtype"])
+    params = {"feat_size": "features", "blk": "block"}
+    return specialize(module, {p: options[word] for p, word in params.items() if word in options})
+
+
+def _source(name: str, module: Module, options: dict[str, Any]) -> Source:
+    dtype, index_dtype, *numbers = (options[word] for word in options if word != "most")
+    family = name.removesuffix("_fused")
+    return Source(
+        "_".join(map(str, (name, dtype, index_dtype, *numbers))),
+        f"{name.replace('_', ' ')}, as the default rules schedule it.",
+        scheduled(module),
+        f"{family}_cases",
+        family,
+        options,
+    )

@@ -13,6 +13,7 @@ from gossamer_testkit.oracles import (
     spmv_magnitude,
     tolerance,
 )
+from gossamer_testkit.retyped import retyped
 from gossamer_testkit.scripts import script, script_names
 from gossamer_testkit.strategies import csr_matrices, dense_operands
 
@@ -31,6 +32,7 @@ __all__ = [
     "from_mask",
     "from_rows",
     "max_relative_error",
+    "retyped",
     "script",
     "script_names",
     "spmm",

@@ -72,7 +72,7 @@ def dcsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
 
 def bsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     """C = A @ B, block by block."""
-    rows = np.repeat(np.arange(values["m"]), np.diff(values["indptr"]))
+    rows = np.repeat(np.arange(values["nb"]), np.diff(values["indptr"]))
     products = values["a"].astype(np.float64) @ values["b"][values["indices"]]
     c = np.zeros(values["c"].shape)
     np.add.at(c, rows, products)

@@ -122,7 +122,11 @@ def _bsr(matrix: Csr, options: Options) -> dict[str, Any]:
     block, features, dtype = options["block"], options["features"], options["dtype"]
     shape = matrix.shape[0], block, features
     return {
-        **matrix_values(matrix),
+        "nb": matrix.shape[0],
+        "mb": matrix.shape[1],
+        "nnzb": matrix.nnz,
+        "indptr": matrix.indptr,
+        "indices": matrix.indices,
         "a": integers((matrix.nnz, block, block), dtype),
         "b": integers((matrix.shape[1], block, features), dtype),
         "c": _untouched(shape, matrix),

@@ -1,0 +1,26 @@
+"""One script for every dtype of values and of index arrays."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import CompressedFixed, CompressedVaried, DenseVaried, Module
+from gossamer_ir.specialize import specialize
+
+_STORED = (CompressedFixed, CompressedVaried, DenseVaried)
+
+
+def retyped(module: Module, *, dtype: str, index_dtype: str) -> Module:
+    """The module with all its buffers of floats, and all that its axes store, of these dtypes.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> from gossamer_testkit import script
+    >>> module = retyped(parse_module(script("csr_spmm")), dtype="float64", index_dtype="int64")
+    >>> {buffer.dtype for buffer in module.functions[0].buffers}
+    {'float64'}
+    >>> module.functions[0].axes[1].indices_dtype
+    'int64'
+    """
+    (function,) = module.functions
+    floats = [found.name for found in function.buffers if found.dtype.startswith("float")]
+    stored = [axis.name for axis in function.axes if isinstance(axis, _STORED)]
+    dtypes = dict.fromkeys(floats, dtype) | dict.fromkeys(stored, index_dtype)
+    return specialize(module, {}, dtypes=dtypes)
