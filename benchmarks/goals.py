@@ -73,6 +73,15 @@ class Goal:
         return "" if self.where is anywhere else self.where.__name__.replace("_", " ")
 
 
+PYTHON_SHARES = {
+    "spmm, all but LLVM": 1.0,
+    "spmv, all but LLVM": 1.0,
+    "sddmm, all but LLVM": 1.0,
+    "200 nodes, lowering": 1.0,
+    "spmm, replaying 30 steps": 2.0,
+}
+"""What Python may take of what LLVM takes for the same kernel, by subject of `python_share`."""
+
 SDDMM_PEERS = ("torch", "numba", "taco_like")
 GOALS = (
     Goal("spmm", ("mkl",), threads=2, mean=1.0, least=0.8),

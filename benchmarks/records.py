@@ -101,6 +101,24 @@ class CompileTime(msgspec.Struct, frozen=True):
     cached_ms: float
 
 
+class PythonShare(msgspec.Struct, frozen=True):
+    """Milliseconds of Python and of LLVM for a kernel, medians over fresh processes, and how many times
+    LLVM's Python's may be."""
+
+    what: str
+    python_ms: float
+    llvm_ms: float
+    limit: float
+
+    @property
+    def ratio(self) -> float:
+        return self.python_ms / self.llvm_ms
+
+    @property
+    def is_met(self) -> bool:
+        return self.ratio <= self.limit
+
+
 class Startup(msgspec.Struct, frozen=True):
     """Milliseconds in fresh processes until something is there, and what is wanted (None: nothing);
     whether LLVM was loaded for it, None where that is not known."""
@@ -140,6 +158,7 @@ class Run(msgspec.Struct, frozen=True):
     rooflines: tuple[Roofline, ...]
     cells: tuple[Cell, ...] = ()
     compile_times: tuple[CompileTime, ...] = ()
+    python_shares: tuple[PythonShare, ...] = ()
     startups: tuple[Startup, ...] = ()
     call_costs: tuple[CallCost, ...] = ()
     missing: dict[str, str] = {}

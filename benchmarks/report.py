@@ -10,7 +10,7 @@ from rich.console import Console
 from benchmarks.goals import GOALS, geometric_mean
 from benchmarks.peers import OURS
 from benchmarks.picture import draw
-from benchmarks.records import FAILED, CallCost, Cell, CompileTime, Run, Startup
+from benchmarks.records import FAILED, CallCost, Cell, CompileTime, PythonShare, Run, Startup
 from benchmarks.tables import Row, Sheet, to_markdown, to_rich
 
 PLACES: dict[str, Callable[[Cell], bool]] = {
@@ -58,6 +58,8 @@ def summary_sheets(run: Run, ours: Sequence[str]) -> Iterator[Sheet]:
         yield goals_sheet(run.cells, ours)
     if run.compile_times:
         yield compile_sheet(run.compile_times)
+    if run.python_shares:
+        yield python_sheet(run.python_shares)
     if run.startups:
         yield startup_sheet(run.startups)
     if run.call_costs:
@@ -225,6 +227,17 @@ def compile_sheet(times: Iterable[CompileTime]) -> Sheet:
             f"{time.cached_ms / time.uncached_ms:.3f}",
         )
         sheet.rows.append((time.op, time.done_before, str(time.features), *texts))
+    return sheet
+
+
+def python_sheet(shares: Iterable[PythonShare]) -> Sheet:
+    """Python's time against what is wanted of it."""
+    columns = ("what", "Python", "LLVM", "ratio", "wanted at most", "")
+    sheet = Sheet("what Python takes to compile, ms, fresh processes", columns)
+    for share in shares:
+        figures = (f"{share.python_ms:.1f}", f"{share.llvm_ms:.1f}", f"{share.ratio:.2f}")
+        verdict = "met" if share.is_met else "MISSED"
+        sheet.rows.append((share.what, *figures, f"{share.limit:.1f}", verdict))
     return sheet
 
 

@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 
 from rich.console import Console
 
-from benchmarks import call_overhead, compile_time, options, startup
+from benchmarks import call_overhead, compile_time, options, python_share, startup
 from benchmarks.compiling import CompilerError, compiler_version
 from benchmarks.fresh import ProcessError
 from benchmarks.harness.cells import measure_cell
@@ -20,7 +20,7 @@ from benchmarks.machine import describe_machine, versions
 from benchmarks.peers import contenders
 from benchmarks.peers.peer import Prepare, UnavailableError
 from benchmarks.peers.torch import Torch
-from benchmarks.records import FAILED, CallCost, Cell, CompileTime, Run, Startup
+from benchmarks.records import FAILED, CallCost, Cell, CompileTime, PythonShare, Run, Startup
 from benchmarks.roofline import Roofline, measure_roofline
 from benchmarks.variants import load_variants
 
@@ -56,6 +56,7 @@ class Findings:
     call_costs: tuple[CallCost, ...] = ()
     startups: tuple[Startup, ...] = ()
     compile_times: tuple[CompileTime, ...] = ()
+    python_shares: tuple[PythonShare, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -112,6 +113,7 @@ def measure_run(job: Job, console: Console) -> Run:
         call_costs=findings.call_costs,
         startups=findings.startups,
         compile_times=findings.compile_times,
+        python_shares=findings.python_shares,
         missing=findings.missing,
     )
 
@@ -174,10 +176,16 @@ def measure_compile_times(job: Job, findings: Findings, bar: Bar) -> None:
     findings.compile_times = compile_time.measure_compile_times(job.chosen.op, bar, processes)
 
 
+def measure_python_shares(job: Job, findings: Findings, bar: Bar) -> None:
+    """What Python takes to compile, beside LLVM."""
+    findings.python_shares = python_share.measure_python_shares(bar)
+
+
 PARTS = {
     "roofline": Part(estimate_rooflines, measure_rooflines),
     "kernels": Part(estimate_cells, measure_cells),
     "calls": Part(lambda job: call_overhead.estimated_seconds(), measure_call_costs),
     "startup": Part(lambda job: startup.estimated_seconds(), measure_startups),
     "compile": Part(estimate_compile_times, measure_compile_times),
+    "python": Part(lambda job: python_share.estimated_seconds(), measure_python_shares),
 }

@@ -26,6 +26,7 @@ from benchmarks import (
     page,
     peers,
     picture,
+    python_share,
     records,
     report,
     running,
@@ -40,6 +41,8 @@ from benchmarks.peers.peer import Prepared, UnavailableError
 from benchmarks.peers.torch import Torch
 from benchmarks.roofline import Bandwidth, Roofline
 from benchmarks.variants import load_variants
+from gossamer_ir.script import parse_module
+from gossamer_ir.walk import walk
 
 QUICK = Plan(
     rounds=4, sample_seconds=1e-4, settle_seconds=0.0, budget_seconds=5.0, quiet_seconds=0.1
@@ -96,6 +99,7 @@ def run_of(*found):
         rooflines=(Roofline(1, read, 40.0, peaks), Roofline(2, read, 40.0, peaks)),
         cells=found,
         compile_times=(records.CompileTime("spmm", 64, "imports", 200.0, 30.0, 15.0, 2.0),),
+        python_shares=(records.PythonShare("200 nodes, lowering", 6.0, 12.0, 1.0),),
         startups=(records.Startup("import gossamer", 90.0, (90.0,), 200.0, loads_llvm=False),),
         call_costs=(records.CallCost("spmv", "bound()", 1.25, 3.0),),
         missing={"cora": "the file does not exist"},
@@ -572,3 +576,16 @@ def test_caches_count_as_far_as_they_are_ours(tmp_path, monkeypatch):
     assert machine.cache_share(1, tmp_path) == (1 << 20) + (16 << 20)
     assert machine.cache_share(2, tmp_path) == (2 << 20) + (16 << 20)
     assert machine.caches(tmp_path)["L3 Unified"] == "32M"
+
+
+def test_the_subjects_of_compiling_are_what_they_are_called():
+    assert python_share.SUBJECTS.keys() == goals.PYTHON_SHARES.keys()
+    assert len(python_share.STEPS) == 30
+    layers = parse_module(python_share.layers_script(python_share.LAYERS))
+    assert 190 <= sum(1 for _ in walk(layers)) <= 210
+
+
+def test_python_is_measured_beside_llvm():
+    python, llvm = python_share.replaying_steps()
+    assert python > 0
+    assert llvm > 0

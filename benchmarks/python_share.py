@@ -1,0 +1,199 @@
+"""What Python takes to compile, beside what LLVM takes for the same kernel.
+
+Each measurement in a fresh process that has compiled another kernel before, so that everything is
+imported and LLVM set up, and nothing is known about the program from an earlier time.
+"""
+
+from __future__ import annotations
+
+import json
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from functools import cache, partial
+from typing import TypeAlias
+
+from benchmarks.fresh import run_fresh
+from benchmarks.goals import PYTHON_SHARES
+from benchmarks.harness.meter import wait_for_quiet
+from benchmarks.harness.progress import Bar
+from benchmarks.records import PythonShare
+from gossamer.build import default_schedule, lowered, registry, resolve
+from gossamer.operators import operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer_backend.checked import CheckedBackend
+from gossamer_ir.contracts import Schedule, Stats, Step, Target, Trace
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module
+from gossamer_lower import lower_buffers, lower_iterations
+from gossamer_schedule import replay
+
+PROCESSES = 7
+QUIET_SECONDS = 5.0
+SECONDS_PER_PROCESS = 1.5
+"""Only for the estimate of the time."""
+
+FEATURES = 64
+LAYERS = 5
+STATS = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, empty_rows=0)
+Times: TypeAlias = tuple[float, float]
+"""Milliseconds of Python, and of LLVM."""
+
+
+def estimated_seconds() -> float:
+    """How long all takes."""
+    return len(SUBJECTS) * PROCESSES * SECONDS_PER_PROCESS
+
+
+def measure_python_shares(bar: Bar) -> tuple[PythonShare, ...]:
+    """Every subject."""
+    return tuple(measure_python_share(what, bar) for what in SUBJECTS)
+
+
+def measure_python_share(what: str, bar: Bar) -> PythonShare:
+    """The medians over some processes."""
+    bar.says(f"{what}: Python's time in {PROCESSES} fresh processes")
+    wait_for_quiet(QUIET_SECONDS)
+    python, llvm = zip(*(probe(what) for _ in range(PROCESSES)), strict=True)
+    bar.advance(PROCESSES * SECONDS_PER_PROCESS)
+    return PythonShare(
+        what, statistics.median(python), statistics.median(llvm), PYTHON_SHARES[what]
+    )
+
+
+def probe(what: str) -> Times:
+    """One fresh process."""
+    python, llvm = json.loads(run_fresh(sys.executable, "-m", "benchmarks.python_share", what))
+    return float(python), float(llvm)
+
+
+# --- in the fresh process
+
+
+def whole_kernel(op: str) -> Times:
+    """An operator's kernel from its script to object code."""
+    start = time.perf_counter()
+    module = operator_module(op)
+    llvm = llvm_ms(flat_of(module, default_schedule(module, machine()[1], STATS)))
+    return since(start) - llvm, llvm
+
+
+def lowering_of_layers() -> Times:
+    """A program of about 200 nodes from its module to the flat stage."""
+    module = parse_module(layers_script(LAYERS))
+    start = time.perf_counter()
+    flat = flat_of(module, default_schedule(module, machine()[1], None))
+    return since(start), llvm_ms(flat)
+
+
+def replaying_steps() -> Times:
+    """A long trace on the loop stage of SpMM."""
+    module = operator_module("spmm")
+    loops = lower_buffers(lower_iterations(module))
+    start = time.perf_counter()
+    replay(loops, STEPS)
+    return since(start), llvm_ms(flat_of(module, Schedule(loop=STEPS)))
+
+
+@cache
+def machine() -> tuple[CheckedBackend, Target]:
+    return resolve("generic-cpu")
+
+
+def operator_module(op: str) -> Module:
+    operator = operator_named(op)
+    return module_of(operator, Variant(features=FEATURES if operator.features else None))
+
+
+def flat_of(module: Module, schedule: Schedule) -> Module:
+    backend, target = machine()
+    *_, flat = lowered(module, schedule, plugin=registry.plugin(backend.name), target=target)
+    return flat
+
+
+def llvm_ms(flat: Module) -> float:
+    """What LLVM says it took to parse, optimise and generate code."""
+    backend, target = machine()
+    artifact = backend.compile(flat, target)
+    return sum(float(artifact.metadatum(f"{step}_ms")) for step in ("parse", "optimize", "codegen"))
+
+
+def since(start: float) -> float:
+    """Milliseconds."""
+    return 1e3 * (time.perf_counter() - start)
+
+
+def layers_script(layers: int) -> str:
+    """A graph network: in each layer, each node sums its neighbours' features, cut off at zero."""
+    handles = ", ".join(f"x{layer}: T.handle" for layer in range(layers + 1))
+    lines = [
+        "@T.prim_func",
+        f"def layers(a: T.handle, p: T.handle, q: T.handle, {handles},",
+        "           n: T.int64, nnz: T.int64, features: T.int64) -> None:",
+        "    I = T.sp.dense_fixed(n)",
+        "    J = T.sp.compressed_varied(I, (n, nnz), (p, q))",
+        "    V = T.sp.dense_fixed(n)",
+        "    K = T.sp.dense_fixed(features)",
+        '    A = T.sp.match_buffer(a, (I, J), "float32")',
+    ]
+    for layer in range(layers + 1):
+        lines.append(f'    X{layer} = T.sp.match_buffer(x{layer}, (V, K), "float32")')
+    for layer in range(layers):
+        old, new = f"X{layer}", f"X{layer + 1}"
+        lines += [
+            f'    with T.sp.iteration([I, J, K], "SRS", "sums_{layer}") as [i, j, k]:',
+            "        with T.init():",
+            f"            {new}[i, k] = 0.0",
+            f"        {new}[i, k] = {new}[i, k] + A[i, j] * {old}[j, k]",
+            f'    with T.sp.iteration([V, K], "SS", "cut_{layer}") as [v, k]:',
+            f"        {new}[v, k] = T.max({new}[v, k], 0.0)",
+        ]
+    return "\n".join(lines)
+
+
+def tiles_of(outer: str, inner: str) -> Trace:
+    """Loops over 4 tiles of 16 features as 2 times 2 tiles of 2 vectors of 8."""
+    return (
+        Step("split", {"loop": outer, "factors": (2, 2)}),
+        Step("split", {"loop": inner, "factors": (2, 8)}),
+        Step("reorder", {"loops": (f"{outer}_1", f"{outer}_0")}),
+        Step("vectorize", {"loop": f"{inner}_1"}),
+        Step("unroll", {"loop": f"{inner}_0"}),
+        Step("unroll", {"loop": f"{outer}_0"}),
+        Step("unroll", {"loop": f"{outer}_1"}),
+    )
+
+
+STEPS: Trace = (
+    Step("split", {"loop": "k", "factors": (4, 16)}),
+    Step("cache_write", {"block": "csrmm", "buffer": "C_data", "scope": "local"}),
+    Step("reverse_compute_at", {"block": "csrmm_C_data_local", "loop": "i"}),
+    Step("decompose_reduction", {"block": "csrmm", "loop": "j"}),
+    Step("split", {"loop": "k_c", "factors": (4, 16)}),
+    *tiles_of("k_0", "k_1"),
+    *tiles_of("k_c_0", "k_c_1"),
+    *tiles_of("k_0_init", "k_1_init"),
+    Step("prefetch", {"block": "csrmm", "buffer": "B_data", "loop": "j", "distance": 8}),
+    Step("split", {"loop": "i", "factors": (None, 16)}),
+    Step("split", {"loop": "i_1", "factors": (4, 4)}),
+    Step("parallel", {"loop": "i_0", "grain": 64}),
+)
+
+SUBJECTS: dict[str, Callable[[], Times]] = {
+    "spmm, all but LLVM": partial(whole_kernel, "spmm"),
+    "spmv, all but LLVM": partial(whole_kernel, "spmv"),
+    "sddmm, all but LLVM": partial(whole_kernel, "sddmm"),
+    "200 nodes, lowering": lowering_of_layers,
+    "spmm, replaying 30 steps": replaying_steps,
+}
+
+
+def main(what: str) -> None:
+    """Measures a subject after another kernel and prints its times."""
+    whole_kernel("spmm" if what.startswith("spmv") else "spmv")
+    print(json.dumps(SUBJECTS[what]()))
+
+
+if __name__ == "__main__":
+    main(sys.argv[1])
