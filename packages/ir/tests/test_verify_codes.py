@@ -240,6 +240,9 @@ CASES = {
         sparse(relations=(Relation("subset", "I", "Z"),)), ("functions", 0, "relations", 0)
     ),
     "verify.fact.buffer": (module(facts=(Monotone("Z"),)), ("functions", 0, "facts", 0)),
+    "verify.annotation.unsafe": (
+        module(annotations=(("unsafe", True),)), ("functions", 0, "annotations", 0)
+    ),
     "verify.annotation": (
         module(annotations=(("a", 1), ("a", 2))), ("functions", 0, "annotations", 1)
     ),

@@ -2,28 +2,43 @@
 
 from gossamer_schedule.builder import ScheduleBuilder
 from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
+from gossamer_schedule.primitives.annotate import annotate
+from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
+from gossamer_schedule.primitives.fuse import fuse
+from gossamer_schedule.primitives.lift_loop import lift_loop
 from gossamer_schedule.primitives.parallel import parallel
+from gossamer_schedule.primitives.pipeline import pipeline
 from gossamer_schedule.primitives.prefetch import prefetch
 from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
 from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.sample_categorical import sample_categorical
+from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
+from gossamer_schedule.primitives.set_scope import set_scope
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
+from gossamer_schedule.primitives.storage_align import storage_align
+from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
+from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
+from gossamer_schedule.primitives.unsafe_reorder import unsafe_reorder
+from gossamer_schedule.primitives.unsafe_vectorize import unsafe_vectorize
 from gossamer_schedule.primitives.vectorize import vectorize
 from gossamer_schedule.replay import apply, replay
 from gossamer_schedule.result import Result
 from gossamer_schedule.table import PRIMITIVES
 
 __all__ = [
-    "PRIMITIVES", "Result", "ScheduleBuilder", "apply", "cache_read", "cache_write",
-    "decompose_reduction", "get_blocks", "get_iterations", "get_loops", "parallel", "prefetch",
-    "reindex_cache_read", "reindex_cache_write", "reorder", "replay", "reverse_compute_at",
-    "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split", "unroll", "vectorize",
+    "PRIMITIVES", "Result", "ScheduleBuilder", "annotate", "apply", "bind", "cache_read",
+    "cache_write", "decompose_reduction", "fuse", "get_blocks", "get_iterations", "get_loops",
+    "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read", "reindex_cache_write",
+    "reorder", "replay", "reverse_compute_at", "sample_categorical", "sample_perfect_tile",
+    "set_scope", "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split", "storage_align",
+    "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder", "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

@@ -5,13 +5,17 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, Self
 
-from gossamer_ir.contracts import Trace
+from msgspec.structs import replace
+
+from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.handles import Handle, current
 from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
 from gossamer_schedule.replay import apply
 from gossamer_schedule.result import Result
-from gossamer_schedule.table import Fluent
+from gossamer_schedule.samples import is_reference, with_values
+from gossamer_schedule.steps import step
+from gossamer_schedule.table import Fluent, arguments_by_name
 from gossamer_schedule.traces import trace_from_json, trace_to_json, trace_to_python
 
 
@@ -96,17 +100,26 @@ class ScheduleBuilder(Fluent):
 
     def replay(self, trace: Trace) -> Self:
         """Applies the steps of a trace."""
-        for step in trace:
-            self._results.append(apply(self.module, step))
+        for given in trace:
+            result = apply(self.module, with_values(given, self._values))
+            self._results.append(replace(result, step=given))
         return self
 
     def applied(self, primitive: Callable[..., Result], *args: Any, **keywords: Any) -> Self:
         """Applies a primitive, handles being what they stand for now."""
-        given = {"function": self._function} | keywords
-        named = {name: self._current(value) for name, value in given.items()}
-        result = primitive(self.module, *map(self._current, args), **named)
-        self._results.append(result)
+        positional = arguments_by_name(primitive, args)
+        named = positional | {"function": self._function} | keywords
+        given = {name: self._current(value) for name, value in named.items()}
+        made = Step(primitive.__name__, step(**given))
+        result = apply(self.module, with_values(made, self._values))
+        has_references = any(map(is_reference, made.args.values()))
+        self._results.append(replace(result, step=made) if has_references else result)
         return self
+
+    @property
+    def _values(self) -> dict[str, int | None]:
+        """What sampling steps have drawn."""
+        return {name: value for result in self._results for name, value in result.values.items()}
 
     def _handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
         return tuple(Handle(name, taken=len(self._results)) for name in names)

@@ -7,9 +7,9 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import integer_value
+from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.injective import is_injective
-from gossamer_ir.nodes import Expr, Fact, For, Stmt
+from gossamer_ir.nodes import Binary, Expr, Fact, For, Stmt
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import Access, accesses, mentioned, written
@@ -64,6 +64,8 @@ def verdict(
     rank = min(len(access.indices) for access in every)
     if any(_determines(loop, every, dim, loops=loops, varying=varying) for dim in range(rank)):
         return "disjoint"
+    if _is_read_back(loop, every, rank=rank, varying=varying):
+        return "disjoint"
     others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
     if any(_selects(loops[loop], every, dim, others=others, facts=facts) for dim in range(rank)):
         return "disjoint"
@@ -83,6 +85,27 @@ def _determines(
             return False
         keys.add(key)
     return len(keys) == 1
+
+
+def _is_read_back(loop: str, found: list[Access], *, rank: int, varying: Set[str]) -> bool:
+    """Whether all accesses use, each in one dimension, the quotients and remainders by fixed numbers
+    that a fused loop was, which together tell its iteration."""
+    by_dimension = [{coordinate_of(access.indices[dim]) for access in found} for dim in range(rank)]
+    shared = {coordinate for one in by_dimension if len(one) == 1 for coordinate in one}
+    return _is_known(index_var(loop), shared, varying)
+
+
+def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
+    """Whether an expression follows from known ones, of which some may be `expr // n` and `expr % n`."""
+    if expr in known:
+        return True
+    return any(
+        isinstance(found, Binary)
+        and (found.op, found.lhs) == ("floormod", expr)
+        and free_vars(found.rhs).isdisjoint(varying)
+        and _is_known(Binary("floordiv", expr, found.rhs), known, varying)
+        for found in known
+    )
 
 
 def _selects(

@@ -169,3 +169,39 @@ def matmul(
                     C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
 """)
 """C = A B, all dense, loop stage."""
+
+STAGED = parse_module("""
+@T.prim_func
+def staged(x: T.handle, y: T.handle, m: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m, 8), "float32")
+    Y = T.match_buffer(y, (m, 8), "float32")
+    X_shared = T.decl_buffer((m, 8), "float32", scope="shared")
+    for i in T.serial(m):
+        for j in T.serial(8):
+            with T.block("fetch"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                X_shared[vi, vj] = X[vi, vj]
+        for k in T.serial(8):
+            with T.block("scale"):
+                wi, wk = T.axis.remap("SS", [i, k])
+                Y[wi, wk] = X_shared[wi, wk] * 2.0
+""")
+"""Y = 2 X by way of a buffer of the function, loop stage."""
+
+NESTED = parse_module("""
+@T.prim_func
+def nested(x: T.handle, y: T.handle, m: T.int64, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m, n), "float32")
+    Y = T.match_buffer(y, (m, n), "float32")
+    for i in T.serial(m):
+        with T.block("rows"):
+            vi = T.axis.spatial(m, i)
+            for j in T.serial(n):
+                with T.block("scale"):
+                    ui = T.axis.spatial(m, vi)
+                    uj = T.axis.spatial(n, j)
+                    Y[ui, uj] = X[ui, uj] * 2.0
+""")
+"""Y = 2 X, a loop standing in a block, loop stage."""

@@ -21,7 +21,7 @@ _OTHER = "_other"
 _MOST_POINTS = 4096
 
 
-def require_no_race(site: Site, module: Module, *, primitive: str) -> None:
+def require_no_race(site: Site, module: Module, primitive: str) -> None:
     """Refuses the loop at a site unless different iterations provably touch different elements of
     whatever one of them writes: `race` where two do not, else `not_proved`."""
     loop, loops = site.node, loops_of(site.function)

@@ -11,6 +11,7 @@ from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.result import Result
+from gossamer_schedule.samples import with_values
 from gossamer_schedule.table import PRIMITIVES, one_by_one
 
 
@@ -56,8 +57,10 @@ def replay(module: Module, trace: Trace) -> Module:
                 T.where(vi < n)
                 Y[vi] = X[vi] * 2.0
     """
+    values: dict[str, int | None] = {}
     for step in trace:
-        module = apply(module, step).module
+        result = apply(module, with_values(step, values))
+        module, values = result.module, values | result.values
     return module
 
 
@@ -92,6 +95,10 @@ _TYPES: dict[str, Any] = {
     "str": str,
     "str | None": str | None,
     "int | None": int | None,
+    "bool | int | str": bool | int | str,
+    "tuple[int, ...]": tuple[int, ...],
+    "tuple[int, ...] | None": tuple[int, ...] | None,
+    "tuple[int | None, ...] | None": tuple[int | None, ...] | None,
     "tuple[str, ...]": tuple[str, ...],
     "tuple[int | str | None, ...]": tuple[int | str | None, ...],
 }

@@ -37,6 +37,19 @@ def find_iteration(function: Function, primitive: str, *, iteration: str) -> Sit
     return _find(function, Iteration, iteration, code=f"{primitive}.no_iteration")
 
 
+def find_named(function: Function, primitive: str, *, name: str) -> Site:
+    """The site of a loop, block or iteration."""
+    found = [site for site in sites(function) if name and name_of(site.node) == name]
+    if len(found) == 1:
+        return found[0]
+    there = "are several statements" if found else "is no loop, block or iteration"
+    raise refusal(
+        f"{primitive}.no_name",
+        f"There {there} '{name}' in '{function.name}'.",
+        hint=listing("names", filter(None, map(name_of, statements(function.body)))),
+    )
+
+
 _WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
 """What a kind of statement is called."""
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from gossamer_ir.contracts import Step
@@ -12,7 +14,8 @@ class Result(msgspec.Struct, frozen=True):
     """The new module, the names that the primitive made or moved, and its step of the trace.
 
     `step` holds every argument that is not a default, so that `replay` does the same again.
-    `forwards` tells of each name that is no longer used what it has become.
+    `forwards` tells of each name that is no longer used what it has become; `values` are what a
+    sampling step has drawn.
 
     >>> from gossamer_schedule import split
     >>> from gossamer_schedule.examples import SCALE
@@ -28,4 +31,5 @@ class Result(msgspec.Struct, frozen=True):
     module: Module
     names: tuple[str, ...]
     step: Step
-    forwards: dict[str, tuple[str, ...]] = {}
+    forwards: Mapping[str, tuple[str, ...]] = {}
+    values: dict[str, int | None] = {}

@@ -8,20 +8,33 @@ from inspect import CO_VARARGS, unwrap
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gossamer_ir.nodes import Module
+from gossamer_schedule.primitives.annotate import annotate
+from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
+from gossamer_schedule.primitives.fuse import fuse
+from gossamer_schedule.primitives.lift_loop import lift_loop
 from gossamer_schedule.primitives.parallel import parallel
+from gossamer_schedule.primitives.pipeline import pipeline
 from gossamer_schedule.primitives.prefetch import prefetch
 from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
 from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.sample_categorical import sample_categorical
+from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
+from gossamer_schedule.primitives.set_scope import set_scope
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
+from gossamer_schedule.primitives.storage_align import storage_align
+from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
+from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
+from gossamer_schedule.primitives.unsafe_reorder import unsafe_reorder
+from gossamer_schedule.primitives.unsafe_vectorize import unsafe_vectorize
 from gossamer_schedule.primitives.vectorize import vectorize
 from gossamer_schedule.result import Result
 
@@ -42,20 +55,33 @@ def _fluent(primitive: Callable[Concatenate[Module, P], Result]) -> Callable[Con
 class Fluent:
     """The primitives as methods, which take their arguments but for the module and return the object."""
 
+    annotate = _fluent(annotate)
+    bind = _fluent(bind)
     cache_read = _fluent(cache_read)
     cache_write = _fluent(cache_write)
     decompose_reduction = _fluent(decompose_reduction)
+    fuse = _fluent(fuse)
+    lift_loop = _fluent(lift_loop)
     parallel = _fluent(parallel)
+    pipeline = _fluent(pipeline)
     prefetch = _fluent(prefetch)
     reindex_cache_read = _fluent(reindex_cache_read)
     reindex_cache_write = _fluent(reindex_cache_write)
     reorder = _fluent(reorder)
     reverse_compute_at = _fluent(reverse_compute_at)
+    sample_categorical = _fluent(sample_categorical)
+    sample_perfect_tile = _fluent(sample_perfect_tile)
+    set_scope = _fluent(set_scope)
     sparse_fuse = _fluent(sparse_fuse)
     sparse_reorder = _fluent(sparse_reorder)
     sparse_unfuse = _fluent(sparse_unfuse)
     split = _fluent(split)
+    storage_align = _fluent(storage_align)
+    unannotate = _fluent(unannotate)
     unroll = _fluent(unroll)
+    unsafe_parallel = _fluent(unsafe_parallel)
+    unsafe_reorder = _fluent(unsafe_reorder)
+    unsafe_vectorize = _fluent(unsafe_vectorize)
     vectorize = _fluent(vectorize)
 
     def applied(self: F, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> F:
@@ -80,3 +106,21 @@ def one_by_one(primitive: Callable[..., Result]) -> str:
     code = unwrap(primitive).__code__
     count = code.co_argcount + code.co_kwonlyargcount
     return code.co_varnames[count] if code.co_flags & CO_VARARGS else ""
+
+
+def arguments_by_name(primitive: Callable[..., Result], args: tuple[Any, ...]) -> dict[str, Any]:
+    """Positional arguments behind the module, as a step names them.
+
+    >>> arguments_by_name(reorder, ("k", "j"))
+    {'loops': ('k', 'j')}
+    >>> arguments_by_name(split, ("k",))
+    {'loop': 'k'}
+    """
+    several = one_by_one(primitive)
+    if several:
+        return {several: args}
+    code = unwrap(primitive).__code__
+    names = code.co_varnames[1 : code.co_argcount]
+    if len(args) > len(names):
+        raise TypeError(f"{primitive.__name__} takes {len(names)} arguments by position")
+    return dict(zip(names, args, strict=False))

@@ -175,6 +175,12 @@ def check_annotations(ctx: Context, annotations: Annotations, at: At) -> None:
     """Keys are given once, values are text, integers or bools."""
     keys = [key for key, _ in annotations]
     for count, (key, value) in enumerate(annotations):
+        if key == "unsafe" and (not isinstance(value, str) or not value):
+            ctx.report(
+                "verify.annotation.unsafe",
+                "The annotation 'unsafe' does not say what was done without a proof.",
+                at.down("annotations", count),
+            )
         if keys.index(key) != count or not isinstance(value, bool | int | str):
             ctx.report(
                 "verify.annotation",

@@ -33,6 +33,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.unsafe import Requirement
 
 
 @primitive
@@ -74,23 +75,39 @@ def parallel(
                     Y[vi] = 0.0
                 Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
-    require_stage(module, "parallel", stages=LOOP_STAGES)
-    owner = find_function(module, "parallel", function=function)
-    site = find_loop(owner, "parallel", loop=loop)
+    return in_parallel(
+        module, loop, weight, grain=grain, function=function, op="parallel", require=require_no_race
+    )
 
-    require_serial(site, "parallel")
+
+def in_parallel(
+    module: Module,
+    loop: str,
+    weight: str | None,
+    *,
+    grain: int | None,
+    function: str | None,
+    op: str,
+    require: Requirement,
+) -> Result:
+    """What `parallel` and `unsafe_parallel` do, which require different things of the loop."""
+    require_stage(module, op, stages=LOOP_STAGES)
+    owner = find_function(module, op, function=function)
+    site = find_loop(owner, op, loop=loop)
+
+    require_serial(site, op)
     _require_not_nested(site, module)
-    require_no_race(site, module, primitive="parallel")
+    require(site, module, op)
     work = None if weight is None else _require_weight(weight, site, module=module)
     _require_grain(grain, site)
 
     least = None if grain is None else index(grain)
-    marked = replace(site.node, kind="parallel", weight=work, grain=least)
+    parallel_loop = replace(site.node, kind="parallel", weight=work, grain=least)
 
-    rewritten = with_function(module, owner, replaced(site, (marked,)))
+    rewritten = with_function(module, owner, replaced(site, (parallel_loop,)))
 
     taken = step(loop=loop, weight=weight, grain=grain, function=function)
-    return Result(rewritten, (loop,), Step("parallel", taken))
+    return Result(rewritten, (loop,), Step(op, taken))
 
 
 def _require_not_nested(site: Site, module: Module) -> None:

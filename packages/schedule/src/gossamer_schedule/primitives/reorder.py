@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence, Set
 from itertools import combinations
+from typing import TypeAlias
 
 from msgspec.structs import replace
 
@@ -55,25 +56,34 @@ def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
                         C[vi, vl] = 0.0
                     C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
     """
-    require_stage(module, "reorder", stages=LOOP_STAGES)
-    owner = find_function(module, "reorder", function=function)
-    found = [find_loop(owner, "reorder", loop=name) for name in loops]
+    return in_order(module, loops, function=function, op="reorder", require=_require_exchangeable)
+
+
+Exchange: TypeAlias = Callable[[Sequence[Site], Sequence[For], Set[tuple[str, str]]], bool]
+"""Refuses to exchange the pairs of loops of a nest, or tells whether that reassociates a reduction."""
+
+
+def in_order(
+    module: Module, loops: tuple[str, ...], *, function: str | None, op: str, require: Exchange
+) -> Result:
+    """What `reorder` and `unsafe_reorder` do, which require different things of the iterations."""
+    require_stage(module, op, stages=LOOP_STAGES)
+    owner = find_function(module, op, function=function)
+    found = [find_loop(owner, op, loop=name) for name in loops]
 
     _require_distinct(loops)
     chain = _require_nest(found, module=module)
     moved = _permuted(chain, loops)
     _require_kinds(chain, moved)
     _require_bounds(moved)
-    turned = _turned(chain, moved)
-    is_reassociating = _require_exchangeable(found, chain, turned)
+    is_reassociating = require(found, chain, _turned(chain, moved))
 
     nest = _nest(moved, reassociating(chain[-1].body) if is_reassociating else chain[-1].body)
 
     top = min(found, key=lambda site: len(site.path))
     rewritten = with_function(module, owner, replaced(top, (nest,)))
 
-    taken = step(loops=loops, function=function)
-    return Result(rewritten, loops, Step("reorder", taken))
+    return Result(rewritten, loops, Step(op, step(loops=loops, function=function)))
 
 
 def _require_distinct(loops: Sequence[str]) -> None:
@@ -145,7 +155,7 @@ def _turned(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[str, str]]:
 
 
 def _require_exchangeable(
-    found: Sequence[Site], chain: Sequence[For], turned: set[tuple[str, str]]
+    found: Sequence[Site], chain: Sequence[For], turned: Set[tuple[str, str]]
 ) -> bool:
     """Whether a reduction is reassociated; an error where the iterations may not be exchanged.
 

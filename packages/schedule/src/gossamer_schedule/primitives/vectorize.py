@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from typing import Any
-
 from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Block, For, Module, VScale
-from gossamer_ir.touches import reduction_loops, spatial_loops
-from gossamer_ir.walk import free_vars, resolve
+from gossamer_ir.nodes import For, Module, VScale
 from gossamer_schedule.accesses import Access, values_at
 from gossamer_schedule.disjoint import written_accesses
 from gossamer_schedule.linear import UNIT, product_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
-from gossamer_schedule.reassociation import reassociating, reduction_of
+from gossamer_schedule.reassociation import reassociating
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -27,6 +23,8 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.terms import is_reduction_loop, require_reducers
+from gossamer_schedule.unsafe import Requirement
 
 MAX_LANES = 1024
 
@@ -66,29 +64,44 @@ def vectorize(
                 T.where(vi < n)
                 Y[vi] = X[vi] * 2.0
     """
-    require_stage(module, "vectorize", stages=LOOP_STAGES)
-    owner = find_function(module, "vectorize", function=function)
-    site = find_loop(owner, "vectorize", loop=loop)
+    return in_vectors(
+        module, loop, rest, function=function, op="vectorize", require=_require_contiguous
+    )
 
-    require_serial(site, "vectorize")
+
+def in_vectors(
+    module: Module,
+    loop: str,
+    rest: str,
+    *,
+    function: str | None,
+    op: str,
+    require: Requirement,
+) -> Result:
+    """What `vectorize` and `unsafe_vectorize` do, which require different things of a spatial loop."""
+    require_stage(module, op, stages=LOOP_STAGES)
+    owner = find_function(module, op, function=function)
+    site = find_loop(owner, op, loop=loop)
+
+    require_serial(site, op)
     _require_rest(rest)
     _require_innermost(site, module)
     _require_lanes(site, module)
-    is_reduction = _is_reduction_loop(site)
+    is_reduction = is_reduction_loop(site)
     if is_reduction:
-        _require_reducers(site, module)
+        require_reducers(site, module, primitive="vectorize")
     else:
-        _require_contiguous(site, module)
+        require(site, module, op)
 
     body = reassociating(site.node.body) if is_reduction else site.node.body
-    marked = replace(site.node, kind="vectorized", body=body)
+    vector_loop = replace(site.node, kind="vectorized", body=body)
     if rest != "scalar":
-        marked = replace(marked, annotations=(*marked.annotations, ("rest", rest)))
+        vector_loop = replace(vector_loop, annotations=(*vector_loop.annotations, ("rest", rest)))
 
-    rewritten = with_function(module, owner, replaced(site, (marked,)))
+    rewritten = with_function(module, owner, replaced(site, (vector_loop,)))
 
     taken = step(loop=loop, rest=None if rest == "scalar" else rest, function=function)
-    return Result(rewritten, (loop,), Step("vectorize", taken))
+    return Result(rewritten, (loop,), Step(op, taken))
 
 
 def _require_rest(rest: str) -> None:
@@ -123,40 +136,8 @@ def _require_lanes(site: Site, module: Module) -> None:
         )
 
 
-def _blocks(site: Site) -> list[Block]:
-    return [found for found in statements(site.node.body) if isinstance(found, Block)]
-
-
-def _is_reduction_loop(site: Site) -> bool:
-    values = values_at(site)
-    return any(site.node.var in reduction_loops(block, values) for block in _blocks(site))
-
-
-def _require_reducers(site: Site, module: Module) -> None:
-    for found in site.node.body:
-        if not isinstance(found, Block) or not _is_lane_reduction(found, site):
-            name = f"Block '{found.name}'" if isinstance(found, Block) else "A statement"
-            raise refusal(
-                "vectorize.not_reducer",
-                f"{name} under reduction loop '{site.node.var}' is no reduction over it.",
-                hint="Expected a block with the one statement X[...] = X[...] op value, where op "
-                "is +, *, min, max, and, or.",
-                place=site.place(module),
-            )
-
-
-def _is_lane_reduction(block: Block, site: Site) -> bool:
-    found = reduction_of(block)
-    values: dict[str, Any] = {item.var: item.value for item in block.iters} | values_at(site)
-    return (
-        found is not None
-        and site.node.var not in spatial_loops(block, values_at(site))
-        and all(site.node.var not in free_vars(resolve(at, values)) for at in found.store.indices)
-    )
-
-
-def _require_contiguous(site: Site, module: Module) -> None:
-    require_no_race(site, module, primitive="vectorize")
+def _require_contiguous(site: Site, module: Module, primitive: str) -> None:
+    require_no_race(site, module, primitive)
     loop, loops = site.node.var, loops_of(site.function)
     touched = written_accesses(site.node.body, values=values_at(site), loops=loops)
     for buffer, found in touched.items():

@@ -1,0 +1,59 @@
+"""`annotate`: a key and a value on a loop, block or iteration, for the passes and people behind."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Module
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.reassociation import REASSOCIATES
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import find_function, find_named
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import replaced, with_function
+from gossamer_schedule.steps import step
+
+RESERVED = {REASSOCIATES: "reorder or vectorize", "rest": "vectorize", "pipeline": "pipeline"}
+"""What changes how a program is lowered, and the primitive that proves that it may."""
+
+
+@primitive
+def annotate(
+    module: Module, name: str, *, key: str, value: bool | int | str, function: str | None = None
+) -> Result:
+    """Annotates a loop, block or iteration; a value that the key has already is replaced.
+
+    Raises `ScheduleError`: `schedule.annotate.reserved` (another primitive writes that key),
+    `.no_name` (no loop, block or iteration of that name), `.no_function`.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(annotate(SCALE, "i", key="origin", value="rows").module))
+    for i in T.serial(n, annotations={"origin": "rows"}):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    """
+    owner = find_function(module, "annotate", function=function)
+    site = find_named(owner, "annotate", name=name)
+
+    if key in RESERVED:
+        raise refusal(
+            "annotate.reserved",
+            f"The annotation '{key}' says that something was proved.",
+            hint=f"It is written by {RESERVED[key]}.",
+        )
+
+    others = tuple(item for item in site.node.annotations if item[0] != key)
+    marked = replace(site.node, annotations=(*others, (key, value)))
+
+    rewritten = with_function(module, owner, replaced(site, (marked,)))
+
+    taken = step(name=name, key=key, value=value, function=function)
+    return Result(rewritten, (name,), Step("annotate", taken))

@@ -1,0 +1,127 @@
+"""`bind`: the iterations of a loop run on the threads of a grid."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import integer_value
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import For, Module, ThreadTag
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import require_no_race
+from gossamer_schedule.reassociation import reassociating
+from gossamer_schedule.refusals import listing, refusal, text_of
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.steps import step
+from gossamer_schedule.terms import is_reduction_loop, require_reducers
+
+TAGS: tuple[str, ...] = get_args(ThreadTag)
+MOST_THREADS = 1024
+"""The threads of a block along one axis."""
+
+
+@primitive
+def bind(module: Module, loop: str, *, thread: str, function: str | None = None) -> Result:
+    """Binds a serial loop that starts at 0 to a thread axis such as "blockIdx.x" or "threadIdx.x".
+
+    Different iterations must touch different elements, as in `parallel`; or, for threads of one block,
+    the loop feeds only reduction iterators of reductions, whose terms the threads then combine: such a
+    block is annotated `reassociates`. All loops on one axis have one extent, and none is in another.
+
+    Raises `ScheduleError`: `schedule.bind.thread` (no thread axis), `.twice` (a loop around or inside
+    has the axis), `.extent` (another loop on the axis has another extent; or the threads of a block
+    are no constant from 1 to 1024), `.start`, `.race`, `.not_proved`, `.not_reducer`, `.kind`,
+    `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(bind(SCALE, "i", thread="blockIdx.x").module))
+    for i in T.thread_binding(n, thread="blockIdx.x"):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    """
+    require_stage(module, "bind", stages=LOOP_STAGES)
+    owner = find_function(module, "bind", function=function)
+    site = find_loop(owner, "bind", loop=loop)
+
+    require_serial(site, "bind")
+    _require_axis(thread)
+    _require_start(site, module)
+    _require_free(site, module, thread=thread)
+    _require_extent(site, module, thread=thread)
+    is_reduction = thread.startswith("threadIdx") and is_reduction_loop(site)
+    if is_reduction:
+        require_reducers(site, module, primitive="bind")
+    else:
+        require_no_race(site, module, "bind")
+
+    body = reassociating(site.node.body) if is_reduction else site.node.body
+    bound = replace(site.node, kind="thread_binding", thread=thread, body=body)
+
+    rewritten = with_function(module, owner, replaced(site, (bound,)))
+
+    taken = step(loop=loop, thread=thread, function=function)
+    return Result(rewritten, (loop,), Step("bind", taken))
+
+
+def _require_axis(thread: str) -> None:
+    if thread not in TAGS:
+        raise refusal(
+            "bind.thread", f"'{thread}' is no thread axis.", hint=listing("thread axes", TAGS)
+        )
+
+
+def _require_start(site: Site, module: Module) -> None:
+    if integer_value(site.node.start) != 0:
+        raise refusal(
+            "bind.start",
+            f"Loop '{site.node.var}' does not start at 0, as threads do.",
+            place=site.place(module),
+        )
+
+
+def _require_free(site: Site, module: Module, *, thread: str) -> None:
+    for found in (*site.loops, *statements(site.node.body)):
+        if isinstance(found, For) and found.thread == thread:
+            raise refusal(
+                "bind.twice",
+                f"Loop '{site.node.var}' and loop '{found.var}', of which one is inside the other, "
+                f"cannot both be bound to {thread}.",
+                place=site.place(module),
+            )
+
+
+def _require_extent(site: Site, module: Module, *, thread: str) -> None:
+    count = integer_value(site.node.extent)
+    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MOST_THREADS):
+        raise refusal(
+            "bind.extent",
+            f"Loop '{site.node.var}' has {text_of(site.node.extent)} iterations; the threads of a "
+            f"block are a constant from 1 to {MOST_THREADS}.",
+            hint="Split it by a constant factor and bind the inner loop.",
+            place=site.place(module),
+        )
+    for found in loops_of(site.function).values():
+        if found.thread == thread and found.extent != site.node.extent:
+            raise refusal(
+                "bind.extent",
+                f"Loop '{found.var}' is bound to {thread} with extent {text_of(found.extent)}, and "
+                f"loop '{site.node.var}' has {text_of(site.node.extent)}.",
+                place=site.place(module),
+            )

@@ -1,0 +1,163 @@
+"""`fuse`: loops of one nest become one loop."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Binary, Block, Expr, For, Module
+from gossamer_ir.touches import reduction_loops, spatial_loops
+from gossamer_ir.walk import free_vars, substitute_body
+from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.refusals import refusal, text_of
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    namer_of,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, replaced, statements, with_function
+from gossamer_schedule.steps import step
+
+
+@primitive
+def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
+    """Fuses serial loops that start at 0, given from the outermost in, each being all that the one
+    before holds, into one loop `<outer>_<inner>`.
+
+    Raises `ScheduleError`: `schedule.fuse.loops` (fewer than two), `.not_nested`, `.dependence` (the
+    extent of one depends on another), `.not_proved` (an init may be lost where a loop is empty, or an
+    extent may change), `.start`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import MATMUL
+    >>> from gossamer_schedule.show import body_text
+    >>> from gossamer_schedule.primitives.reorder import reorder
+    >>> before = reorder(MATMUL, "l", "j").module
+    >>> print(body_text(before))
+    for i in T.serial(m):
+        for l in T.serial(k):
+            for j in T.serial(n):
+                with T.block("matmul"):
+                    vi, vj, vl = T.axis.remap("SRS", [i, j, l])
+                    with T.init():
+                        C[vi, vl] = 0.0
+                    C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+    >>> print(body_text(fuse(before, "i", "l").module))
+    for i_l in T.serial(m * k):
+        for j in T.serial(n):
+            with T.block("matmul"):
+                vi = T.axis.spatial(m, i_l // k)
+                vj = T.axis.reduce(n, j)
+                vl = T.axis.spatial(k, i_l % k)
+                with T.init():
+                    C[vi, vl] = 0.0
+                C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+    """
+    require_stage(module, "fuse", stages=LOOP_STAGES)
+    owner = find_function(module, "fuse", function=function)
+    found = [find_loop(owner, "fuse", loop=name) for name in loops]
+
+    _require_chain(found, module)
+    for site in found:
+        require_serial(site, "fuse")
+        _require_plain(site, module)
+    _require_independent(found, module)
+    _require_same_inits(found, module)
+
+    name = namer_of(owner).fresh("_".join(loops))
+    chain: list[For] = [site.node for site in found]
+    body = substitute_body(chain[-1].body, _values(chain, name))
+    fused = replace(chain[0], var=name, extent=_product(chain), body=body)
+
+    rewritten = with_function(module, owner, replaced(found[0], (fused,)))
+
+    forwards = dict.fromkeys(loops, (name,))
+    return Result(rewritten, (name,), Step("fuse", step(loops=loops, function=function)), forwards)
+
+
+def _require_chain(found: Sequence[Site], module: Module) -> None:
+    if len(found) < 2:
+        raise refusal("fuse.loops", "Fewer than two loops are to be fused.")
+    for outer, inner in pairwise(found):
+        if outer.node.body != (inner.node,):
+            raise refusal(
+                "fuse.not_nested",
+                f"Loop '{outer.node.var}' does not hold loop '{inner.node.var}' and nothing else.",
+                place=outer.place(module),
+            )
+
+
+def _require_plain(site: Site, module: Module) -> None:
+    if integer_value(site.node.start) != 0:
+        raise refusal(
+            "fuse.start",
+            f"Loop '{site.node.var}' does not start at 0.",
+            place=site.place(module),
+        )
+
+
+def _require_independent(found: Sequence[Site], module: Module) -> None:
+    outer = {site.node.var for site in found}
+    for site in found:
+        if used := free_vars(site.node.extent) & outer:
+            raise refusal(
+                "fuse.dependence",
+                f"The extent of loop '{site.node.var}' depends on loop '{min(used)}'.",
+                hint="sparse_fuse numbers the elements of such axes at the coordinate stage.",
+                place=site.place(module),
+            )
+    changing = written(found[-1].node.body)
+    if clash := mentioned([site.node.extent for site in found]) & changing:
+        raise refusal(
+            "fuse.not_proved",
+            "It is not proved that the extents of the loops do not change.",
+            needs=f"{', '.join(sorted(clash))} is not written in the loops",
+            place=found[0].place(module),
+        )
+
+
+def _require_same_inits(found: Sequence[Site], module: Module) -> None:
+    """An init runs where the reduction below it is empty: loops that select its element may be fused
+    with loops of the reduction only where these are not empty."""
+    values = values_at(found[0])
+    for block in statements(found[-1].node.body):
+        if not isinstance(block, Block) or not block.init:
+            continue
+        selecting = {site.node.var for site in found} & spatial_loops(block, values)
+        for site in found:
+            reduces = site.node.var in reduction_loops(block, values)
+            if selecting and reduces and (integer_value(site.node.extent) or 0) < 1:
+                raise refusal(
+                    "fuse.not_proved",
+                    f"It is not proved that the init of block '{block.name}' runs as before, as the "
+                    f"reduction loop '{site.node.var}' may have no iteration.",
+                    needs=f"{text_of(site.node.extent)} >= 1",
+                    hint="Apply decompose_reduction before.",
+                    place=site.place(module),
+                )
+
+
+def _product(chain: Sequence[For]) -> Expr:
+    whole: Expr = chain[0].extent
+    for loop in chain[1:]:
+        whole = mul(whole, loop.extent)
+    return whole
+
+
+def _values(chain: Sequence[For], name: str) -> dict[str, Expr]:
+    """What the old variables are: digits of the new one."""
+    values: dict[str, Expr] = {}
+    left: Expr = index_var(name)
+    for loop in reversed(chain[1:]):
+        is_unit = integer_value(loop.extent) == 1
+        values[loop.var] = ZERO if is_unit else Binary("floormod", left, loop.extent)
+        left = floordiv(left, loop.extent)
+    return values | {chain[0].var: left}

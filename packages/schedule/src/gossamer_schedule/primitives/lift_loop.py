@@ -1,0 +1,115 @@
+"""`lift_loop`: a loop moves out of the block that holds it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import ZERO, index_var
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Module, Range
+from gossamer_ir.walk import free_vars, substitute, substitute_body
+from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    namer_of,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.steps import step
+
+
+@primitive
+def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Result:
+    """Moves a serial loop, which is all that a block does, around that block, which gets a spatial
+    iterator `v<loop>` for it.
+
+    Raises `ScheduleError`: `schedule.lift_loop.not_alone` (the loop is not all that a block does),
+    `.init` (the block has one), `.not_proved` (the loop may change what the block's predicate reads),
+    `.kind`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import NESTED
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(NESTED))
+    for i in T.serial(m):
+        with T.block("rows"):
+            vi = T.axis.spatial(m, i)
+            for j in T.serial(n):
+                with T.block("scale"):
+                    ui = T.axis.spatial(m, vi)
+                    uj = T.axis.spatial(n, j)
+                    Y[ui, uj] = X[ui, uj] * 2.0
+    >>> print(body_text(lift_loop(NESTED, "j").module))
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("rows"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                with T.block("scale"):
+                    ui = T.axis.spatial(m, vi)
+                    uj = T.axis.spatial(n, vj)
+                    Y[ui, uj] = X[ui, uj] * 2.0
+    """
+    require_stage(module, "lift_loop", stages=LOOP_STAGES)
+    owner = find_function(module, "lift_loop", function=function)
+    site = find_loop(owner, "lift_loop", loop=loop)
+
+    require_serial(site, "lift_loop")
+    block = _require_block(site, module)
+    _require_unchanged(site, block, module=module)
+
+    iterator = namer_of(owner).fresh(f"v{loop}")
+    lifted = _around(site.node, block, iterator)
+
+    rewritten = with_function(module, owner, replaced(site.up(1), (lifted,)))
+
+    taken = step(loop=loop, function=function)
+    return Result(rewritten, (loop,), Step("lift_loop", taken))
+
+
+def _require_block(site: Site, module: Module) -> Block:
+    block = site.parents[-1]
+    if not isinstance(block, Block) or block.body != (site.node,):
+        raise refusal(
+            "lift_loop.not_alone",
+            f"Loop '{site.node.var}' is not all that a block does.",
+            place=site.place(module),
+        )
+    if block.init:
+        raise refusal(
+            "lift_loop.init",
+            f"Block '{block.name}' has an init, which belongs before loop '{site.node.var}'.",
+            hint="Apply decompose_reduction before.",
+            place=site.up(1).place(module),
+        )
+    return block
+
+
+def _require_unchanged(site: Site, block: Block, *, module: Module) -> None:
+    asked = () if block.predicate is None else (block.predicate,)
+    values = [found.value for found in block.iters]
+    if clash := mentioned((*asked, *values)) & written(block.body):
+        raise refusal(
+            "lift_loop.not_proved",
+            f"It is not proved that whether block '{block.name}' runs, and where, stays the same.",
+            needs=f"{', '.join(sorted(clash))} is not written in loop '{site.node.var}'",
+            place=site.place(module),
+        )
+
+
+def _around(loop: For, block: Block, iterator: str) -> For:
+    """The loop, its range said by what the block's iterators stand for, around the block."""
+    values = {found.var: found.value for found in block.iters}
+    start, extent = substitute(loop.start, values), substitute(loop.extent, values)
+    if block.predicate is not None and (free_vars(loop.extent) or mentioned((extent, start))):
+        asked = substitute(block.predicate, values)
+        start, extent = (IfThenElse(asked, bound, ZERO) for bound in (start, extent))
+    domain = Range(loop.start, loop.extent)
+    added = BlockIter(iterator, "S", domain, index_var(loop.var))
+    body = substitute_body(loop.body, {loop.var: index_var(iterator)})
+    moved = replace(block, iters=(*block.iters, added), body=body)
+    return replace(loop, start=start, extent=extent, body=(moved,))

@@ -1,0 +1,111 @@
+"""`storage_align`: the rows of a buffer begin at multiples."""
+
+from __future__ import annotations
+
+from math import prod
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import add, ceildiv, index, integer_value, mul
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Binary, Buffer, Expr, Module
+from gossamer_schedule.allocations import require_allocated, with_buffer
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import with_function
+from gossamer_schedule.steps import step
+
+
+@primitive
+def storage_align(
+    module: Module,
+    buffer: str,
+    *,
+    axis: int,
+    factor: int,
+    offset: int = 0,
+    function: str | None = None,
+) -> Result:
+    """Pads a buffer that the function allocates so that consecutive elements along `axis` lie a
+    multiple of `factor`, plus `offset`, elements apart: rows that begin on cache lines (`offset=0`), or
+    that do not all fall on one memory bank (`offset=1`). What is padded is never touched.
+
+    Raises `ScheduleError`: `schedule.storage_align.axis` (it has no dimension behind it that could be
+    padded), `.factor` (not 1 or more, or the offset is not below it), `.shape` (no padding gives that
+    distance), `.sparse` (a sparse buffer), `.parameter` (the caller's buffer), `.no_buffer`,
+    `.no_function`, `.stage`.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> from gossamer_schedule.examples import STAGED
+    >>> def shape(module): return [print_expr(at) for at in module.functions[0].buffers[-1].shape]
+    >>> shape(STAGED)
+    ['m', '8']
+    >>> shape(storage_align(STAGED, "X_shared", axis=0, factor=16).module)
+    ['m', '16']
+    >>> shape(storage_align(STAGED, "X_shared", axis=0, factor=32, offset=1).module)
+    ['m', '33']
+    """
+    require_stage(module, "storage_align", stages=LOOP_STAGES)
+    owner = find_function(module, "storage_align", function=function)
+    found = find_buffer(owner, "storage_align", buffer=buffer)
+
+    require_allocated(found, "storage_align")
+    if not isinstance(found, Buffer):
+        raise refusal(
+            "storage_align.sparse", f"Buffer '{buffer}' is sparse, and has no rows of one length."
+        )
+    _require_axis(found, axis)
+    _require_factor(factor, offset)
+    padded = _require_padding(found, axis + 1, factor=factor, offset=offset)
+
+    shape = (*found.shape[: axis + 1], padded, *found.shape[axis + 2 :])
+    aligned = with_buffer(owner, replace(found, shape=shape))
+
+    rewritten = with_function(module, owner, aligned)
+
+    taken = step(buffer=buffer, axis=axis, factor=factor, offset=offset or None, function=function)
+    return Result(rewritten, (buffer,), Step("storage_align", taken))
+
+
+def _require_axis(buffer: Buffer, axis: int) -> None:
+    if not 0 <= axis < len(buffer.shape) - 1:
+        raise refusal(
+            "storage_align.axis",
+            f"Buffer '{buffer.name}' of {len(buffer.shape)} dimensions cannot be padded behind "
+            f"dimension {axis}.",
+            hint="Expected a dimension, counted from 0, before the last one.",
+        )
+
+
+def _require_factor(factor: int, offset: int) -> None:
+    if factor < 1 or not 0 <= offset < factor:
+        raise refusal(
+            "storage_align.factor",
+            f"Elements cannot be a multiple of {factor} plus {offset} apart.",
+            hint="Expected a factor of at least 1, and an offset from 0 to below it.",
+        )
+
+
+def _require_padding(buffer: Buffer, dim: int, *, factor: int, offset: int) -> Expr:
+    """The least extent of a dimension with which what is before it is far enough apart."""
+    extent, behind = buffer.shape[dim], buffer.shape[dim + 1 :]
+    inner = [integer_value(found) for found in behind]
+    known = prod(found for found in inner if found is not None)
+    count = integer_value(extent)
+    if count is not None and None not in inner:
+        for padded in range(count, count + factor):
+            if padded * known % factor == offset:
+                return index(padded)
+    elif known == 1 and not behind:
+        return add(
+            mul(ceildiv(Binary("sub", extent, index(offset)), factor), index(factor)), index(offset)
+        )
+    elif offset == 0:
+        return mul(ceildiv(extent, factor), index(factor))
+    raise refusal(
+        "storage_align.shape",
+        f"No padding of dimension {dim} of buffer '{buffer.name}' puts what is before it a multiple of "
+        f"{factor} plus {offset} elements apart.",
+    )
