@@ -64,12 +64,14 @@ def test_the_links_lead_somewhere(root):
     assert broken == []
 
 
-def test_the_language_reference_is_up_to_date(root):
-    spec = importlib.util.spec_from_file_location("generate", root / "docs/generate_language.py")
+@pytest.mark.parametrize("name", ["language", "accepted"])
+def test_a_generated_page_is_up_to_date(root, name):
+    path = root / f"docs/generate_{name}.py"
+    spec = importlib.util.spec_from_file_location(path.stem, path)
     generate = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(generate)
-    if (root / "docs/language.md").read_text() != generate.page():
-        pytest.fail("run: python docs/generate_language.py")
+    if (root / f"docs/{name}.md").read_text() != generate.page():
+        pytest.fail(f"run: python docs/generate_{name}.py")
 
 
 def test_what_is_refused_is_listed(root):
