@@ -26,11 +26,12 @@ from gossamer_ir.nodes import (
     If,
     Iteration,
     IterationAxis,
+    Node,
     OverAxis,
     Search,
     Stmt,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, substitute_body, walk
+from gossamer_ir.walk import children, free_vars, substitute_body
 from gossamer_lower.index_buffers import IndexBuffers, Varied, width_of
 
 
@@ -169,13 +170,30 @@ def _unfused(node: Iteration) -> Iterator[tuple[OverAxis | AttachAxis, str]]:
 
 def where_searchable(nest: Stmt) -> Stmt:
     """The nest, where the searches in it have something to find: an axis without elements has no
-    children either, but nothing else says so."""
+    children either, but nothing else says so. What a nest inside asks for already is its own."""
     condition: Expr | None = None
-    for found in walk(nest):
-        if isinstance(found, Search) and found.begin == build.ONE:
-            count = build.integer_value(found.end)
-            if count is None or count <= 0:
-                part = Compare("gt", found.end, build.ZERO)
-                if part not in build.conjuncts(condition):
-                    condition = build.conjunction(condition, part)
+    for found in _searches(nest, frozenset()):
+        count = build.integer_value(found.end)
+        part = Compare("gt", found.end, build.ZERO)
+        if (count is None or count <= 0) and part not in build.conjuncts(condition):
+            condition = build.conjunction(condition, part)
     return nest if condition is None else If(condition, (nest,))
+
+
+def _searches(node: Node, given: frozenset[Expr]) -> Iterator[Search]:
+    """The searches among all elements of an axis that no condition around says to be some."""
+    if (
+        isinstance(node, Search)
+        and node.begin == build.ONE
+        and Compare("gt", node.end, build.ZERO) not in given
+    ):
+        yield node
+    if isinstance(node, If):
+        inside = given | set(build.conjuncts(node.condition))
+        for stmt in node.then_body:
+            yield from _searches(stmt, inside)
+        for part in (node.condition, *node.else_body):
+            yield from _searches(part, given)
+        return
+    for child in children(node):
+        yield from _searches(child, given)

@@ -1,0 +1,52 @@
+"""Programs that were found to mean different things at different stages, by what was wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.script import parse_module
+from tests.generated import Program
+from tests.generated.disagreements import judged
+from tests.generated.schedules import by_rules
+
+I32, I64, U8 = np.int32, np.int64, np.uint8
+
+FOUND = {
+    "an init inside does not depend on whether a fused axis has elements": (
+        """
+@T.prim_func
+def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indices_k: T.handle,
+         indptr_m: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_varied(I, (n1,), (indptr_j, indices_j))
+    K = T.sp.compressed_fixed(J, (n2, 0), indices_k)
+    M = T.sp.dense_varied(K, (n2,), indptr_m)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I, J], "SR", "outer") as [i, j]:
+        with T.sp.iteration([T.sp.fuse(K, M)], "RR", "inner") as [k, l]:
+            with T.init():
+                Y[i] = 0
+            Y[i] = Y[i] + 1
+""",
+        {
+            "y": np.array([-2, 5, 1], I32),
+            "indptr_j": np.array([0, 1, 1, 3], I32), "indices_j": np.array([1, 0, 1], I32),
+            "indices_k": np.zeros(0, I32), "indptr_m": np.zeros(1, I32),
+            "n0": 3, "n1": 3, "n2": 3,
+        },
+    ),
+}  # fmt: skip
+"""Scripts, and what they are called with."""
+
+
+@pytest.mark.parametrize("is_scheduled", [False, True], ids=["as written", "by default rules"])
+@pytest.mark.parametrize("name", FOUND)
+def test_disagreements_that_were_found_are_gone(name, is_scheduled):
+    text, values = FOUND[name]
+    arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+    sizes = {key: value for key, value in values.items() if key not in arrays}
+    program = Program(parse_module(text), arrays, sizes)
+    schedule = {"schedule": by_rules(program.module)} if is_scheduled else {}
+    assert judged(program, native=True, **schedule).disagreement is None
