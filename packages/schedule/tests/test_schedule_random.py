@@ -12,7 +12,7 @@ from gossamer_ir.nodes import Block, For
 from gossamer_schedule import ScheduleBuilder, examples, get_blocks, get_loops, replay
 from gossamer_schedule.sites import statements
 
-FACTORS = st.sampled_from([(None, 2), (None, 3), (None, 2, 3), (2, 8), (None, 1)])
+FACTORS = st.sampled_from([(None, 2), (None, 3), (2, None), (2, None, 3), (2, 8), (None, 1)])
 STEPS = st.sampled_from(
     ["split", "reorder", "cache", "move", "decompose", "unroll", "vectorize", "parallel"]
 )

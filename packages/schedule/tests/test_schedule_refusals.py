@@ -208,6 +208,14 @@ for i in T.serial(8):
         vi = T.axis.spatial(8, i)
         V[vi] = W[vi] + W[vi + 1]
 """
+STAGED = '''
+Q = T.decl_buffer((8, 8), "float32")''' + BEHIND.replace("Y[", "Q[")
+FROM_INIT = STAGED.replace("SS\", [h, k]", "SR\", [h, k]").replace(
+    "        Z[wh, wk] = Q[wh, wk]",
+    """        with T.init():
+                V[wh] = Q[wh, 0]
+            V[wh] = V[wh] + 1.0""",
+)
 TRIANGLE_DOMAIN = TRIANGLE.replace(
     'vi, vj = T.axis.remap("SS", [i, j])',
     "vi = T.axis.spatial(8, i)\n            vj = T.axis.spatial(vi + 1, j)",
@@ -269,7 +277,7 @@ LOCAL = {"scope": "local"}
 ROWS = {"buffer": "Y", "distance": 2}
 COPIED = {"block": "copy", "buffer": "X", "distance": 2}
 CASES = [
-    ("split.factors", COPY, "split", {"loop": "j", "factors": (2, None)}),
+    ("split.factors", COPY, "split", {"loop": "j", "factors": (None, None)}),
     ("split.factors", COPY, "split", {"loop": "j", "factors": (None, 0)}),
     ("split.factors", COPY, "split", {"loop": "j", "factors": (None, "n")}),
     ("split.factors", COPY, "split", {"loop": "j", "factors": ()}),
@@ -408,6 +416,19 @@ CASES = [
      {"block": "lower", "buffer": "Y", **LOCAL}),
     ("cache_write.other_access", TWO_COPIES, "cache_write",
      {"block": "first", "buffer": "Y", **LOCAL}),
+    ("compute_at.updates", STAGED.replace("= X[vi, vj]", "= Q[vi, vj] + X[vi, vj]"), "compute_at",
+     {"block": "first", "loop": "h"}),
+    ("compute_at.parameter", BEHIND, "compute_at", {"block": "first", "loop": "h"}),
+    ("compute_at.kind", STAGED.replace("for h in T.serial", "for h in T.parallel"), "compute_at",
+     {"block": "first", "loop": "h"}),
+    ("compute_at.binding", STAGED.replace("[i, j]", "[i, i]"), "compute_at",
+     {"block": "first", "loop": "h"}),
+    ("compute_at.scope", STAGED, "compute_at", {"block": "first", "loop": "j"}),
+    ("compute_at.other_access", STAGED + LAST_WINS.replace("= X[", "= Q["), "compute_at",
+     {"block": "first", "loop": "h"}),
+    ("compute_at.other_access", STAGED.replace("Z[wh, wk] =", "X[wh, wk] ="), "compute_at",
+     {"block": "first", "loop": "h"}),
+    ("compute_at.other_access", FROM_INIT, "compute_at", {"block": "first", "loop": "h"}),
     ("reverse_compute_at.reduction", SUM, "reverse_compute_at", {"block": "sum", "loop": "i"}),
     ("reverse_compute_at.reduction", RECURRENCE, "reverse_compute_at",
      {"block": "second", "loop": "i"}),
@@ -499,6 +520,7 @@ ARGUMENTS = {
     "unroll": {"loop": "i"},
     "cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
     "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
+    "compute_at": {"block": "copy", "loop": "i"},
     "reindex_cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
     "reindex_cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "reverse_compute_at": {"block": "copy", "loop": "i"},

@@ -4,21 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import dtype_of, index, integer_value
+from gossamer_ir.build import dtype_of, index
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import (
-    Binary,
-    Buffer,
-    Cast,
-    Expr,
-    For,
-    Function,
-    Load,
-    Module,
-    Monotone,
-    Var,
-)
-from gossamer_ir.walk import free_vars
+from gossamer_ir.nodes import Expr, For, Function, Module
+from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
 from gossamer_schedule.refusals import refusal
@@ -126,7 +115,7 @@ def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
     from gossamer_ir.script import parse_expr
 
     weight: Expr = parse_expr(text, _dtypes(site))
-    if dtype_of(weight) != "int64" or not _is_monotone(weight, site):
+    if dtype_of(weight) != "int64" or not is_monotone(weight, site):
         raise refusal(
             "parallel.weight",
             f"It is not proved that the weight {text} does not decrease along loop "
@@ -143,47 +132,6 @@ def _dtypes(site: Site) -> dict[str, str]:
     found.update({buffer.name: buffer.dtype for buffer in all_buffers(owner)})
     found.update({loop.var: "int64" for loop in site.loops})
     return found | {site.node.var: "int64"}
-
-
-def _is_monotone(expr: Expr, site: Site) -> bool:
-    """Whether an expression never decreases as the loop's variable grows."""
-    match expr:
-        case _ if site.node.var not in free_vars(expr):
-            return True
-        case Var():
-            return True
-        case Cast(dtype="int64"):
-            return _is_monotone(expr.value, site)
-        case Binary(op="add"):
-            return _is_monotone(expr.lhs, site) and _is_monotone(expr.rhs, site)
-        case Binary(op="sub") if site.node.var not in free_vars(expr.rhs):
-            return _is_monotone(expr.lhs, site)
-        case Binary(op="mul"):
-            return _is_scaled(expr.lhs, expr.rhs, site=site) or _is_scaled(
-                expr.rhs, expr.lhs, site=site
-            )
-        case Load():
-            return _is_monotone_load(expr, site)
-    return False
-
-
-def _is_scaled(factor: Expr, expr: Expr, *, site: Site) -> bool:
-    value = integer_value(factor)
-    is_natural = value >= 0 if value is not None else _is_size(factor, site.function)
-    return is_natural and _is_monotone(expr, site)
-
-
-def _is_size(expr: Expr, function: Function) -> bool:
-    """Whether an expression is an extent of an array that is passed, so never negative."""
-    buffers = (found for found in function.buffers if isinstance(found, Buffer) and found.handle)
-    return any(expr in found.shape for found in buffers)
-
-
-def _is_monotone_load(load: Load, site: Site) -> bool:
-    facts = site.function.facts
-    is_fact = any(isinstance(f, Monotone) and f.buffer == load.buffer for f in facts)
-    is_fixed = all(site.node.var not in free_vars(at) for at in load.indices[:-1])
-    return is_fact and is_fixed and _is_monotone(load.indices[-1], site)
 
 
 def _require_grain(grain: int | None, site: Site) -> None:

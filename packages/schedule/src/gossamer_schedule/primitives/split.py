@@ -39,8 +39,8 @@ def split(
 ) -> Result:
     """Splits a serial loop that starts at 0 into loops `<loop>_0`, `<loop>_1`, ..., outermost first.
 
-    `factors` are the new extents: positive integers, or texts such as "4 * T.vscale()"; the first
-    may be None, which stands for the extent divided by the others, rounded up. Where the factors do
+    `factors` are the new extents: positive integers, or texts such as "4 * T.vscale()"; one may be
+    None, which stands for the extent divided by the others, rounded up. Where the factors do
     not provably divide the extent, the blocks below get the bound of the old loop as a predicate.
 
     Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small),
@@ -96,11 +96,11 @@ def _require_zero_start(site: Site, module: Module) -> None:
 def _require_factors(
     factors: Sequence[int | str | None], site: Site, *, module: Module
 ) -> tuple[Product | None, ...]:
-    if not factors or any(factor is None for factor in factors[1:]):
-        raise _bad_factors(f"Factors {tuple(factors)} have a None that is not the first.", site)
+    if not factors or list(factors).count(None) > 1:
+        raise _bad_factors(f"Factors {tuple(factors)} are none, or have more than one None.", site)
     products = tuple(_product(factor, site) for factor in factors)
     whole = _times_all(products)
-    if products[0] is not None and not is_multiple(whole, product_of(site.node.extent)):
+    if None not in products and not is_multiple(whole, product_of(site.node.extent)):
         _require_cover(whole, site, module=module)
     return products
 
@@ -124,7 +124,7 @@ def _bad_factors(message: str, site: Site) -> Exception:
     return refusal(
         "split.factors",
         f"{message[:-1]}, for loop '{site.node.var}'.",
-        hint="Expected positive integers or multiples of T.vscale(), the first may be None.",
+        hint="Expected positive integers or multiples of T.vscale(), one may be None.",
     )
 
 
@@ -135,7 +135,7 @@ def _require_cover(whole: Product, site: Site, *, module: Module) -> None:
             "split.not_proved",
             f"It is not proved that the factors cover the extent of loop '{site.node.var}'.",
             needs=f"{text_of(to_expr(whole))} >= {text_of(site.node.extent)}",
-            hint="Use None as the first factor.",
+            hint="Use None as a factor.",
             place=site.place(module),
         )
     if whole[0] < extent:
@@ -153,15 +153,14 @@ def _times_all(products: Sequence[Product | None]) -> Product:
 def _is_exact(extent: Expr, products: tuple[Product | None, ...]) -> bool:
     """Whether the new loops run exactly as often as the old one."""
     whole = product_of(extent)
-    if products[0] is not None:
+    if None not in products:
         return _times_all(products) == whole
     return is_multiple(whole, _times_all(products))
 
 
 def _extents(extent: Expr, products: tuple[Product | None, ...]) -> tuple[Expr, ...]:
-    first, *inner = products
-    outer = ceildiv_by(extent, _times_all(inner)) if first is None else to_expr(first)
-    return (outer, *(to_expr(product) for product in inner if product is not None))
+    left = ceildiv_by(extent, _times_all(products))
+    return tuple(left if product is None else to_expr(product) for product in products)
 
 
 def _nest(
