@@ -257,7 +257,9 @@ class _Lowering:
         for fact in facts:
             if not (_is_of_each_row(fact) and self._joins_rows(fact.buffer)):
                 fields = {field: getattr(fact, field, None) for field in NAMING_FIELDS}
-                names = {field: ordinary[name] for field, name in fields.items() if name in ordinary}
+                names = {
+                    field: ordinary[name] for field, name in fields.items() if name in ordinary
+                }
                 yield msgspec.structs.replace(map_children(fact, self.node), **names)
 
     def _joins_rows(self, name: str) -> bool:
