@@ -10,7 +10,7 @@ from tests.generated import Program
 from tests.generated.disagreements import judged
 from tests.generated.schedules import by_rules
 
-I32, I64, U8 = np.int32, np.int64, np.uint8
+I32 = np.int32
 
 FOUND = {
     "an init inside does not depend on whether a fused axis has elements": (
@@ -35,6 +35,27 @@ def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indices_k: T.hand
             "indptr_j": np.array([0, 1, 1, 3], I32), "indices_j": np.array([1, 0, 1], I32),
             "indices_k": np.zeros(0, I32), "indptr_m": np.zeros(1, I32),
             "n0": 3, "n1": 3, "n2": 3,
+        },
+    ),
+    "a prefetch looks its element up": (
+        """
+@T.prim_func
+def main(x: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handle,
+         n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_varied(I, (n1,), (indptr_j, indices_j))
+    K = T.sp.dense_varied(J, (n1,), indptr_k)
+    X = T.sp.match_buffer(x, (I, J, K), "float32")
+    with T.sp.iteration([I, J, K], "SSS", "step") as [i, j, k]:
+        T.prefetch(X, i, j, k)
+        T.prefetch(X, i, k, 1)
+        X[i, j, k] = X[i, j, k] + 1.0
+""",
+        {
+            "x": np.zeros(3, np.float32),
+            "indptr_j": np.array([0, 1, 2], I32), "indices_j": np.array([3, 4], I32),
+            "indptr_k": np.array([0, 1, 3], I32), "n0": 2, "n1": 5,
         },
     ),
 }  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
+from itertools import permutations
 from random import Random
 
 import numpy as np
@@ -179,6 +180,7 @@ class Bodies:
         here = [*around, *(name for name, _ in found)]
         if self.chance(0.25) and len(found) < most:
             found += self._free(here, points)
+            here = [*around, *(name for name, _ in found)]
         if self.chance(0.3) and here:
             found += self._attached(here, points)
         return found
@@ -328,12 +330,15 @@ class Bodies:
         """The chain of one axis, perhaps with another beside it."""
         forest, rng = self.forest, self.rng
         own = [found.axis for found in self.scope]
+        pairs = self._sibling_pairs()
+        if pairs and self.chance(0.15):
+            return rng.choice(pairs)
         first = rng.choice(own) if own and self.chance(0.7) else rng.choice(forest.axes).name
         chosen = forest.ancestors(first)
         if self.chance(0.3):
             other = rng.choice(own) if own and self.chance(0.6) else rng.choice(forest.axes).name
             added = [axis for axis in forest.ancestors(other) if axis not in chosen]
-            if added and not self._is_beside_varied(chosen, added):
+            if added and self._is_storable([*chosen, *added]):
                 chosen = [*chosen, *added] if self.chance(0.6) else self._merged(chosen, added)
         return tuple(chosen)
 
@@ -342,15 +347,48 @@ class Bodies:
         pairs = [(axis, None) for axis in (*chosen, *added)]
         return [axis for axis, _ in self._mixed(pairs)]
 
-    def _is_beside_varied(self, chosen: Sequence[str], added: Sequence[str]) -> bool:
-        """Whether two axes would vary below one parent."""
+    def _is_storable(self, axes: Sequence[str]) -> bool:
+        """Whether a buffer may have these axes: where two vary below one parent, it needs offsets,
+        which there are for two children of a root axis and nothing else."""
+        return not self._has_siblings(axes) or self._sums(axes) is not None
+
+    def _has_siblings(self, axes: Sequence[str]) -> bool:
+        above = {axis: set(self.forest.ancestors(axis)) for axis in axes if self._is_varied(axis)}
         return any(
-            set(self.forest.ancestors(one)[:-1]) & set(self.forest.ancestors(two)[:-1])
-            for one in chosen
-            for two in added
-            if self._is_varied(one) and self._is_varied(two)
-            and one not in self.forest.ancestors(two)
-        )  # fmt: skip
+            one not in above[two] and two not in above[one] and above[one] & above[two]
+            for one in above
+            for two in above
+        )
+
+    def _sibling_pairs(self) -> list[tuple[str, ...]]:
+        """Root axes with two children that vary."""
+        found = [
+            (root.name, *pair)
+            for root in self.forest.axes
+            if root.parent is None
+            for pair in permutations(filter(self._is_varied, self.forest.children(root.name)), 2)
+        ]
+        return [axes for axes in found if self._sums(axes) is not None]
+
+    def _sums(self, axes: Sequence[str]) -> np.ndarray | None:
+        """The prefix sums of the products of the lengths of two siblings."""
+        root = min(axes, key=lambda axis: len(self.forest.ancestors(axis)))
+        below = [axis for axis in axes if axis != root]
+        nodes = [self.forest.slots[axis].axis for axis in below]
+        if len(below) != 2 or any(node.parent != root for node in nodes):
+            return None
+        one, two = (self.forest.slots[axis].counts for axis in below)
+        sums = np.cumsum([0, *(one * two)])
+        dtype = nodes[0].indptr_dtype
+        return sums.astype(dtype) if sums[-1] <= np.iinfo(dtype).max else None
+
+    def _offsets(self, axes: Sequence[str]) -> str | None:
+        """The parameter with the offsets that a buffer needs."""
+        if not self._has_siblings(axes):
+            return None
+        name = f"offsets_{''.join(axes).lower()}"
+        self.arrays[name] = self._sums(axes)
+        return name
 
     def _is_varied(self, axis: str) -> bool:
         return hasattr(self.forest.slots[axis].axis, "indptr")
@@ -453,13 +491,13 @@ class Bodies:
             numbers = (7, 1, *((float("nan"), float("-inf")) if dtype in FLOATS and self.is_special
                                else ()))  # fmt: skip
             fill = constant(self.rng.choice(numbers), dtype)
-        extra = self.rng.choice((1, 3)) if self.chance(0.03) else 0
-        scope = "global"
+        extra = self.rng.choice((1, 3)) if self.chance(0.02) else 0
+        scope, offsets = "global", self._offsets(axes)
         if not is_read and self.chance(0.3) and not self.is_careless:
             scope = self.rng.choice(("global", "local"))
-            found = SparseBuffer(name, axes, dtype, None, scope, fill)
+            found = SparseBuffer(name, axes, dtype, None, scope, fill, 0, offsets)
         else:
-            found = SparseBuffer(name, axes, dtype, name.lower(), scope, fill, extra)
+            found = SparseBuffer(name, axes, dtype, name.lower(), scope, fill, extra, offsets)
             values = self._values(Storage(found, self.forest.slots).size, dtype)
             self.arrays[name.lower()] = stored(values, dtype)
         bound = largest(dtype) if dtype in INTEGERS and self.chance(0.1) else 4.0
@@ -518,7 +556,7 @@ class Bodies:
         if not usable:
             return []
         buffer = self.rng.choice(usable)
-        indices = self.indices(buffer.axes, exact=True)
+        indices = self.indices(buffer.axes)
         return [Prefetch(buffer.name, indices)] if indices is not None else []
 
     def _conditional(self, body: list[Stmt]) -> list[Stmt]:
@@ -527,7 +565,7 @@ class Bodies:
         if allocated & set(stores):
             return body
         condition = self.terms.condition(1).expr
-        if self.chance(0.3) and len(body) > 1:
+        if self.chance(0.6) and len(body) > 1:
             return [If(condition, tuple(body[:1]), tuple(body[1:]))]
         return [If(condition, tuple(body))]
 
@@ -556,7 +594,7 @@ class Bodies:
         value = self.terms.value(dtype, self.rng.choice((1, 2, 3)))
         buffer = self._output(axes, dtype)
         self._stored(buffer.name, indices, value, self.own_elements)
-        self._tolerate(buffer, value)
+        self._tolerate(buffer)
         return [], [Store(buffer.name, indices, value.expr)]
 
     def _all_points(self) -> tuple[tuple[str, ...], tuple[Expr, ...]] | None:
@@ -565,10 +603,8 @@ class Bodies:
             return None
         axes = [bound.axis for bound in self.scope]
         indices: list[Expr] = [Var(bound.var, "int64") for bound in self.scope]
-        varied = [axis for axis in axes if self._is_varied(axis)]
         is_dense = all(self.forest.is_unique(axis) for axis in axes) and self.chance(0.3)
-        beside = any(self._is_beside_varied([one], [two]) for one in varied for two in varied)
-        if is_dense or beside:
+        if is_dense or not self._is_storable(axes):
             roots = [self._root_of(self.forest.length(axis)) for axis in axes]
             if not all(self.forest.is_unique(axis) for axis in axes) or len({*roots, ""}) <= len(
                 roots
@@ -609,7 +645,7 @@ class Bodies:
             if not first:
                 continue
             added = [axis for axis in forest.ancestors(first) if axis not in chosen]
-            if not self._is_beside_varied(chosen, added):
+            if self._is_storable([*chosen, *added]):
                 chosen += added
         indices = self.indices(chosen, exact=True)
         return None if indices is None or not chosen else (tuple(chosen), indices)
@@ -645,7 +681,7 @@ class Bodies:
         content = self._accumulated(value, op, max(start, 0 if has_init else 7))
         stmt = Store(buffer.name, indices, self._combined(buffer, indices, op, value))
         self._stored(buffer.name, indices, content, self.pending)
-        self._tolerate(buffer, content)
+        self._tolerate(buffer)
         return init, [stmt]
 
     def _output(self, axes: tuple[str, ...], dtype: str) -> SparseBuffer:
@@ -676,8 +712,7 @@ class Bodies:
         elif dtype in INTEGERS:
             most = largest(dtype)
         elif dtype in FLOATS and self.chance(0.15):
-            names = sorted({name for index in indices for name in free_vars(index)}
-                           & {bound.var for bound in self.scope})  # fmt: skip
+            names = [index.name for index in indices if isinstance(index, Var)]
             if names:
                 most = 20.0
                 start = Cast(dtype, Var(self.rng.choice(names), "int64"))
@@ -715,9 +750,9 @@ class Bodies:
     def _most_points(self) -> float:
         return float(np.prod([max(self._fibre(bound.axis), 1) for bound in self.scope]))
 
-    def _tolerate(self, buffer: SparseBuffer, content: Term) -> None:
+    def _tolerate(self, buffer: SparseBuffer) -> None:
         if buffer.handle is not None:
-            self.tolerances[buffer.handle] = content.error
+            self.tolerances[buffer.handle] = self.contents[buffer.name].error
 
     def combine(self, *, is_first: bool) -> tuple[list[Stmt], list[Stmt]] | None:
         """A declared reducer of tuples."""

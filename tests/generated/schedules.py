@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from random import Random
 
 from gossamer.build import default_schedule, resolve
@@ -45,6 +45,13 @@ def stages(rng: Random, module: Module, *, by_rules: float = 0.4) -> Iterator[Mo
     module = replay(module, chosen.loop) if is_default else scheduled(rng, module, steps)
     yield module
     yield lower_to_flat(module)
+
+
+def by_rules(module: Module, target: str = "generic-cpu") -> Callable[[Module], Module]:
+    """The schedule that the default rules choose for a program, stage by stage."""
+    chosen = default_schedule(module, resolve(target)[1], None)
+    traces = {"coordinate": chosen.coordinate, "position": chosen.position, "loop": chosen.loop}
+    return lambda current: replay(current, traces.get(current.stage, ()))
 
 
 def draw_stats(rng: Random) -> Stats | None:

@@ -37,6 +37,7 @@ from gossamer_ir.nodes import (
     Load,
     Module,
     OverAxis,
+    Prefetch,
     Range,
     Search,
     SparseBuffer,
@@ -123,6 +124,8 @@ class _Lowering:
             return self._store(stmt, scope)
         if isinstance(stmt, Combine):
             return self._combine(stmt, scope)
+        if isinstance(stmt, Prefetch) and stmt.buffer in self._buffers:
+            return self._prefetch(stmt, scope)
         return (map_children(stmt, lambda child: self._below(child, scope)),)
 
     def _below(self, child: Any, scope: Scope) -> Any:
@@ -306,6 +309,12 @@ class _Lowering:
         guards = (stmt for stmt in lowered if not isinstance(stmt, Store))
         return (*guards, Combine(node.reducer, stores))
 
+    def _prefetch(self, node: Prefetch, scope: Scope) -> tuple[Stmt, ...]:
+        """A hint, where the element is present."""
+        place = self._place(node, scope)
+        present, hint = place.is_present(), Prefetch(node.buffer, place.positions)
+        return (hint if present is None else If(present, (hint,)),)
+
     def _load(self, node: Load, scope: Scope) -> Expr:
         """A load that reads the fill value, where the element may be absent."""
         buffer, place = self._buffers[node.buffer], self._place(node, scope)
@@ -317,7 +326,7 @@ class _Lowering:
         load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
         return under(place.is_present(), load, otherwise=fill)
 
-    def _place(self, node: Load | Store, scope: Scope) -> Place:
+    def _place(self, node: Load | Store | Prefetch, scope: Scope) -> Place:
         indices = [
             Index(
                 self._value(index, scope),

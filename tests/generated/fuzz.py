@@ -1,0 +1,246 @@
+"""Many random programs, each judged at every stage and some of them as machine code.
+
+    nox -s fuzz -- --programs 20000 --seed 0 --native 0.3 --minutes 60 --processes 2 --out FILE
+
+A program is made from the seed and its number alone, so that `--only NUMBER` repeats one. What
+disagrees is made smaller and printed as a script with its arrays. The run fails where anything
+disagrees, where a program is refused for another reason than the listed ones, and where one of what
+`census.required` lists was met too seldom.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections import Counter
+from collections.abc import Iterator, Sequence
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from random import Random
+from tempfile import TemporaryDirectory
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+from tests.generated.census import census, required
+from tests.generated.disagreements import REFUSALS, Verdict, judged
+from tests.generated.drawing import draw_program
+from tests.generated.program import Program
+from tests.generated.schedules import by_rules
+from tests.generated.shrinking import shrunk
+
+BATCH, ENOUGH, MOST_FAILURES = 40, 200, 10
+MANY = 20_000
+"""How many programs have to meet everything that is required `ENOUGH` times; fewer in proportion."""
+
+
+@dataclass(frozen=True)
+class Settings:
+    """`native` is the share of programs that become machine code, half of these as the default rules
+    schedule them."""
+
+    seed: str
+    native: float
+    trail: str
+
+
+@dataclass
+class Tally:
+    """What a number of programs came to."""
+
+    programs: int = 0
+    native: int = 0
+    scheduled: int = 0
+    met: Counter[str] = field(default_factory=Counter)
+    refused: Counter[str] = field(default_factory=Counter)
+    failures: list[tuple[int, str]] = field(default_factory=list)
+
+    def add(self, other: Tally) -> None:
+        self.programs += other.programs
+        self.native += other.native
+        self.scheduled += other.scheduled
+        self.met.update(other.met)
+        self.refused.update(other.refused)
+        self.failures += other.failures
+
+
+# --- one program
+
+
+def judge(number: int, settings: Settings) -> tuple[Program, Verdict, Counter[str]]:
+    """A program by its number: how it was judged, and how."""
+    rng = Random(f"{settings.seed}/{number}")
+    program = draw_program(rng)
+    is_native = rng.random() < settings.native
+    is_scheduled = is_native and rng.random() < 0.5
+    way: Counter[str] = Counter(native=is_native, scheduled=is_scheduled)
+    if is_scheduled:
+        return program, judged(program, native=True, schedule=by_rules(program.module)), way
+    return program, judged(program, native=is_native), way
+
+
+def batch(numbers: range, settings: Settings) -> Tally:
+    """Judges programs in a process of its own, which leaves a trail of what it is at."""
+    found = Tally()
+    trail = Path(settings.trail, str(os.getpid()))
+    for number in numbers:
+        trail.write_text(str(number))
+        program, verdict, way = judge(number, settings)
+        found.programs += 1
+        found.native += way["native"]
+        found.scheduled += way["scheduled"]
+        found.met.update(census(program))
+        if verdict.refusal:
+            found.refused[verdict.refusal] += 1
+        if verdict.disagreement or verdict.refusal not in (None, *REFUSALS):
+            found.failures.append((number, str(verdict.disagreement or verdict.refusal)))
+    trail.unlink()
+    return found
+
+
+def report(number: int, settings: Settings, console: Console) -> None:
+    """Prints a program that disagrees, made as small as it goes."""
+    program, verdict, _ = judge(number, settings)
+    is_native = bool(verdict.disagreement and verdict.disagreement.startswith("machine code"))
+    scheduled = not (judged(program, native=is_native).disagreement)
+
+    def disagrees(candidate: Program) -> bool:
+        schedule = {"schedule": by_rules(candidate.module)} if scheduled else {}
+        return bool(judged(candidate, native=is_native, **schedule).disagreement)
+
+    smaller = shrunk(program, disagrees)
+    console.rule(f"program {number} of seed {settings.seed}")
+    console.print(str(verdict.disagreement or verdict.refusal), markup=False)
+    console.print(smaller.text, markup=False, highlight=False)
+    for name, value in (*smaller.sizes.items(), *smaller.arrays.items()):
+        console.print(f"{name} = {value!r}", markup=False, highlight=False)
+    again = f"nox -s fuzz -- --seed {settings.seed} --native {settings.native} --only {number}"
+    console.print(f"repeat: {again}", markup=False, highlight=False)
+
+
+# --- many programs
+
+
+def run(wanted: range, settings: Settings, *, processes: int, seconds: float) -> Tally:
+    """Judges programs in several processes until all are, time is up, or enough have failed."""
+    total, end = Tally(), time.monotonic() + seconds
+    batches = iter(wanted[at : at + BATCH] for at in range(0, len(wanted), BATCH))
+    with _progress() as progress, ProcessPoolExecutor(processes) as pool:
+        task = progress.add_task("programs", total=len(wanted), said="")
+        waiting = {pool.submit(batch, part, settings) for part in _next(batches, 2 * processes)}
+        try:
+            while waiting:
+                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
+                for found in done:
+                    total.add(found.result())
+                progress.update(task, completed=total.programs, said=_said(total))
+                if time.monotonic() < end and len(total.failures) < MOST_FAILURES:
+                    waiting |= _submitted(pool, batches, settings, count=len(done))
+        except BrokenProcessPool:
+            left = sorted(int(path.read_text()) for path in Path(settings.trail).iterdir())
+            total.failures += [(number, "the process died") for number in left]
+    return total
+
+
+def _next(batches: Iterator[range], count: int) -> list[range]:
+    return [part for part, _ in zip(batches, range(count), strict=False)]
+
+
+def _submitted(
+    pool: ProcessPoolExecutor, batches: Iterator[range], settings: Settings, *, count: int
+) -> set[Future[Tally]]:
+    return {pool.submit(batch, part, settings) for part in _next(batches, count)}
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(),
+    )
+
+
+def _said(total: Tally) -> str:
+    return f"{total.native} native, {total.refused.total()} refused, {len(total.failures)} wrong"
+
+
+# --- the result
+
+
+def too_seldom(total: Tally) -> list[str]:
+    """What is required and was met less often than the number of programs lets expect."""
+    enough = ENOUGH * min(total.programs / MANY, 1)
+    return [name for name in required() if total.met[name] < enough]
+
+
+def table(total: Tally) -> Table:
+    found = Table("met", "programs", "met", "programs", "met", "programs", title="What was met")
+    names = [*required(), *sorted(set(total.met) - set(required()))]
+    cells = [text for name in names for text in (name, str(total.met[name]))]
+    for at in range(0, len(cells), 6):
+        found.add_row(*cells[at : at + 6])
+    return found
+
+
+def write(path: Path, total: Tally, settings: Settings, seconds: float) -> None:
+    data = asdict(total) | {"seed": settings.seed, "seconds": round(seconds, 1)}
+    path.parent.mkdir(parents=True, exist_ok=True)
+    path.write_text(json.dumps(data, indent=1, sort_keys=True))
+
+
+def arguments(given: Sequence[str] | None) -> argparse.Namespace:
+    parser = argparse.ArgumentParser(prog="nox -s fuzz --", description=__doc__)
+    parser.add_argument("--programs", type=int, default=MANY, help="how many")
+    parser.add_argument("--seed", default="0", help="any text")
+    parser.add_argument("--native", type=float, default=0.3, help="the share as machine code")
+    parser.add_argument("--minutes", type=float, default=60, help="after which no more begin")
+    parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument(
+        "--out", type=Path, default=Path(".nox/fuzz.json"), help="the result as JSON"
+    )
+    parser.add_argument("--only", type=int, help="the number of the one program to judge")
+    return parser.parse_args(given)
+
+
+def main(given: Sequence[str] | None = None) -> int:
+    """Runs the fuzzer; 1 where something is wrong."""
+    options, console, start = arguments(given), Console(), time.monotonic()
+    with TemporaryDirectory() as trail:
+        settings = Settings(options.seed, options.native, trail)
+        if options.only is not None:
+            report(options.only, settings, console)
+            return 0
+        total = run(
+            range(options.programs),
+            settings,
+            processes=options.processes,
+            seconds=60 * options.minutes,
+        )
+    seconds = time.monotonic() - start
+    write(options.out, total, settings, seconds)
+    for number, what in total.failures[:MOST_FAILURES]:
+        if what == "the process died":
+            console.print(f"program {number} of seed {options.seed}: {what}", markup=False)
+        else:
+            report(number, settings, console)
+    console.print(table(total))
+    seldom = too_seldom(total)
+    console.print(
+        f"{total.programs} programs in {seconds:.0f} s, {total.native} of them as machine code, "
+        f"{total.refused.total()} refused {dict(total.refused)}, {len(total.failures)} wrong; "
+        f"met too seldom: {', '.join(seldom) or 'nothing'}; data in {options.out}",
+        markup=False,
+    )
+    return int(bool(total.failures or seldom or total.programs < options.programs))
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,165 @@
+"""Makes a program smaller as long as it stays wrong."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.build import dtype_of
+from gossamer_ir.constants import constant
+from gossamer_ir.nodes import (
+    EXPRESSIONS,
+    STATEMENTS,
+    Const,
+    Function,
+    FuseAxes,
+    If,
+    Iteration,
+    Load,
+    Module,
+    Node,
+    OverAxis,
+    Prefetch,
+    SparseBuffer,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.verify import diagnostics
+from gossamer_ir.walk import children, walk
+from tests.generated.program import Program
+
+MOST = 600
+"""How many candidates are tried."""
+
+
+def shrunk(program: Program, is_wrong: Callable[[Program], bool], *, most: int = MOST) -> Program:
+    """A smaller program that is wrong, too: statements and parts of expressions are left out one
+    after the other, then what nothing uses any more."""
+    tried = 0
+    is_smaller = True
+    while is_smaller:
+        is_smaller = False
+        for candidate in candidates(program):
+            tried += 1
+            if tried > most:
+                return program
+            if _is_usable(candidate) and is_wrong(candidate):
+                program, is_smaller = candidate, True
+                break
+    return program
+
+
+def _is_usable(program: Program) -> bool:
+    return not diagnostics(program.module) and program.has_meaning
+
+
+def candidates(program: Program) -> Iterator[Program]:
+    """Programs with one thing less."""
+    (function,) = program.module.functions
+    body = msgspec.structs.replace
+    cleaned = _without_unused(program)
+    if cleaned is not None:
+        yield cleaned
+    for smaller in _bodies(function.body):
+        yield _with(program, body(function, body=smaller))
+
+
+def _with(program: Program, function: Function) -> Program:
+    module = Module(program.module.stage, (function,), program.module.entry)
+    return Program(module, program.arrays, program.sizes, program.tolerances)
+
+
+def _bodies(stmts: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    """A body with one statement less, or one that is smaller."""
+    for at, stmt in enumerate(stmts):
+        yield stmts[:at] + stmts[at + 1 :]
+        if isinstance(stmt, If):
+            yield stmts[:at] + stmt.then_body + stmts[at + 1 :]
+    for at, stmt in enumerate(stmts):
+        for smaller in _smaller(stmt):
+            yield (*stmts[:at], smaller, *stmts[at + 1 :])
+
+
+def _smaller(node: Node) -> Iterator[Node]:
+    """A node with one part less."""
+    if isinstance(node, EXPRESSIONS) and not isinstance(node, Const | Var):
+        yield from _simpler(node)
+    if isinstance(node, FuseAxes):
+        return
+    if isinstance(node, Iteration):
+        yield from _unfused(node)
+    for name in node.__struct_fields__:
+        part = getattr(node, name)
+        if isinstance(part, Node) and not (isinstance(node, Store) and name == "buffer"):
+            for smaller in _smaller(part):
+                yield msgspec.structs.replace(node, **{name: smaller})
+        elif isinstance(part, tuple) and part and isinstance(part[0], STATEMENTS):
+            for body in _bodies(part):
+                yield msgspec.structs.replace(node, **{name: body})
+        elif isinstance(part, tuple) and part and isinstance(part[0], EXPRESSIONS):
+            for at, inner in enumerate(part):
+                for smaller in _smaller(inner):
+                    parts = (*part[:at], smaller, *part[at + 1 :])
+                    yield msgspec.structs.replace(node, **{name: parts})
+
+
+def _simpler(node: Any) -> Iterator[Node]:
+    """Constants and parts of the same dtype."""
+    dtype = dtype_of(node)
+    yield constant(1, dtype)
+    yield constant(0, dtype)
+    for part in children(node):
+        if isinstance(part, EXPRESSIONS) and dtype_of(part) == dtype and not isinstance(node, Load):
+            yield part
+
+
+def _unfused(node: Iteration) -> Iterator[Node]:
+    for at, item in enumerate(node.axes):
+        if isinstance(item, FuseAxes):
+            apart = tuple(OverAxis(axis) for axis in item.axes)
+            axes = (*node.axes[:at], *apart, *node.axes[at + 1 :])
+            yield msgspec.structs.replace(node, axes=axes)
+
+
+def _without_unused(program: Program) -> Program | None:
+    """Without buffers, reducers, axes and parameters that nothing uses; None where all are used."""
+    (function,) = program.module.functions
+    nodes = [node for stmt in function.body for node in walk(stmt)]
+    touched = {node.buffer for node in nodes if isinstance(node, Load | Store | Prefetch)}
+    buffers = tuple(found for found in function.buffers if found.name in touched)
+    reducers = tuple(
+        found for found in function.reducers
+        if any(getattr(node, "reducer", None) == found.name for node in nodes)
+    )  # fmt: skip
+    named = {axis for found in buffers if isinstance(found, SparseBuffer) for axis in found.axes}
+    for node in nodes:
+        named |= {getattr(node, "axis", ""), getattr(node, "parent", "")}
+        named |= set(node.axes) if isinstance(node, FuseAxes) else set()
+    for axis in reversed(function.axes):
+        named |= {axis.parent} if axis.name in named and axis.parent else set()
+    axes = tuple(axis for axis in function.axes if axis.name in named)
+    relations = tuple(found for found in function.relations if {found.left, found.right} <= named)
+    smaller = msgspec.structs.replace(
+        function, buffers=buffers, reducers=reducers, axes=axes, relations=relations, params=()
+    )
+    mentioned = {
+        text for node in walk(smaller) for text in map(_text, node.__struct_fields__, [node] * 99)
+    }
+    params = tuple(found for found in function.params if found.name in mentioned)
+    if len(params) == len(function.params) and smaller.buffers == function.buffers:
+        return None
+    kept = {found.name for found in params}
+    changed = _with(program, msgspec.structs.replace(smaller, params=params))
+    return Program(
+        changed.module,
+        {name: array for name, array in program.arrays.items() if name in kept},
+        {name: value for name, value in program.sizes.items() if name in kept},
+        program.tolerances,
+    )
+
+
+def _text(field: str, node: Node) -> str:
+    value = getattr(node, field)
+    return value if isinstance(value, str) else ""
