@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gossamer_ir.nodes import Fact, Function, Load, Search, Stmt, Store
-from gossamer_ir.walk import walk
+from gossamer_ir.remembered import remembered
+from gossamer_ir.walk import statements, walk
 
 NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 """The fields of facts that hold the name of a buffer, or None."""
 
 
+@remembered
 def written_by(function: Function) -> frozenset[str]:
     """The buffers that a function writes, under whatever name."""
     return written_in(function.body, function)
@@ -19,8 +21,8 @@ def written_by(function: Function) -> frozenset[str]:
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
     """The buffers that a part of a function writes, under whatever name."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
-    nodes = (node for stmt in body for node in walk(stmt))
-    stored = {handles.get(node.buffer, node.buffer) for node in nodes if isinstance(node, Store)}
+    stores = (stmt for stmt in statements(body) if isinstance(stmt, Store))
+    stored = {handles.get(store.buffer, store.buffer) for store in stores}
     return frozenset(stored) | {name for name, handle in handles.items() if handle in stored}
 
 

@@ -95,19 +95,15 @@ def _usage(function: Function, functions: Mapping[str, Function], known: dict[st
         return found
     reads: Names = set()
     writes: Names = set()
-    for statement in function.body:
-        for node in walk(statement):
-            match node:
-                case Load() | Search():
-                    reads.add(node.buffer)
-                case Store():
-                    writes.add(node.buffer)
-                case ParallelFor() | Launch():
-                    callee = functions[node.function]
-                    below = _usage(callee, functions, known)
-                    _add_arguments(node, callee, below, (reads, writes))
-                case _:
-                    pass
+    for node in walk(*function.body):
+        if isinstance(node, (Load, Search)):
+            reads.add(node.buffer)
+        elif isinstance(node, Store):
+            writes.add(node.buffer)
+        elif isinstance(node, (ParallelFor, Launch)):
+            callee = functions[node.function]
+            below = _usage(callee, functions, known)
+            _add_arguments(node, callee, below, (reads, writes))
     handles = {buffer.name: buffer.handle or buffer.name for buffer in function.buffers}
     usage = ({handles.get(name, name) for name in reads}, {handles.get(n, n) for n in writes})
     known[function.name] = usage

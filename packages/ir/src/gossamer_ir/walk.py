@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import inspect
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import cache
 from typing import Any, TypeVar
 
@@ -83,10 +83,10 @@ def walk(*nodes: Node) -> Iterator[Node]:
                 stack.append(below)
 
 
-def statements(body: tuple[Stmt, ...]) -> Iterator[Stmt]:
+def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """The statements of a body, each with all below it, parents first: `walk` that stays out of
     expressions."""
-    stack = list(body[::-1])
+    stack = [*body][::-1]
     while stack:
         current = stack.pop()
         yield current
@@ -159,9 +159,13 @@ def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[
 
 def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
     """`substitute` until no variable is left that stands for something."""
-    while not values.keys().isdisjoint(free_vars(node)):
-        node = substitute(node, values)
-    return node
+
+    def rule(inner: Any) -> Any | None:
+        if not isinstance(inner, Var) or inner.name not in values:
+            return None
+        return resolve(values[inner.name], values)
+
+    return rewrite(node, rule) if values else node
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:

@@ -241,8 +241,8 @@ class _Combining:
             if isinstance(node, (Load, Search)):
                 yield self._where(node.buffer)
 
-    def _written(self, body: Sequence[Stmt]) -> Iterator[str]:
-        for stmt in statements(tuple(body)):
+    def _written(self, body: Iterable[Stmt]) -> Iterator[str]:
+        for stmt in statements(body):
             if isinstance(stmt, Store):
                 yield self._where(stmt.buffer)
 

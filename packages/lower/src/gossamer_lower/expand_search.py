@@ -62,7 +62,7 @@ def expand_search(module: Module) -> Module:
 
 
 def _expand_function(function: Function) -> Function:
-    if not is_searching(*function.body):
+    if not is_searching(function):
         return function
     expanding = _Expanding(function)
     return msgspec.structs.replace(function, body=expanding.body(function.body, {}))

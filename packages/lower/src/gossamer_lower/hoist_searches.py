@@ -41,6 +41,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
+from gossamer_ir.remembered import remembered
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import free_vars, map_children, statements, walk
 from gossamer_lower.stages import bound_variables, map_functions, names_of
@@ -68,7 +69,7 @@ def hoist_searches(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if not is_searching(*function.body):
+    if not is_searching(function):
         return function
     naming = _Naming(function)
     body = naming.body(function.body)
@@ -271,9 +272,10 @@ def _is_harmless(node: object) -> bool:
     return not isinstance(node, (Load, Call, IfThenElse))
 
 
-def is_searching(*nodes: Node) -> bool:
-    """Whether a search stands somewhere in the nodes."""
-    return any(isinstance(node, Search) for node in walk(*nodes))
+@remembered
+def is_searching(node: Node) -> bool:
+    """Whether a search stands somewhere in a node."""
+    return any(isinstance(found, Search) for found in walk(node))
 
 
 def _refusal(where: str) -> UnsupportedError:

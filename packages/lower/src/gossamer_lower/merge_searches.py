@@ -80,7 +80,7 @@ def merge_searches(module: Module) -> Module:
 
 
 def _merge_function(function: Function) -> Function:
-    if not is_searching(*function.body):
+    if not is_searching(function):
         return function
     merging = _Merging(function)
     return msgspec.structs.replace(function, body=merging.body(function.body))
