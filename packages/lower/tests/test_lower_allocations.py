@@ -40,6 +40,22 @@ def running(x: T.handle, y: T.handle, m: T.int64) -> None:
         Y[i] = total[0]
 """
 
+ALLOCATED = """
+@T.prim_func
+def gathered(p: T.handle, x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (m + 1,), "int64")
+    X = T.match_buffer(x, (n, 32), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    for i in T.serial(m):
+        for j in T.serial(P[i + 1] - P[i]):
+            row = T.alloc_buffer((n, 32), "float32", scope="local")
+            for k in T.serial(32):
+                row[P[i] + j, k] = X[P[i] + j, k]
+            for k_1 in T.serial(32):
+                Y[i] = Y[i] + row[P[i] + j, k_1]
+"""
+
 
 def planned(text):
     return plan_allocations(lower_blocks(parse_module(text)))
@@ -113,3 +129,8 @@ def test_a_buffer_that_both_sides_of_a_choice_use_stays_before_it():
     )
     _, loops = allocation(planned(text))
     assert loops == []
+
+
+def test_what_a_body_allocates_is_no_larger_than_what_lives_there():
+    (allocate,) = (node for node in walk(planned(ALLOCATED)) if isinstance(node, Allocate))
+    assert [integer_value(extent) for extent in allocate.buffer.shape] == [32]

@@ -208,9 +208,9 @@ for i in T.serial(8):
         vi = T.axis.spatial(8, i)
         V[vi] = W[vi] + W[vi + 1]
 """
-STAGED = '''
-Q = T.decl_buffer((8, 8), "float32")''' + BEHIND.replace("Y[", "Q[")
-FROM_INIT = STAGED.replace("SS\", [h, k]", "SR\", [h, k]").replace(
+STAGED = """
+Q = T.decl_buffer((8, 8), "float32")""" + BEHIND.replace("Y[", "Q[")
+FROM_INIT = STAGED.replace('SS", [h, k]', 'SR", [h, k]').replace(
     "        Z[wh, wk] = Q[wh, wk]",
     """        with T.init():
                 V[wh] = Q[wh, 0]

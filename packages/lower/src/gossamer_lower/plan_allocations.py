@@ -4,6 +4,7 @@ and shrinks it to the elements that are live there.
 A buffer may be private to a loop where different iterations touch different elements. An index
 splits into a part that is fixed while the buffer lives and a part that varies with the loops below;
 where the fixed parts of all accesses agree, they are dropped and the varying part sets the extent.
+What a body allocates already lives no longer than that body.
 """
 
 from __future__ import annotations
@@ -32,6 +33,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
+    While,
 )  # fmt: skip
 from gossamer_ir.walk import free_vars, map_children, statements, walk
 from gossamer_lower.stages import map_functions
@@ -60,12 +62,34 @@ def plan_allocations(module: Module) -> Module:
 
 
 def _plan_function(function: Function) -> Function:
-    body, facts = function.body, lasting_facts(function)
+    facts = lasting_facts(function)
+    body = _replaced(function.body, facts)
     for buffer in function.buffers:
         if buffer.handle is None and isinstance(buffer, Buffer):
             body = _place(body, buffer, facts)
     kept = tuple(found for found in function.buffers if found.handle is not None)
     return msgspec.structs.replace(function, body=body, buffers=kept)
+
+
+def _replaced(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
+    """The body with what it allocates itself, in inner bodies too, placed in what follows."""
+    result: tuple[Stmt, ...] = ()
+    for stmt in reversed(body):
+        if isinstance(stmt, Allocate):
+            result = _place(result, stmt.buffer, facts)
+        else:
+            result = (_replaced_within(stmt, facts), *result)
+    return result
+
+
+def _replaced_within(stmt: Stmt, facts: Facts) -> Stmt:
+    match stmt:
+        case For() | While():
+            return msgspec.structs.replace(stmt, body=_replaced(stmt.body, facts))
+        case If():
+            then_body, else_body = _replaced(stmt.then_body, facts), _replaced(stmt.else_body, facts)
+            return msgspec.structs.replace(stmt, then_body=then_body, else_body=else_body)
+    return stmt
 
 
 def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, ...]:

@@ -7,7 +7,7 @@ iterators in `p`, too.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -76,6 +76,17 @@ def required_dimensions(
     return tuple(found[name] for name in order or needed)
 
 
+def determined_by(site: Site, indices: Iterable[Expr]) -> frozenset[str]:
+    """The iterators of a block that the indices of an element determine."""
+    found: dict[str, Dimension] = {}
+    for item in site.node.iters:
+        dimension = _dimension(site.function, item, found)
+        if dimension is not None:
+            found[item.var] = dimension
+    own = {item.var for item in site.node.iters}
+    return frozenset().union(*(_determined(at, found) for at in indices)) & own
+
+
 def _dimension(
     function: Function, item: BlockIter, outer: Mapping[str, Dimension]
 ) -> Dimension | None:
@@ -125,7 +136,7 @@ def _elements(function: Function, indptr: str) -> Expr | None:
 
 
 def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
-    """The iterators that an index of a bound determines."""
+    """The iterators that one index determines."""
     if isinstance(at, Var):
         return frozenset({at.name})
     same = (found.determines for found in outer.values() if found.index == at)

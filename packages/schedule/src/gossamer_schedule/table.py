@@ -12,6 +12,7 @@ from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
+from gossamer_schedule.primitives.compute_at import compute_at
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.fuse import fuse
 from gossamer_schedule.primitives.lift_loop import lift_loop
@@ -59,6 +60,7 @@ class Fluent:
     bind = _fluent(bind)
     cache_read = _fluent(cache_read)
     cache_write = _fluent(cache_write)
+    compute_at = _fluent(compute_at)
     decompose_reduction = _fluent(decompose_reduction)
     fuse = _fluent(fuse)
     lift_loop = _fluent(lift_loop)

@@ -47,24 +47,17 @@ def reindex_cache_read(
     function runs, nor is it a fibre), `.scope`, `.loads`, `.written`, `.domain` and `.not_proved` as in
     `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
-    >>> from gossamer_schedule.examples import SPMM
+    >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.show import body_text
-    >>> gathered = reindex_cache_read(SPMM, "csrmm", buffer="B", scope="shared")
-    >>> print(body_text(gathered.module))
-    for i_c in T.serial(m):
-        for j_c in T.serial(T.int64(J_indptr[i_c + 1]) - T.int64(J_indptr[i_c])):
-            for k_c in T.serial(K):
-                with T.block("csrmm_B_shared"):
-                    vi_c, vj_c, vk_c = T.axis.remap("SSS", [i_c, j_c, k_c])
-                    B_shared[T.int64(J_indptr[vi_c]) + vj_c, vk_c] = B[T.int64(J_indices[T.int64(J_indptr[vi_c]) + vj_c]), vk_c]
-    for i in T.serial(m):
-        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
-            for k in T.serial(K):
-                with T.block("csrmm"):
-                    vi, vj, vk = T.axis.remap("SRS", [i, j, k])
-                    with T.init():
-                        C[vi, vk] = 0.0
-                    C[vi, vk] = C[vi, vk] + A[T.int64(J_indptr[vi]) + vj] * B_shared[T.int64(J_indptr[vi]) + vj, vk]
+    >>> print(body_text(reindex_cache_read(GATHER, "gather", buffer="X", scope="local").module))
+    for i_c in T.serial(n):
+        with T.block("gather_X_local"):
+            vi_c = T.axis.spatial(n, i_c)
+            X_local[vi_c] = X[P[vi_c]]
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X_local[vi]
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
     owner = find_function(module, _NAME, function=function)

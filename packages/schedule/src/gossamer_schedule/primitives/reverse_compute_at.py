@@ -6,13 +6,19 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import add, index_var, integer_value
+from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Store, Var
-from gossamer_ir.walk import substitute, walk
+from gossamer_ir.nodes import Block, For, Module
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
-from gossamer_schedule.linear import UNIT, to_expr
-from gossamer_schedule.predicates import bounded_by_domain, guarded
+from gossamer_schedule.moving import (
+    is_recurrence,
+    moved,
+    nest_beside,
+    path_between,
+    position,
+    require_own_loops,
+    require_plain_loops,
+)
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.produced import Part, dimensions_of, part_of
 from gossamer_schedule.refusals import refusal
@@ -85,20 +91,20 @@ def reverse_compute_at(
     target = find_loop(owner, _NAME, loop=loop)
 
     _require_no_reduction(site, module)
-    _require_plain_loops(target, module)
-    own = _require_own_loops(site, module)
+    require_plain_loops(target, module, primitive=_NAME)
+    own = require_own_loops(site, module, primitive=_NAME)
     top = _require_behind(site, target, own=own, module=module)
-    path = _path(target, top)
+    path = path_between(target, top)
     _require_free_way(site, top, own=own)
     produced = _require_producers(site, top, target=target)
     parts = _require_parts(site, own, path, produced=produced)
 
-    moved, names = _moved(site, own, parts)
+    nest, names = moved(site, own, parts)
 
     consumer = site.up(len(own))
     bare = replaced(consumer, ())
     inside = find_loop(bare, _NAME, loop=loop)
-    extended = replace(inside.node, body=(*inside.node.body, moved))
+    extended = replace(inside.node, body=(*inside.node.body, nest))
     rewritten = with_function(module, owner, replaced(inside, (extended,)))
 
     taken = step(block=block, loop=loop, function=function)
@@ -107,7 +113,7 @@ def reverse_compute_at(
 
 def _require_no_reduction(site: Site, module: Module) -> None:
     block: Block = site.node
-    if block.init or any(found.kind == "R" for found in block.iters) or _is_recurrence(block):
+    if block.init or any(found.kind == "R" for found in block.iters) or is_recurrence(block):
         raise refusal(
             f"{_NAME}.reduction",
             f"Block '{block.name}' is a reduction or uses other elements of what it writes, and "
@@ -116,61 +122,12 @@ def _require_no_reduction(site: Site, module: Module) -> None:
         )
 
 
-def _is_recurrence(block: Block) -> bool:
-    """Whether the block uses several elements of a buffer that it writes."""
-    stored = written((block,))
-    used = {
-        (found.buffer, found.indices)
-        for found in walk(block)
-        if isinstance(found, (Load, Store)) and found.buffer in stored
-    }
-    return len(used) > len(stored)
-
-
-def _require_plain_loops(target: Site, module: Module) -> None:
-    for found in (*target.loops, target.node):
-        if found.kind not in ("serial", "unrolled"):
-            raise refusal(
-                f"{_NAME}.kind",
-                f"Loop '{found.var}' is {found.kind}, and {_NAME} moves into serial and unrolled "
-                "loops.",
-                hint=f"Apply {_NAME} before '{found.var}' is made {found.kind}.",
-                place=target.place(module),
-            )
-
-
-def _require_own_loops(site: Site, module: Module) -> tuple[For, ...]:
-    """The loops that hold nothing but the block, one for each iterator that is bound to one."""
-    own: list[For] = []
-    for found in reversed(site.nest):
-        if len(found.body) != 1:
-            break
-        own.insert(0, found)
-    bound = [found.value.name for found in site.node.iters if isinstance(found.value, Var)]
-    is_plain = all(
-        found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
-        for found in own
-    )
-    if not is_plain or any(not isinstance(found.value, Var) for found in site.node.iters):
-        raise refusal(
-            f"{_NAME}.binding",
-            f"The iterators of block '{site.node.name}' are not its loops, one for one.",
-            hint=f"Apply {_NAME} before its loops are split or get a kind.",
-            place=site.place(module),
-        )
-    return tuple(own)
-
-
 def _require_behind(site: Site, target: Site, *, own: Sequence[For], module: Module) -> Site:
-    """The site of the statement around `target` that stands before the block's nest."""
-    hops = site.path[: len(site.path) - len(own)]
-    parent, name, index = hops[-1]
-    for at, (above, field, position) in enumerate(target.path):
-        if above is parent and field == name and position < index:
-            top = target.up(len(target.path) - at - 1)
-            between = [found for found, _, _ in target.path[at + 1 :]]
-            if all(isinstance(found, For) for found in between):
-                return top
+    """The site of the nest around `target` that stands before the block's."""
+    moving = site.up(len(own))
+    top = nest_beside(target, moving)
+    if top is not None and position(top) < position(moving):
+        return top
     raise refusal(
         f"{_NAME}.scope",
         f"Block '{site.node.name}' does not stand behind the loop nest of loop "
@@ -179,18 +136,12 @@ def _require_behind(site: Site, target: Site, *, own: Sequence[For], module: Mod
     )
 
 
-def _path(target: Site, top: Site) -> tuple[For, ...]:
-    inner = tuple(found for found, _, _ in target.path[len(top.path) :])
-    return (*inner, target.node)
-
-
 def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> None:
     """Neither under the nest nor between may anything conflict with the move."""
     consumer = site.up(len(own))
     writes = written((site.node,))
     reads = mentioned((consumer.node,)) - writes
-    first, last = top.path[-1][2], consumer.path[-1][2]
-    between = top.siblings[first + 1 : last]
+    between = top.siblings[position(top) + 1 : position(consumer)]
     used = mentioned(between) | mentioned((top.node,))
     if writes & used or reads & written(between):
         names = ", ".join(sorted((writes & used) | (reads & written(between))))
@@ -257,50 +208,3 @@ def _not_proved(site: Site, path: Sequence[For]) -> Exception:
         f"own for block '{site.node.name}'.",
         needs=f"what the block reads is written in one iteration of '{path[-1].var}', and in no other",
     )
-
-
-def _moved(
-    site: Site, own: Sequence[For], parts: Mapping[str, Part]
-) -> tuple[Stmt, tuple[str, ...]]:
-    """The block in the loops that remain, and their names."""
-    block: Block = site.node
-    moved = {_bound(found): (found, parts.get(found.var)) for found in block.iters}
-    values: dict[str, Expr] = {}
-    kept: list[For] = []
-    for loop in own:
-        found, part = moved[loop.var]
-        extent = loop.extent
-        for name, value in values.items():
-            extent = _at(extent, name, value, bound=moved[name])
-        if part is None or part.count is None:
-            kept.append(replace(loop, extent=extent))
-        elif part.count == UNIT:
-            values[loop.var] = part.base
-        else:
-            kept.append(replace(loop, extent=to_expr(part.count)))
-            values[loop.var] = add(part.base, index_var(loop.var))
-        if part is not None and not part.is_within:
-            block = bounded_by_domain(block, found)
-    nest: Stmt = _rebound(block, values)
-    for loop in reversed(kept):
-        nest = replace(loop, body=(nest,))
-    return nest, tuple(loop.var for loop in kept)
-
-
-def _at(extent: Expr, loop: str, value: Expr, *, bound: tuple[BlockIter, Part | None]) -> Expr:
-    """An inner extent at the new value of an outer loop's variable."""
-    found, part = bound
-    if part is not None and not part.is_within:
-        extent = guarded(extent, loop, extent=found.domain.extent)
-    placed: Expr = substitute(extent, {loop: value})
-    return placed
-
-
-def _rebound(block: Block, values: Mapping[str, Expr]) -> Block:
-    iters = tuple(replace(found, value=substitute(found.value, values)) for found in block.iters)
-    return replace(block, iters=iters)
-
-
-def _bound(found: BlockIter) -> str:
-    """The loop that an iterator is."""
-    return found.value.name if isinstance(found.value, Var) else ""

@@ -1,0 +1,158 @@
+"""What one iteration of a loop consumes of the elements that an earlier block makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+from functools import reduce
+
+from msgspec.structs import replace
+
+from gossamer_ir.affine import affine_of, combine, expr_of
+from gossamer_ir.build import ONE, add, index_var, mul, sub
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Range, Store, Var
+from gossamer_ir.prove import Prover
+from gossamer_ir.touches import Touch, touches
+from gossamer_ir.walk import free_vars, map_children, resolve, substitute, walk
+from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.digits import ascending
+from gossamer_schedule.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
+from gossamer_schedule.patterns import match_all
+from gossamer_schedule.produced import Part
+from gossamer_schedule.reindexed import determined_by
+from gossamer_schedule.sites import Site, loops_of
+
+Parts = dict[str, Part]
+
+
+def consumed_parts(site: Site, own: Sequence[For], target: Site, *, changing: Set[str]) -> Parts:
+    """The part of each iterator of a block over which it must run in one iteration of the target loop to
+    make all that is read there; an iterator without a part must run over its whole domain. `changing`
+    are the buffers that may not select parts."""
+    block: Block = site.node
+    names = {loop.var for loop in own}
+    free = {
+        item.var for item in block.iters if isinstance(item.value, Var) and item.value.name in names
+    }
+    parts: list[Parts] = []
+    for touch in touches(target.node.body, values=values_at(target)):
+        if touch.buffer in written((block,)):
+            found = _matched(site, touch, free=free)
+            if found is None:
+                return {}
+            parts.append(_parts(site, found, touch, target=target, changing=changing))
+    return reduce(_common, parts) if parts else {}
+
+
+def _common(first: Parts, second: Parts) -> Parts:
+    united = {name: _united(first[name], second[name]) for name in first.keys() & second.keys()}
+    return {name: part for name, part in united.items() if part is not None}
+
+
+def _united(first: Part, second: Part) -> Part | None:
+    """The smallest part that holds two, where both are so many values a fixed number apart."""
+    if first == second or first.count is None or second.count is None:
+        return first if first == second else None
+    apart = combine(affine_of(second.base), affine_of(first.base), -1)
+    if not apart.is_constant or first.count[1] or second.count[1]:
+        return None
+    if apart.constant < 0:
+        return _united(second, first)
+    count = max(first.count[0], apart.constant + second.count[0])
+    return replace(first, count=(count, ()), is_within=first.is_within and second.is_within)
+
+
+def _matched(site: Site, touch: Touch, *, free: set[str]) -> dict[str, Expr] | None:
+    """The values of the iterators at which the block makes the element that is touched."""
+    block: Block = site.node
+    stores = [found for found in walk(block) if isinstance(found, Store)]
+    made = [found for found in stores if found.buffer == touch.buffer]
+    if len({found.indices for found in made}) != 1 or not is_own_value(site, made[0]):
+        return None
+    points = tuple(at for at in touch.indices if not isinstance(at, Range))
+    fixed = {item.var: item.value for item in block.iters if item.var not in free}
+    values = fixed | values_at(site)
+    patterns = tuple(resolve(at, values) for at in made[0].indices)
+    found = match_all(patterns, points, free=free)
+    return None if found is None else found | {at: resolve(fixed[at], values) for at in fixed}
+
+
+def is_own_value(site: Site, store: Store) -> bool:
+    """Whether the element that a point stores to keeps the value that this point gives it: other points
+    store to others, or all that store to it store the same."""
+    block: Block = site.node
+    determined = determined_by(site, store.indices)
+    if all(item.var in determined for item in block.iters if item.kind == "S"):
+        return True
+    return not block.init and block.predicate is None and is_function_of_element(block, store)
+
+
+def is_function_of_element(block: Block, store: Store) -> bool:
+    """Whether what a block stores is told by the indices of the element alone."""
+    own = {item.var for item in block.iters}
+    value = _without(store.value, {at: index_var("") for at in store.indices})
+    return store in block.body and free_vars(value).isdisjoint(own)
+
+
+def _without(node: Expr, indices: Mapping[Expr, Expr]) -> Expr:
+    """An expression with others in the place of some parts of it."""
+    if node in indices:
+        return indices[node]
+    return map_children(node, lambda child: _without(child, indices))
+
+
+def _parts(
+    site: Site, found: Mapping[str, Expr], touch: Touch, *, target: Site, changing: Set[str]
+) -> Parts:
+    parts: Parts = {}
+    for item in site.node.iters:
+        part = _part(site, item, found, touch=touch, target=target)
+        if part is not None and not mentioned((part.base, to_expr(part.count or UNIT))) & changing:
+            parts[item.var] = part
+    return parts
+
+
+def _part(
+    site: Site, item: BlockIter, found: Mapping[str, Expr], *, touch: Touch, target: Site
+) -> Part | None:
+    """The values that an iterator has in one iteration of the target loop."""
+    value, loops = found.get(item.var), loops_of(site.function)
+    if value is None or (mentioned((value,)) and not _is_unconditional(touch)):
+        return None
+    prover = _prover(site, touch, target=target)
+    if not prover.proves_nonnegative(value):
+        return None
+    is_within = prover.proves_nonnegative(sub(sub(_extent(item, found), value), ONE))
+    inner = {loop.var for loop in touch.held.loops}
+    if not free_vars(value) & inner:
+        return Part(value, UNIT, frozenset(), is_within)
+    form = form_of(value, {}, loops=loops)
+    digits = {name: factor for name, factor in form.terms.items() if name in inner}
+    order = ascending(Form(digits, NOTHING, frozenset()), loops=loops)
+    count = UNIT
+    for name in order or ():
+        count = times(count, product_of(loops[name].extent))
+    if order is None or form.opaque & inner or free_vars(to_expr(count)) & inner:
+        return None
+    base = expr_of(form.base)
+    for name in form.terms.keys() - digits.keys():
+        base = add(mul(index_var(name), to_expr(form.terms[name])), base)
+    return Part(base, count, frozenset(), is_within)
+
+
+def _is_unconditional(touch: Touch) -> bool:
+    return touch.is_certain and not touch.held.conditions and not touch.held.loops
+
+
+def _prover(site: Site, touch: Touch, *, target: Site) -> Prover:
+    """What is known of loops where an element is touched."""
+    prover = Prover(lasting_facts(site.function))
+    for loop in (*target.loops, target.node, *touch.held.loops):
+        prover.assume_range(loop.var, loop.start, loop.extent)
+    return prover
+
+
+def _extent(item: BlockIter, found: Mapping[str, Expr]) -> Expr:
+    """The extent of an iterator's domain at some values of others."""
+    extent: Expr = substitute(item.domain.extent, found)
+    return extent

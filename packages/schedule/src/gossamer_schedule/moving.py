@@ -1,0 +1,133 @@
+"""Blocks that move, with the loops that are their own, into another loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import add, index_var, integer_value
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Store, Var
+from gossamer_ir.walk import substitute, walk
+from gossamer_schedule.accesses import written
+from gossamer_schedule.linear import UNIT, to_expr
+from gossamer_schedule.predicates import bounded_by_domain, guarded
+from gossamer_schedule.produced import Part
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.sites import Site
+
+
+def is_recurrence(block: Block) -> bool:
+    """Whether the block uses several elements of a buffer that it writes."""
+    stored = written((block,))
+    used = {
+        (found.buffer, found.indices)
+        for found in walk(block)
+        if isinstance(found, (Load, Store)) and found.buffer in stored
+    }
+    return len(used) > len(stored)
+
+
+def require_plain_loops(target: Site, module: Module, *, primitive: str) -> None:
+    """Only into serial and unrolled loops can a block move."""
+    for found in (*target.loops, target.node):
+        if found.kind not in ("serial", "unrolled"):
+            raise refusal(
+                f"{primitive}.kind",
+                f"Loop '{found.var}' is {found.kind}, and {primitive} moves into serial and unrolled "
+                "loops.",
+                hint=f"Apply {primitive} before '{found.var}' is made {found.kind}.",
+                place=target.place(module),
+            )
+
+
+def require_own_loops(site: Site, module: Module, *, primitive: str) -> tuple[For, ...]:
+    """The loops that hold nothing but the block, one for each iterator that is bound to one."""
+    own: list[For] = []
+    for found in reversed(site.nest):
+        if len(found.body) != 1:
+            break
+        own.insert(0, found)
+    bound = [found.value.name for found in site.node.iters if isinstance(found.value, Var)]
+    is_plain = all(
+        found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
+        for found in own
+    )
+    if not is_plain or any(not isinstance(found.value, Var) for found in site.node.iters):
+        raise refusal(
+            f"{primitive}.binding",
+            f"The iterators of block '{site.node.name}' are not its loops, one for one.",
+            hint=f"Apply {primitive} before its loops are split or get a kind.",
+            place=site.place(module),
+        )
+    return tuple(own)
+
+
+def nest_beside(target: Site, moving: Site) -> Site | None:
+    """The site, in the body where a nest that moves stands, of the loops around a target; None where
+    there is none, or where something other than loops is between."""
+    parent, name, _ = moving.path[-1]
+    for at, (above, field, _) in enumerate(target.path):
+        if above is parent and field == name:
+            between = [found for found, _, _ in target.path[at + 1 :]]
+            is_nest = all(isinstance(found, For) for found in between)
+            return target.up(len(target.path) - at - 1) if is_nest else None
+    return None
+
+
+def position(site: Site) -> int:
+    """Where a statement stands in its body."""
+    return site.path[-1][2]
+
+
+def path_between(target: Site, top: Site) -> tuple[For, ...]:
+    """The loops from one site down to another."""
+    inner = tuple(found for found, _, _ in target.path[len(top.path) :])
+    return (*inner, target.node)
+
+
+def moved(
+    site: Site, own: Sequence[For], parts: Mapping[str, Part]
+) -> tuple[Stmt, tuple[str, ...]]:
+    """The block in the loops that remain, and their names."""
+    block: Block = site.node
+    bound = {_bound(found): (found, parts.get(found.var)) for found in block.iters}
+    values: dict[str, Expr] = {}
+    kept: list[For] = []
+    for loop in own:
+        found, part = bound[loop.var]
+        extent = loop.extent
+        for name, value in values.items():
+            extent = _at(extent, name, value, bound=bound[name])
+        if part is None or part.count is None:
+            kept.append(replace(loop, extent=extent))
+        elif part.count == UNIT:
+            values[loop.var] = part.base
+        else:
+            kept.append(replace(loop, extent=to_expr(part.count)))
+            values[loop.var] = add(part.base, index_var(loop.var))
+        if part is not None and not part.is_within:
+            block = bounded_by_domain(block, found)
+    nest: Stmt = _rebound(block, values)
+    for loop in reversed(kept):
+        nest = replace(loop, body=(nest,))
+    return nest, tuple(loop.var for loop in kept)
+
+
+def _at(extent: Expr, loop: str, value: Expr, *, bound: tuple[BlockIter, Part | None]) -> Expr:
+    """An inner extent at the new value of an outer loop's variable."""
+    found, part = bound
+    if part is not None and not part.is_within:
+        extent = guarded(extent, loop, extent=found.domain.extent)
+    placed: Expr = substitute(extent, {loop: value})
+    return placed
+
+
+def _rebound(block: Block, values: Mapping[str, Expr]) -> Block:
+    iters = tuple(replace(found, value=substitute(found.value, values)) for found in block.iters)
+    return replace(block, iters=iters)
+
+
+def _bound(found: BlockIter) -> str:
+    """The loop that an iterator is."""
+    return found.value.name if isinstance(found.value, Var) else ""

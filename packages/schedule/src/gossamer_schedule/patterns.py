@@ -1,0 +1,45 @@
+"""Matching index expressions: which values of iterators make one expression another."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from gossamer_ir.nodes import Expr, Node, Var
+
+
+def match_all(
+    patterns: Sequence[Expr], exprs: Sequence[Expr], *, free: Set[str]
+) -> dict[str, Expr] | None:
+    """The values of free variables with which each pattern is an expression; None where there are none.
+
+    >>> from gossamer_ir.build import add, index, index_var
+    >>> k, position = index_var("k"), add(index_var("p"), index_var("vj"))
+    >>> match_all((position,), (add(index_var("p"), add(k, index(4))),), free={"vj"}) == {
+    ...     "vj": add(k, index(4))
+    ... }
+    True
+    >>> match_all((position,), (k,), free={"vj"})
+    """
+    found: dict[str, Expr] = {}
+    is_match = len(patterns) == len(exprs) and all(
+        _matches(pattern, expr, free, found) for pattern, expr in zip(patterns, exprs, strict=True)
+    )
+    return found if is_match else None
+
+
+def _matches(pattern: object, expr: object, free: Set[str], found: dict[str, Expr]) -> bool:
+    if isinstance(pattern, Var) and pattern.name in free:
+        assert isinstance(expr, Node)
+        return found.setdefault(pattern.name, expr) == expr  # type: ignore[arg-type]
+    if type(pattern) is not type(expr):
+        return False
+    if isinstance(pattern, tuple) and isinstance(expr, tuple):
+        return len(pattern) == len(expr) and all(
+            _matches(one, other, free, found) for one, other in zip(pattern, expr, strict=True)
+        )
+    if isinstance(pattern, Node):
+        return all(
+            _matches(getattr(pattern, name), getattr(expr, name), free, found)
+            for name in pattern.__struct_fields__
+        )
+    return pattern == expr

@@ -1,0 +1,180 @@
+"""Producers in the loops of their consumers: what they make there is what is read there."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.interpret import run
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, examples
+from gossamer_schedule.show import body_text
+
+SMOOTHED = """
+Q = T.decl_buffer((64,), "float32")
+for a in T.serial(64):
+    with T.block("made"):
+        va = T.axis.spatial(64, a)
+        Q[va] = 2.0 * V[va]
+for i in T.serial(61):
+    with T.block("used"):
+        vi = T.axis.spatial(61, i)
+        W[vi] = Q[vi + 1] + Q[vi + 3]
+"""
+SUMS = """
+Q = T.decl_buffer((8,), "float32")
+for a in T.serial(8):
+    for b in T.serial(T.int64(P[a + 1]) - T.int64(P[a])):
+        with T.block("made"):
+            va, vb = T.axis.remap("SR", [a, b])
+            with T.init():
+                Q[va] = 0.0
+            Q[va] = Q[va] + V[T.int64(P[va]) + vb]
+for i in T.serial(8):
+    for j in T.serial(T.int64(P[i + 1]) - T.int64(P[i])):
+        with T.block("used"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            W[T.int64(P[vi]) + vj] = V[T.int64(P[vi]) + vj] - Q[vi]
+"""
+TILES = """
+Q = T.decl_buffer((8, 8), "float32")
+for a in T.serial(8):
+    for b in T.serial(8):
+        with T.block("made"):
+            va, vb = T.axis.remap("SS", [a, b])
+            Q[va, vb] = X[vb, va]
+for i in T.serial(8):
+    for j_0 in T.serial(3):
+        for j_1 in T.serial(3):
+            with T.block("used"):
+                vi = T.axis.spatial(8, i)
+                vj = T.axis.spatial(8, j_0 * 3 + j_1)
+                T.where(vj < 8)
+                Z[vi, vj] = Q[vi, vj]
+"""
+LAST_WINS = """
+Q = T.decl_buffer((2,), "float32")
+for a in T.serial(8):
+    with T.block("made"):
+        va = T.axis.spatial(8, a)
+        Q[va % 2] = V[va]
+for i in T.serial(8):
+    with T.block("used"):
+        vi = T.axis.spatial(8, i)
+        W[vi] = Q[vi % 2]
+"""
+INDIRECT = """
+Q = T.decl_buffer((64,), "float32")
+for a in T.serial(64):
+    with T.block("made"):
+        va = T.axis.spatial(64, a)
+        Q[va] = V[va] + 1.0
+for i in T.serial(7):
+    with T.block("used"):
+        vi = T.axis.spatial(7, i)
+        W[vi] = Q[T.int64(P[vi]) - T.int64(P[0])]
+"""
+CASES = {
+    "two elements that are a fixed number apart": (
+        SMOOTHED,
+        "i",
+        """
+for i in T.serial(61):
+    Q = T.alloc_buffer((64,), "float32")
+    for a in T.serial(3):
+        with T.block("made"):
+            va = T.axis.spatial(64, i + 1 + a)
+            Q[va] = 2.0 * V[va]
+""",
+    ),
+    "a reduction of one row": (
+        SUMS,
+        "i",
+        """
+for i in T.serial(8):
+    Q = T.alloc_buffer((8,), "float32")
+    for b in T.serial(T.int64(P[i + 1]) - T.int64(P[i])):
+        with T.block("made"):
+            va, vb = T.axis.remap("SR", [i, b])
+""",
+    ),
+    "a tile that may end behind the domain": (
+        TILES,
+        "j_0",
+        """
+for i in T.serial(8):
+    for j_0 in T.serial(3):
+        Q = T.alloc_buffer((8, 8), "float32")
+        for b in T.serial(3):
+            with T.block("made"):
+                va = T.axis.spatial(8, i)
+                vb = T.axis.spatial(8, j_0 * 3 + b)
+                T.where(vb < 8)
+                Q[va, vb] = X[vb, va]
+""",
+    ),
+    "everything where points meet in one element": (
+        LAST_WINS,
+        "i",
+        """
+for i in T.serial(8):
+    Q = T.alloc_buffer((2,), "float32")
+    for a in T.serial(8):
+""",
+    ),
+    "everything where the element is not known to exist": (
+        INDIRECT,
+        "i",
+        """
+for i in T.serial(7):
+    Q = T.alloc_buffer((64,), "float32")
+    for a in T.serial(64):
+""",
+    ),
+}
+
+
+def outcome(module):
+    random = np.random.default_rng(5)
+    arrays = {name: random.integers(-4, 5, (8, 8)).astype(np.float32) for name in "xyz"}
+    arrays |= {name: random.integers(-4, 5, 64).astype(np.float32) for name in "vw"}
+    offsets = {"p": np.array([0, 0, 5, 6, 30, 30, 41, 64, 64], np.int32)}
+    run(verify(module), arrays | offsets | {"n": 8})
+    return arrays
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_an_iteration_makes_what_it_reads(program, name):
+    text, loop, expected = CASES[name]
+    module = program(text)
+    moved = ScheduleBuilder(module).compute_at("made", loop=loop).module
+    assert body_text(moved).startswith(expected.strip("\n"))
+    before, after = outcome(module), outcome(moved)
+    for array in before:
+        np.testing.assert_array_equal(after[array], before[array])
+
+
+@pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
+@pytest.mark.parametrize("op", ["cache_read", "reindex_cache_read"])
+@pytest.mark.parametrize("buffer", ["A", "B"])
+@pytest.mark.parametrize("loop", ["i", "j_0", "j_1", "k_0", "k_1"])
+def test_gathered_rows_of_a_tile(require_spmm, module, op, buffer, loop):
+    builder = ScheduleBuilder(module).split("j", factors=(None, 2)).split("k", factors=(None, 3))
+    builder.reorder("j_0", "k_0", "j_1", "k_1")
+    getattr(builder, op)("csrmm", buffer=buffer, scope="local")
+    builder.compute_at(f"csrmm_{buffer}_local", loop=loop)
+    for rows, columns, features in ((0, 3, 2), (5, 4, 0), (7, 5, 4)):
+        require_spmm(builder.module, features, rows=rows, columns=columns)
+
+
+def test_what_a_loop_allocates_does_not_stop_it_from_being_parallel(require_spmm):
+    builder = ScheduleBuilder(examples.SPMM).cache_read("csrmm", buffer="B", scope="local")
+    builder.compute_at("csrmm_B_local", loop="i").parallel("i")
+    require_spmm(builder.module, 3)
+
+
+def test_a_block_moves_on_to_an_inner_loop(require_spmm):
+    builder = ScheduleBuilder(examples.SPMM).cache_read("csrmm", buffer="B", scope="local")
+    for loop in ("i", "j", "k"):
+        builder.compute_at("csrmm_B_local", loop=loop)
+        require_spmm(builder.module, 3)
