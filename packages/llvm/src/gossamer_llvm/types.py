@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import struct
-from functools import cache
+from functools import cache, lru_cache
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import Const
@@ -70,6 +70,7 @@ def suffix(llvm_type: str) -> str:
     return f"{'nx' if len(lanes) == 2 else ''}v{lanes[-1]}{suffix(element)}"
 
 
+@lru_cache(maxsize=1024)
 def constant_text(const: Const) -> str:
     """A constant as an operand: decimal integers, floats by their bits, those of 16 as an integer.
 

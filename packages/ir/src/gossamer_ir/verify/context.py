@@ -6,6 +6,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any, NamedTuple, TypeAlias
 
+import msgspec
+
 from gossamer_ir.errors import Diagnostic, Place
 from gossamer_ir.names import is_identifier
 from gossamer_ir.nodes import AnyBuffer, Axis, Function, Node, Reducer, StageName
@@ -14,7 +16,7 @@ MAX_DEPTH = 190
 """The most nodes on a path from the module to a leaf, both counted, as in scripts."""
 
 
-class At(NamedTuple):
+class At(msgspec.Struct, frozen=True, gc=False):
     """Where a node stands: a field (and an index in it) of the node above; cheap to make."""
 
     above: At | None
