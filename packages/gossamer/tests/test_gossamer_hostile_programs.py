@@ -47,6 +47,21 @@ STOPPED = {
         "X[k] = 3.0\nfor i in T.serial(n):\n  if i < 0:\n    X[i] = Y[i]",
         -(10**9),
     ),
+    "a sum that is not negative unless it wraps": (
+        "if k >= 0:\n  X[k + 2**62] = 1.0",
+        2**62 + 2**40,
+    ),
+    "a vector beyond the end": ("X[T.ramp(k, 1, 8)] = T.broadcast(1.0, 8)", 3),
+    "a vector before the begin": ("X[T.ramp(k, 1, 8)] = T.broadcast(1.0, 8)", -1),
+    "a vector that wraps": ("X[T.ramp(k, 1, 8)] = T.broadcast(1.0, 8)", 2**63 - 4),
+    "a vector backwards": ("X[T.ramp(k, -1, 8)] = T.broadcast(1.0, 8)", 6),
+    "lanes far apart": ("X[T.ramp(k, 2**62, 4)] = T.broadcast(1.0, 4)", 0),
+    "lanes that a mask lets through": (
+        "T.store(X, T.ramp(k, 1, 8), value=T.broadcast(1.0, 8),"
+        " predicate=T.ramp(k, 1, 8) <= T.broadcast(n, 8))",
+        5,
+    ),
+    "gathered elements": ("X[0] = T.lane_reduce('add', X[T.broadcast(P[0] + k, 4)])", 7),
     "an index from a value that is no number": ("X[0] = X[0] / 0.0\nX[T.int64(X[0])] = 1.0", 0),
 }
 
@@ -108,10 +123,6 @@ REFUSED = {
     "calls that claim another size": (
         "lower.flat_guards",
         FLAT.format("T.parallel_for('rows', 'i', n * 1000000, args=[x, n * 1000000])"),
-    ),
-    "vectors at the flat stage": (
-        "lower.flat_guards",
-        FLAT.format("T.store(X, T.ramp(n, 1, 16), value=T.broadcast(1.0, 16))"),
     ),
     "a loop unrolled too often": ("lower.unroll_size", UNROLLED.format(10**9)),
 }

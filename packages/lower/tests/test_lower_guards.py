@@ -43,6 +43,20 @@ PROVED = {
         "        if i * 4 + T.int64(P[i] >> 2 & 3) < n:\n"
         "            Y[i] = X[i * 4 + T.int64(P[i] >> 2 & 3)]\n"
     ),
+    "a vector": (
+        "    for i in T.serial(m // 4):\n        Y[T.ramp(i * 4, 1, 4)] = T.broadcast(1.0, 4)\n"
+    ),
+    "a vector behind a mask": (
+        "    for i in T.serial(m):\n        T.store(Y, T.ramp(i * 4, 1, 4), "
+        "value=T.broadcast(1.0, 4), predicate=T.ramp(i * 4, 1, 4) < T.broadcast(m, 4))\n"
+    ),
+    "a vector backwards": (
+        "    for i in T.serial(3, m):\n        Y[T.ramp(i, -1, 4)] = T.broadcast(1.0, 4)\n"
+    ),
+    "gathered by a fact": (
+        "    T.assume(in_range(P, 0, n))\n    for i in T.serial(m // 4):\n"
+        '        Y[i] = T.lane_reduce("add", X[T.cast(P[T.ramp(i * 4, 1, 4)], "int64x4")])\n'
+    ),
     "a fact": (
         "    T.assume(in_range(P, 0, n))\n"
         "    for i in T.serial(m):\n        Y[i] = X[T.int64(P[i])]\n"
@@ -54,6 +68,25 @@ UNPROVED = {
     "another size": ("    for i in T.serial(n):\n        Y[i] = 1.0\n", "Y"),
     "an index that nothing is known of": (
         "    for i in T.serial(m):\n        Y[i] = X[T.int64(P[i])]\n",
+        "X",
+    ),
+    "a vector at the end": (
+        "    for i in T.serial(m):\n        Y[T.ramp(i, 1, 4)] = T.broadcast(1.0, 4)\n",
+        "Y",
+    ),
+    "a vector of vscale lanes": (
+        "    for i in T.serial(m):\n"
+        "        Y[T.ramp(i, 1, T.vscale() * 4)] = T.broadcast(1.0, T.vscale() * 4)\n",
+        "Y",
+    ),
+    "a vector behind a mask that lets too much through": (
+        "    for i in T.serial(m):\n        T.store(Y, T.ramp(i * 4, 1, 4), "
+        "value=T.broadcast(1.0, 4), predicate=T.ramp(i * 4, 1, 4) <= T.broadcast(m, 4))\n",
+        "Y",
+    ),
+    "gathered without a fact": (
+        "    for i in T.serial(m):\n"
+        '        Y[i] = T.lane_reduce("add", X[T.cast(T.broadcast(P[i], 4), "int64x4")])\n',
         "X",
     ),
     "a fact about a buffer that is written": (

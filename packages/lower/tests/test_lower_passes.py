@@ -75,13 +75,11 @@ for i in T.serial(n):
         Y[vi] = X[vi]
 """)
 BARE = program("for i in T.serial(n): Y[i] = X[i]")
-VECTORS = apply_pass("vectorize_loops", program("for i in T.vectorized(8): Y[i] = X[i]"))
 REFUSED = {
     "a name that is none": ("lower_everything", BARE, {}, "pass.name"),
     "a module of an earlier stage": ("lower_blocks", COORDINATE, {}, "pass.stage"),
     "a module of a later stage": ("lower_iterations", BARE, {}, "pass.stage"),
     "blocks that are left": ("guard_accesses", LOOP, {}, "pass.order"),
-    "vectors that are there": ("guard_accesses", VECTORS, {}, "pass.order"),
     "an argument that is none": ("lower_blocks", BARE, {"loop": "i"}, "pass.arguments"),
     "an argument that is missing": ("lower_math", apply_pass("lower_to_flat", BARE), {}, "pass.arguments"),
     "an argument of a wrong type": (

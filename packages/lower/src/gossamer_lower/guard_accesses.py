@@ -28,6 +28,7 @@ from gossamer_ir.nodes import (
     Guard,
     If,
     IfThenElse,
+    Lanes,
     Let,
     Load,
     Module,
@@ -40,6 +41,14 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, TRUE
 from gossamer_ir.walk import children, free_vars, walk
+from gossamer_lower.lane_guards import (
+    LANE,
+    at_the_ends,
+    count_of,
+    in_all_lanes,
+    in_one_lane,
+    lanes_of,
+)
 from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.stages import map_functions
 
@@ -47,7 +56,8 @@ from gossamer_lower.stages import map_functions
 def guard_accesses(module: Module) -> Module:
     """Adds a `Guard` before each statement with an access that is not proved in bounds.
 
-    Takes a loop-stage module without blocks, before vectorisation.
+    Takes a loop-stage module without blocks, before vectorisation; vectors that it has already are
+    guarded as a whole.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -230,8 +240,9 @@ class _Guarding:
             if condition is not None:
                 yield Guard(_either(unless, condition), node.buffer)
         if isinstance(node, (Load, Store)):
-            condition = self._unproved(node)
-            if node.predicate is not None:
+            lanes = lanes_of(node)
+            condition = self._unproved(node) if lanes is None else self._unproved_in(node, lanes)
+            if node.predicate is not None and lanes is None:
                 unless = _either(unless, Unary("not", node.predicate))
             if condition is not None:
                 yield Guard(_either(unless, condition), node.buffer)
@@ -267,6 +278,24 @@ class _Guarding:
             raise _not_masked(access)
         return unproved
 
+    def _unproved_in(self, access: Load | Store, lanes: Lanes) -> Expr | None:
+        """The part of "in bounds in each lane" that is not proved."""
+        shape, mask = self._shapes[access.buffer], access.predicate
+        mark = self._prover.mark()
+        self._magnitudes.bind(LANE.name, count_of(lanes))
+        self._prover.assume_range(LANE.name, build.ZERO, count_of(lanes))
+        if mask is not None:
+            self._assume(in_one_lane(mask))
+        unproved = build.conjoined(
+            in_all_lanes(part, index, mask=mask, lanes=lanes)
+            if mask is not None or not self._magnitudes.is_exact(part.lhs)
+            else at_the_ends(part, index, lanes=lanes)
+            for index, extent in zip(access.indices, shape, strict=True)
+            for part in self._unproved_parts(in_one_lane(index), extent)
+        )
+        self._prover.release(mark)
+        return unproved
+
     def _out_of_bounds(self, access: Load | Store) -> Expr | None:
         shape = self._shapes[access.buffer]
         pairs = zip(access.indices, shape, strict=True)
@@ -282,13 +311,19 @@ class _Guarding:
             return None
         return IfThenElse(Compare("ge", search.begin, search.end), TRUE, unproved)
 
-    def _unproved_parts(self, index: Expr, extent: Expr) -> Iterator[Expr]:
-        """The parts of 0 <= index < extent that are not proved."""
+    def _unproved_parts(self, index: Expr, extent: Expr) -> Iterator[Compare]:
+        """The parts of 0 <= index < extent that are not proved. What is proved of unbounded integers
+        holds for one that may wrap only where it is in range, by both parts."""
         wide = build.widen(index)
-        is_known = self._magnitudes.is_sound(wide) and self._is_lasting(extent)
-        for part in (Compare("ge", wide, build.ZERO), Compare("lt", wide, extent)):
-            if not (is_known and self._prover.proves(part)):
-                yield part
+        parts = (Compare("ge", wide, build.ZERO), Compare("lt", wide, extent))
+        if not (self._magnitudes.is_sound(wide) and self._is_lasting(extent)):
+            yield from parts
+            return
+        proved = [self._prover.proves(part) for part in parts]
+        is_exact = all(proved) or self._magnitudes.is_exact(wide)
+        yield from (
+            part for part, done in zip(parts, proved, strict=True) if not (done and is_exact)
+        )
 
 
 def _either(first: Expr | None, second: Expr) -> Expr:

@@ -5,21 +5,21 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Broadcast, LaneReduce, Launch, Module, ParallelFor, Ramp
+from gossamer_ir.nodes import Launch, Module, ParallelFor
 from gossamer_ir.walk import walk
 from gossamer_lower.pipeline import lower_to_flat
 from gossamer_lower.stages import require_stage
 
-_LATER = (ParallelFor, Launch, Ramp, Broadcast, LaneReduce)
-"""What a flat function has and a function of the loop stage would become."""
+_CALLS = (ParallelFor, Launch)
+"""What a flat function has and a function of the loop stage has not."""
 
 
 def guard_flat(module: Module) -> Module:
     """Guards the accesses of a flat module that are not proved in bounds, as far as it is a function
     that could stand at the loop stage.
 
-    Raises `UnsupportedError` (`lower.flat_guards`) for one with vectors or calls, whose accesses
-    follow from what stood around them.
+    Raises `UnsupportedError` (`lower.flat_guards`) for one with calls, in which accesses follow from
+    what stood around them.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_lower.examples import body_text
@@ -35,7 +35,7 @@ def guard_flat(module: Module) -> Module:
     X[n] = 1.0
     """
     require_stage(module, "flat")
-    found = next((node for node in walk(module) if isinstance(node, _LATER)), None)
+    found = next((node for node in walk(module) if isinstance(node, _CALLS)), None)
     if found is not None:
         raise UnsupportedError(
             "lower.flat_guards",

@@ -12,26 +12,18 @@ import msgspec
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Block,
-    Broadcast,
     For,
-    LaneReduce,
     Module,
     Node,
-    Ramp,
     Search,
     StageName,
-    TransposeReduce,
-)  # fmt: skip
+)
 from gossamer_ir.walk import walk
 
 _Test = Callable[[Node], bool]
 
 _LEFT: dict[str, tuple[_Test, str]] = {
     "blocks": (lambda node: isinstance(node, Block), "lower_blocks"),
-    "vectors": (
-        lambda node: isinstance(node, (Ramp, Broadcast, LaneReduce, TransposeReduce)),
-        "",
-    ),
     "vectorized loops": (
         lambda node: isinstance(node, For) and node.kind == "vectorized",
         "vectorize_loops",
@@ -58,7 +50,7 @@ _LOOPS = Pass("loop", "loop", ("blocks",))
 PASSES: dict[str, Pass] = {
     "lower_iterations": Pass("coordinate", "position"),
     "lower_buffers": Pass("position", "loop"),
-    "lower_to_flat": Pass("loop", "flat", ("vectors",)),
+    "lower_to_flat": Pass("loop", "flat"),
     "extract_preprocess": Pass(None, None),
     "remove_preprocess": Pass(None, None),
     "specialize_buffer": Pass("loop", "loop"),
@@ -67,7 +59,7 @@ PASSES: dict[str, Pass] = {
     "lower_blocks": Pass("loop", "loop"),
     "plan_allocations": _LOOPS,
     "hoist_conditions": _LOOPS,
-    "guard_accesses": Pass("loop", "loop", ("blocks", "vectors")),
+    "guard_accesses": _LOOPS,
     "peel_rest": _LOOPS,
     "vectorize_loops": _LOOPS,
     "unroll_loops": _LOOPS,
@@ -143,11 +135,10 @@ def _require_stage(name: str, found: Pass, module: Module) -> None:
 def _require_none_left(name: str, what: str, module: Module) -> None:
     is_left, earlier = _LEFT[what]
     if any(is_left(node) for node in walk(module)):
-        hint = f"Apply {earlier} before." if earlier else f"Apply {name} before vectorize_loops."
         raise ArgumentError(
             "pass.order",
             f"The pass {name} takes a module without {what}, and it has some.",
-            hint=hint,
+            hint=f"Apply {earlier} before.",
         )
 
 
