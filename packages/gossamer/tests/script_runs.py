@@ -6,11 +6,14 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 import numpy as np
+import pytest
 
 from gossamer.build import build, lowered
 from gossamer_backend import Kernel
 from gossamer_ir.contracts import Schedule
+from gossamer_ir.errors import UserError
 from gossamer_ir.interpret import run
+from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.walk import walk
@@ -77,6 +80,16 @@ def assert_everywhere(module: Module, arguments: Arguments, **expected: Array) -
     for way, found in results(module, arguments, *expected):
         for array, (name, wanted) in zip(found, expected.items(), strict=True):
             np.testing.assert_array_equal(array.reshape(wanted.shape), wanted, f"{name}, {way}")
+
+
+def assert_refused(module: Module, arguments: Arguments, *, match: str) -> None:
+    """The interpreter refuses to run the module at each stage, and kernels say so with this message."""
+    for found in stages(module):
+        with pytest.raises(InterpreterError):
+            run(found, arguments)
+    for kernel in kernels(module):
+        with pytest.raises(UserError, match=match):
+            call(kernel, arguments)
 
 
 def _copies(arguments: Arguments) -> dict[str, Any]:

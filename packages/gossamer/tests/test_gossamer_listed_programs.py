@@ -9,12 +9,9 @@ import numpy as np
 import pytest
 from masks import KINDS, PATTERNS, csr, data, dcsr, dense_of, ell, nothing, offsets
 from msgspec.structs import replace
-from script_runs import assert_everywhere, call, guards, kernels, program, stages
+from script_runs import assert_everywhere, assert_refused, guards, program
 
 from gossamer_ir.equality import structural_equal
-from gossamer_ir.errors import UserError
-from gossamer_ir.interpret import run
-from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_testkit import script_names
 
 SPELLINGS = ["", "_paper"]
@@ -148,19 +145,9 @@ def in_blocks(mask, size, rows):
     return mask[:m, :n].reshape(m // size, size, n // size, size).any(axis=(1, 3))
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
-@pytest.mark.parametrize(
-    ("shape", "rows"),
-    [
-        ((0, 0), (0, 0, 0)),
-        ((8, 12), (8, 0, 0)),
-        ((64, 96), (64, 64, 64)),
-        ((64, 96), (64, 32, 0)),
-        ((64, 96), (60, 48, 32)),
-    ],
-)
-def test_copies_in_blocks_of_three_sizes(shape, rows, spelling):
-    """Each part initialises the rows that it visits and leaves the others as the part before."""
+def block_copies(shape, rows):
+    """Arguments, and what is expected where each part initialises the rows that it visits and leaves
+    the others as the part before."""
     (m, n), feat = shape, 2
     mask = np.add.outer(np.arange(m) * 3, np.arange(n) * 7) % 11 == 1
     mask[8:40, :50] = False
@@ -184,7 +171,29 @@ def test_copies_in_blocks_of_three_sizes(shape, rows, spelling):
         arguments |= {f"m_{size}": len(blocks), f"n_{size}": n // size, f"nnz_{size}": blocks.sum()}
         arguments |= {f"a_{size}": nothing((blocks.sum(), size, size), "float32")}
     arguments |= {key: int(value) for key, value in arguments.items() if np.ndim(value) == 0}
+    return arguments, expected
+
+
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize(
+    ("shape", "rows"),
+    [
+        ((0, 0), (0, 0, 0)),
+        ((8, 12), (8, 0, 0)),
+        ((64, 96), (64, 64, 64)),
+        ((64, 96), (64, 32, 0)),
+        ((64, 96), (60, 48, 32)),
+    ],
+)
+def test_copies_in_blocks_of_three_sizes(shape, rows, spelling):
+    arguments, expected = block_copies(shape, rows)
     assert_everywhere(program(f"csr_spmm_by_blocks{spelling}"), arguments, **expected)
+
+
+def test_blocks_that_reach_beyond_the_matrix_are_refused():
+    arguments, _ = block_copies((64, 96), (64, 0, 0))
+    shorter = {"m": 62, "indptr": arguments["indptr"][:63], "c": arguments["c"][:62]}
+    assert_refused(program("csr_spmm_by_blocks"), arguments | shorter, match="C_data out of bounds")
 
 
 # --- one number for each row or element
@@ -306,12 +315,7 @@ def test_a_relation_that_is_not_there_is_refused(is_stated, bad):
     arguments |= {"etype": etype, "indptr": indptr, "indices": indices, "nnz": len(indices)}
     stated = "    T.assume_buffer_domain(E, [0, r])\n"
     module = program("rgcn_homogeneous", changes={} if is_stated else {stated: ""})
-    for found in stages(module):
-        with pytest.raises(InterpreterError):
-            run(found, arguments)
-    for kernel in kernels(module):
-        with pytest.raises(UserError, match="'etype'" if is_stated else "W_data out of bounds"):
-            call(kernel, arguments)
+    assert_refused(module, arguments, match="'etype'" if is_stated else "W_data out of bounds")
 
 
 def relation_masks():
