@@ -117,6 +117,22 @@ def test_rows_of_unknown_length_are_padded_too(program):
     assert "L = T.decl_buffer((8, (n - 3 + 15) // 16 * 16 + 3)," in text
 
 
+def test_rows_of_a_sparse_buffer_are_not_padded():
+    module = parse_module("""
+@T.prim_func
+def copied(x: T.handle, m: T.int64):
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_fixed(m)
+    X = T.sp.match_buffer(x, (I, J), "float32")
+    L = T.sp.alloc_buffer((I, J), "float32")
+    L[0, 0] = X[0, 0]
+""")
+    builder = ScheduleBuilder(module)
+    found = code_of(builder.storage_align, "L", axis=0, factor=16)
+    assert found == "schedule.storage_align.sparse"
+
+
 @pytest.mark.parametrize("features", [1, 7])
 def test_bound_loops_compute_the_same(require_spmm, features):
     builder = ScheduleBuilder(examples.SPMM).split("k", factors=(None, 4))

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import dtype_of, index
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Expr, For, Function, Module
+from gossamer_schedule.accumulated import in_parts
 from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
@@ -24,6 +25,9 @@ from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.unsafe import Requirement
 
+FORMS = ("privatised", "segmented")
+DEFAULT_PARTS = 8
+
 
 @primitive
 def parallel(
@@ -32,9 +36,17 @@ def parallel(
     *,
     weight: str | None = None,
     grain: int | None = None,
+    accumulate: str | None = None,
+    parts: int | None = None,
     function: str | None = None,
 ) -> Result:
     """Marks a serial loop as parallel, where different iterations write different elements.
+
+    Where iterations share elements, and all the loop does is one reduction `X[...] = X[...] op value`,
+    `accumulate` says how `parts` (by default 8) equal parts of it, which then run in parallel, share
+    them: "privatised", each having a copy of `X`; or "segmented", where the loop visits the elements in
+    order, so that a part shares only the first one with parts before. What they have of their own is
+    combined afterwards, in order: results do not depend on the number of threads.
 
     `weight` is the text of an int64 expression in the loop's variable: the work before an
     iteration, which must not decrease. `grain` is the weight (without one: the iterations) below
@@ -42,7 +54,9 @@ def parallel(
 
     Raises `ScheduleError`: `schedule.parallel.race` (two iterations write one element),
     `.not_proved` (they may), `.weight` (not proved to be monotone), `.grain` (less than one),
-    `.nested` (in or around another parallel loop), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    `.nested` (in or around another parallel loop), `.accumulate` (neither form, or with a weight or
+    grain), `.parts` (fewer than two), `.no_sum` (the loop does more than a reduction), `.kind`,
+    `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
@@ -64,9 +78,41 @@ def parallel(
                     Y[vi] = 0.0
                 Y[vi] = Y[vi] + A[indptr_data[vi] + vj]
     """
+    if accumulate is not None or parts is not None:
+        _require_form(accumulate, parts, weight or grain)
+        return _shared(module, loop, accumulate or "", parts=parts, function=function)
     return in_parallel(
         module, loop, weight, grain=grain, function=function, op="parallel", require=require_no_race
     )
+
+
+def _require_form(accumulate: str | None, parts: int | None, weight: str | int | None) -> None:
+    if accumulate not in FORMS or weight is not None:
+        raise refusal(
+            "parallel.accumulate",
+            f"Iterations cannot share elements by accumulate={accumulate!r}"
+            f"{'' if weight is None else ' and a weight or grain'}.",
+            hint="Expected 'privatised' or 'segmented', without weight= and grain=.",
+        )
+    if parts is not None and parts < 2:
+        raise refusal("parallel.parts", f"{parts} parts cannot run in parallel.")
+
+
+def _shared(
+    module: Module, loop: str, accumulate: str, *, parts: int | None, function: str | None
+) -> Result:
+    """Runs equal parts of a loop that share elements, which they add up to."""
+    require_stage(module, "parallel", stages=("loop",))
+    owner = find_function(module, "parallel", function=function)
+    site = find_loop(owner, "parallel", loop=loop)
+
+    require_serial(site, "parallel")
+    _require_not_nested(site, module)
+
+    rewritten, names = in_parts(module, site, accumulate, count=parts or DEFAULT_PARTS)
+
+    taken = step(loop=loop, accumulate=accumulate, parts=parts, function=function)
+    return Result(rewritten, names, Step("parallel", taken), {loop: names[:2]})
 
 
 def in_parallel(
