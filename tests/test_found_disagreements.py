@@ -58,6 +58,29 @@ def main(x: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handl
             "indptr_k": np.array([0, 1, 3], I32), "n0": 2, "n1": 5,
         },
     ),
+    "a size that is read from an index array is known in a parallel loop": (
+        """
+@T.prim_func
+def main(a: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handle,
+         n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(1)
+    J = T.sp.compressed_varied(I, (n0,), (indptr_j, indices_j))
+    K = T.sp.dense_varied(J, (n1,), indptr_k)
+    N = T.sp.dense_fixed(n0)
+    A = T.sp.match_buffer(a, (I, J, K), "float32")
+    Y = T.sp.match_buffer(y, (N,), "float32")
+    with T.sp.iteration([I, J, K], "SSR", "step") as [i, j, k]:
+        with T.init():
+            Y[j] = 0.0
+        Y[j] = Y[j] + A[i, j, k]
+""",
+        {
+            "a": np.array([1, 2, 3, 4], np.float32), "y": np.full(3, 7, np.float32),
+            "indptr_j": np.array([0, 2], I32), "indices_j": np.array([0, 2], I32),
+            "indptr_k": np.array([0, 1, 4], I32), "n0": 3, "n1": 5,
+        },
+    ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
 

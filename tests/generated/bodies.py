@@ -163,7 +163,7 @@ class Bodies:
         """Axes, and what each is attached to, so that there are not too many points."""
         forest, rng = self.forest, self.rng
         found: list[tuple[str, str | None]] = []
-        points = float(np.prod([max(self._fibre(axis), 1) for axis in around]))
+        points = float(np.prod([max(self.forest.most(axis), 1) for axis in around]))
         names = [axis.name for axis in forest.axes]
         for _ in range(rng.randint(1, 3)):
             choice = rng.choice(names[-2:] if self.chance(0.4) else names)
@@ -172,9 +172,9 @@ class Bodies:
                 here = [*around, *(name for name, _ in found)]
                 if axis in here or len(found) >= most or not self._is_startable(axis, here):
                     continue
-                if points * self._fibre(axis) > MOST_POINTS:
+                if points * self.forest.most(axis) > MOST_POINTS:
                     break
-                points *= max(self._fibre(axis), 1)
+                points *= max(self.forest.most(axis), 1)
                 found.append((axis, None))
         found = self._mixed(found)
         here = [*around, *(name for name, _ in found)]
@@ -185,8 +185,9 @@ class Bodies:
             found += self._attached(here, points)
         return found
 
-    def _fibre(self, axis: str) -> int:
-        return int(self.forest.slots[axis].counts.max(initial=0))
+    def most_points(self) -> float:
+        """How many points the iterations around have at most."""
+        return float(np.prod([max(self.forest.most(bound.axis), 1) for bound in self.scope]))
 
     def _is_startable(self, axis: str, here: Sequence[str]) -> bool:
         parent = self.forest.slots[axis].axis.parent
@@ -197,7 +198,7 @@ class Bodies:
         found = [
             axis.name for axis in self.forest.axes
             if isinstance(axis, DenseFixed) and axis.parent is not None and axis.name not in here
-            and axis.parent not in here and points * self._fibre(axis.name) <= MOST_POINTS
+            and axis.parent not in here and points * self.forest.most(axis.name) <= MOST_POINTS
         ]  # fmt: skip
         return [(self.rng.choice(found), None)] if found else []
 
@@ -209,7 +210,7 @@ class Bodies:
             above = self.forest.slots[axis.parent].axis.parent
             if (above is None or above in here) and self.forest.is_searchable(axis.parent):
                 found.append(axis.name)
-        found = [axis for axis in found if points * self._fibre(axis) <= MOST_POINTS]
+        found = [axis for axis in found if points * self.forest.most(axis) <= MOST_POINTS]
         return [(self.rng.choice(found), self.rng.choice(here))] if found else []
 
     def _mixed(self, found: list[tuple[str, str | None]]) -> list[tuple[str, str | None]]:
@@ -678,7 +679,8 @@ class Bodies:
         if buffer.handle is None and not is_first:
             return None
         init, start = self._init(buffer, indices, op) if has_init else ([], 0.0)
-        content = self._accumulated(value, op, max(start, 0 if has_init else 7))
+        many = self.most_points()
+        content = self.accumulated(value, op, many, start=max(start, 0 if has_init else 7))
         stmt = Store(buffer.name, indices, self._combined(buffer, indices, op, value))
         self._stored(buffer.name, indices, content, self.pending)
         self._tolerate(buffer)
@@ -729,8 +731,8 @@ class Bodies:
             return Binary(op, value.expr, element)
         return Binary(op, element, value.expr)
 
-    def _accumulated(self, value: Term, op: BinaryOp, start: float) -> Term:
-        """What is known of the result."""
+    def accumulated(self, value: Term, op: BinaryOp, many: float, *, start: float = 4) -> Term:
+        """What is known of so many values combined."""
         dtype = value.dtype
         if dtype not in FLOATS:
             bound = 1 if dtype == "bool" else largest(dtype)
@@ -738,7 +740,6 @@ class Bodies:
         if op not in ("add", "sub"):
             bound = max(value.bound, start)
             return Term(value.expr, dtype, bound, value.fraction, value.error)
-        many = self._most_points()
         bound = start + many * (value.bound + 3)
         error = many * value.error
         found = term(value.expr, dtype, bound, fraction=value.fraction, error=error)
@@ -746,9 +747,6 @@ class Bodies:
             extra = many * 2.0 ** (1 - SIGNIFICANT[dtype]) * bound
             return Term(value.expr, dtype, bound, 0, found.error + extra)
         return found
-
-    def _most_points(self) -> float:
-        return float(np.prod([max(self._fibre(bound.axis), 1) for bound in self.scope]))
 
     def _tolerate(self, buffer: SparseBuffer) -> None:
         if buffer.handle is not None:
@@ -786,7 +784,7 @@ class Bodies:
         """A value whose sums are exact."""
         found = self.terms.exact(dtype, 2)
         if dtype in FLOATS:
-            most = found.bound * 2.0**found.fraction * (self._most_points() + 1)
+            most = found.bound * 2.0**found.fraction * (self.most_points() + 1)
             if most > 2.0 ** SIGNIFICANT[dtype]:
                 return self._constant(dtype)
         return found

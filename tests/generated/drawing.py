@@ -6,6 +6,7 @@ from random import Random
 
 from gossamer_ir.nodes import Function, Module, Param
 from tests.generated.bodies import DTYPES, Bodies
+from tests.generated.common import Common
 from tests.generated.forests import DrawnForest
 from tests.generated.program import Program
 
@@ -23,15 +24,17 @@ def draw_program(rng: Random) -> Program:
 
 def drawn(rng: Random) -> Program:
     """Any program."""
-    forest = DrawnForest(rng).draw()
+    is_common = rng.random() < 0.12
+    forest = DrawnForest(rng) if is_common else DrawnForest(rng).draw()
     bodies = Bodies(
         rng,
         forest,
         is_special=rng.random() < 0.15,
-        is_careless=rng.random() < 0.08,
+        is_careless=not is_common and rng.random() < 0.08,
         dtypes=tuple({rng.choice(DTYPES): None for _ in range(rng.choice((1, 1, 2, 3)))}),
     )
-    body = tuple(bodies.iteration() for _ in range(rng.choice((1, 1, 2, 3))))
+    count = rng.choice((1, 1, 2, 3))
+    body = [Common(bodies).draw()] if is_common else [bodies.iteration() for _ in range(count)]
     scalars = {
         **{name: ("int64", value) for name, value in forest.scalars.items()},
         **bodies.scalars,
@@ -43,7 +46,7 @@ def drawn(rng: Random) -> Program:
     function = Function(
         "main",
         tuple(params),
-        body,
+        tuple(body),
         axes=tuple(forest.axes),
         buffers=tuple(bodies.buffers),
         relations=tuple(found for found in forest.relations if rng.random() < 0.5),

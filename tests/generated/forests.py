@@ -81,6 +81,18 @@ class DrawnForest:
         chosen = self.rng.choice(self._lengths) if length is None else length
         return self._added(DenseFixed(self._name(), self.number(chosen)))
 
+    def add_stored_rows(self, parent: str, length: int) -> str:
+        """A sorted compressed axis."""
+        rows = self._fibres(self.slots[parent].axis, length, length)
+        name = self._name()
+        arrays = self._indptr(name, rows, "int32"), self._indices(name, rows, "int32")
+        size = self.number(length)
+        return self._added(CompressedVaried(name, parent, size, self._nnz(rows), *arrays))
+
+    def most(self, axis: str) -> int:
+        """The largest number of slots that a fibre has."""
+        return int(self.slots[axis].counts.max(initial=0))
+
     def _parent(self) -> Axis:
         usable = [
             axis
@@ -92,10 +104,12 @@ class DrawnForest:
             return self.slots[self.add_root(self.rng.choice((1, 2, 3)))].axis
         return usable[-1] if self.rng.random() < 0.6 else self.rng.choice(usable)
 
-    def add_below(self, parent: Axis) -> str:
+    def add_below(self, parent: Axis, length: int | None = None) -> str:
+        """An axis of any kind; where its `length` is given, with more elements."""
         kinds = (self._dense, self._ragged, self._slotted, self._compressed, self._compressed)
-        length = self.rng.choice(self._lengths)
-        most = MOST_SLOTS // max(self.slots[parent.name].size, 1)
+        slots = MOST_SLOTS if length is None else 4 * MOST_SLOTS
+        most = slots // max(self.slots[parent.name].size, 1)
+        length = self.rng.choice(self._lengths) if length is None else length
         return self._added(self.rng.choice(kinds)(self._name(), parent, length, most))
 
     def _name(self) -> str:

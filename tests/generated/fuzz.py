@@ -19,7 +19,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -191,7 +191,7 @@ def table(total: Tally) -> Table:
 
 
 def write(path: Path, total: Tally, settings: Settings, seconds: float) -> None:
-    data = asdict(total) | {"seed": settings.seed, "seconds": round(seconds, 1)}
+    data = vars(total) | {"seed": settings.seed, "seconds": round(seconds, 1)}
     path.parent.mkdir(parents=True, exist_ok=True)
     path.write_text(json.dumps(data, indent=1, sort_keys=True))
 

@@ -5,7 +5,7 @@ The result is at the flat stage: one entry function, and the functions it launch
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from itertools import chain
 from typing import Any
 
@@ -144,10 +144,23 @@ class _Outlining:
         return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
     def _captured_buffers(self, inside: Sequence[Node]) -> list[Buffer]:
-        names = dict.fromkeys(
-            node.buffer for node in inside if isinstance(node, (Load, Store, Prefetch, Guard))
-        )
-        return [self._buffers[name] for name in names if name in self._buffers]
+        """The buffers that the nodes touch, each behind those that its shape is read from."""
+        found: dict[str, Buffer] = {}
+
+        def add(names: Iterable[str]) -> None:
+            for name in names:
+                if name in self._buffers and name not in found:
+                    add(_touched(walk(*self._buffers[name].shape)))
+                    found[name] = self._buffers[name]
+
+        add(_touched(inside))
+        return list(found.values())
+
+
+def _touched(nodes: Iterable[Node]) -> Iterator[str]:
+    for node in nodes:
+        if isinstance(node, (Load, Store, Prefetch, Guard)):
+            yield node.buffer
 
 
 def _captured_scalars(
