@@ -32,9 +32,8 @@ OTHER_STAGE = ("pass.stage", "lower.preprocess.stage")
 FORCED = {
     "lower.preprocess.nothing": (
         "n",
-        "no search of it depends on index arrays only, so nothing can be found before the values are "
-        "known; one behind a condition on values is made where that holds, elsewhere it may have no "
-        "answer",
+        "it searches nothing, or only what depends on values, so nothing can be found before they are "
+        "known",
     ),
     "lower.flat_guards": (
         "f",

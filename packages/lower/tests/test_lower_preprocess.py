@@ -169,12 +169,35 @@ for i in T.serial(P[0]):
     "the loop is a while": """
 while X[0] > 0.0:
     Y[T.search('lower', P, begin=0, end=n, value=0)] = 0""",
-    "a condition in another loop decides": """
+    "a condition in another loop decides what there is to search": """
 for i in T.serial(n):
     for k in T.serial(4):
         if P[k] > 0:
-            Y[T.search('lower', P, begin=0, end=n, value=i)] = 0""",
+            Y[T.search('lower', P, begin=0, end=P[i], value=i)] = 0""",
+    "a condition on values decides what there is to search": """
+for i in T.serial(n):
+    if X[i] > 0.0:
+        Y[T.search('lower', P, begin=0, end=P[i], value=i)] = 0""",
 }
+
+
+@pytest.mark.parametrize("condition", ["X[i] > 0.0", "P[k] > 1", "Y[i] == 0.0", "k < 3"])
+def test_a_search_that_has_an_answer_everywhere_is_made_without_its_condition(condition):
+    module = program(f"""
+    for i in T.serial(n):
+        for k in T.serial(4):
+            if {condition}:
+                Y[T.search("lower", P, begin=0, end=n, value=i * 2) % 5] = T.float32(7 + k)
+    """)
+    x, p = np.array([-1, 1, 0, 2, 3], "float32"), np.array([0, 1, 3, 6, 8], "int64")
+    given, expected = {"x": x, "p": p, "n": 5}, np.zeros(5, "float32")
+    run_on(module, given | {"y": expected})
+    found, y = np.full(5, -9, "int64"), np.zeros(5, "float32")
+    first, second = to_flat(extract_preprocess(module)), to_flat(remove_preprocess(module))
+    run_on(first, given | {"P_found": found})
+    np.testing.assert_array_equal(found, np.searchsorted(p, np.arange(5) * 2))
+    run_on(second, given | {"P_found": found, "y": y})
+    np.testing.assert_array_equal(y, expected)
 
 
 @pytest.mark.parametrize("extract", [extract_preprocess, remove_preprocess])

@@ -1,13 +1,15 @@
 """Which searches of a function depend on index arrays only, and where their results are kept.
 
-A search is taken out with the constant that is added to it. Its result is kept for each iteration of
-the loops that it depends on: a loop with a fixed extent is a dimension of the array, one over a fibre
-`P[e], ..., P[e + 1] - 1` numbers the elements of all fibres through, if each `e` occurs once.
+A search is taken out with the constant that is added to it, under the conditions around it that
+depend on index arrays only, if it has an answer where the others do not hold. Its result is kept for
+each iteration of the loops that it depends on: a loop with a fixed extent is a dimension of the array,
+one over a fibre `P[e], ..., P[e + 1] - 1` numbers the elements of all fibres through, if each `e` occurs
+once.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Set
 from typing import Any
 
 import msgspec
@@ -43,6 +45,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import free_vars, map_children, substitute, walk
+from gossamer_lower.reads_inside import reads_inside
 from gossamer_lower.stages import names_of
 
 STORAGE = ("int32", "int64")
@@ -195,15 +198,20 @@ class _Taking:
         return map_children(node, lambda child: self._expr(child, around, values))
 
     def _found(self, value: Expr, around: tuple[Around, ...]) -> Found | None:
-        """The search, unless what it or a condition around it reads is not known before."""
-        for known in self.found:
-            if known.value == value and known.around == _needed(value, around):
-                return known
-        kept = _needed(value, around)
-        loops = {found.var for found in kept if isinstance(found, For)}
-        parts = (value, *kept)
+        """The search, unless what it reads is not known before, or where a condition around it holds,
+        which it needs in order to read nothing out of bounds."""
+        needed = _needed(value, around)
+        loops = {found.var for found in needed if isinstance(found, For)}
         bound = {param.name for param in self._function.params} | loops
-        if any(free_vars(part) - bound for part in parts) or not self._is_readable(parts):
+        kept = tuple(
+            found for found in needed if isinstance(found, For) or self._is_known(found, bound)
+        )
+        for known in self.found:
+            if known.value == value and known.around == kept:
+                return known
+        if not all(self._is_known(part, bound) for part in (value, *kept)):
+            return None
+        if kept != needed and not reads_inside(value, self._function, self._prover(kept)):
             return None
         places = self._places([found for found in kept if isinstance(found, For)])
         if places is None:
@@ -217,10 +225,13 @@ class _Taking:
         self.found.append(found)
         return found
 
-    def _is_readable(self, parts: tuple[Any, ...]) -> bool:
-        reads = [node for part in parts for node in walk(part) if isinstance(node, (Load, Search))]
-        return self._written.isdisjoint(node.buffer for node in reads) and all(
-            DType.parse(node.dtype).is_integer for node in reads if isinstance(node, Load)
+    def _is_known(self, part: Around, bound: Set[str]) -> bool:
+        """Whether something reads index arrays and variables of these names only."""
+        reads = [node for node in walk(part) if isinstance(node, (Load, Search))]
+        return (
+            free_vars(part) <= bound
+            and self._written.isdisjoint(node.buffer for node in reads)
+            and all(DType.parse(node.dtype).is_integer for node in reads if isinstance(node, Load))
         )
 
     # --- where results are kept
@@ -257,14 +268,19 @@ class _Taking:
 
     # --- facts
 
-    def _facts(self, value: Expr, kept: tuple[Around, ...], buffer: Buffer) -> tuple[InRange, ...]:
-        """The range of the results, as far as it is proved where they are searched."""
+    def _prover(self, around: tuple[Around, ...]) -> Prover:
+        """What is known in loops and under conditions."""
         prover = Prover(lasting_facts(self._function))
-        for found in kept:
+        for found in around:
             if isinstance(found, For):
                 prover.assume_range(found.var, found.start, found.extent)
             else:
                 prover.assume(found)
+        return prover
+
+    def _facts(self, value: Expr, kept: tuple[Around, ...], buffer: Buffer) -> tuple[InRange, ...]:
+        """The range of the results, as far as it is proved where they are searched."""
+        prover = self._prover(kept)
         search, offset = _parts(value)
         fixed = frozenset(param.name for param in self._function.params)
         ends = [
