@@ -128,6 +128,20 @@ SCHEDULES = {
         "product",
         (split("k", 8), ("vectorize", {"loop": "k_1"})),
     ),
+    "rows are reduced in parallel, with copies": (
+        PRODUCT,
+        "product",
+        (("parallel", {"loop": "i_j", "accumulate": "privatised", "parts": 3}),),
+    ),
+    "rows are reduced in parallel, in order": (
+        PRODUCT,
+        "product",
+        (
+            split("k", 8),
+            ("vectorize", {"loop": "k_1"}),
+            ("parallel", {"loop": "i_j", "accumulate": "segmented", "parts": 5}),
+        ),
+    ),
 }
 
 

@@ -13,7 +13,7 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, index, index_var, mul
+from gossamer_ir.build import ZERO, conjoined, conjuncts, index, index_var, mul
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -168,8 +168,8 @@ def segmented(parts: Parts, dim: int, *, first: Expr, extent: Expr, begin: Expr)
     at = found.reduction.store.indices
     others = (*at[:dim], *at[dim + 1 :])
     direct = replace(found.block, iters=(*found.block.iters, part))
-    kept = _under(direct, Compare("ne", at[dim], substitute(first, in_part)))
-    carried = _under(direct, Compare("eq", at[dim], substitute(first, in_part)))
+    kept = _under(parts, direct, Compare("ne", at[dim], substitute(first, in_part)))
+    carried = _under(parts, direct, Compare("eq", at[dim], substitute(first, in_part)))
     carry = _into(
         carried, found.reduction, own, (index_var(part.var), *others), name=f"{direct.name}_carry"
     )
@@ -238,11 +238,22 @@ def _into(
     return replace(block, name=name, body=(Store(own.name, at, total),), reads=None, writes=None)
 
 
-def _under(block: Block, condition: Expr) -> Block:
-    """The block under one more condition, which is asked where the others hold."""
-    asked = block.predicate
-    both = condition if asked is None else IfThenElse(asked, condition, FALSE)
-    return replace(block, predicate=both)
+def _under(parts: Parts, block: Block, condition: Expr) -> Block:
+    """The block under one more condition on its element, which is only asked where the others hold
+    that are not about inner loops alone."""
+    loop = parts.site.node
+    values = values_at(parts.site) | {item.var: item.value for item in block.iters}
+    split_loops = {loop.var, loop.body[0].var}
+    inner = {found.var for found in statements(loop.body) if isinstance(found, For)} - split_loops
+    before = tuple(conjuncts(block.predicate))
+    free = [free_vars(resolve(part, values)) for part in before]
+    asked = conjoined(
+        part
+        for part, names in zip(before, free, strict=True)
+        if names & split_loops or not names & inner
+    )
+    guarded = condition if asked is None else IfThenElse(asked, condition, FALSE)
+    return replace(block, predicate=conjoined((*before, guarded)))
 
 
 def _renamed(block: Block, names: dict[str, str], name: str) -> Block:
