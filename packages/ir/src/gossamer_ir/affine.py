@@ -67,6 +67,7 @@ def product(lhs: Affine, rhs: Affine) -> Affine | None:
     return result
 
 
+@lru_cache(maxsize=4096)
 def _multiplied(lhs: Expr, rhs: Expr) -> Expr:
     factors = sorted((*factors_of(lhs), *factors_of(rhs)), key=repr)
     return reduce(lambda left, right: Binary("mul", left, right), factors)
