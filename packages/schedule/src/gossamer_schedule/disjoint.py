@@ -7,14 +7,14 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import index_var, integer_value
+from gossamer_ir.build import integer_value
 from gossamer_ir.injective import is_injective
 from gossamer_ir.nodes import Binary, Expr, Fact, For, Stmt
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import Access, accesses, mentioned, written
 from gossamer_schedule.digits import digit_key
-from gossamer_schedule.linear import Form
+from gossamer_schedule.linear import Form, form_of
 from gossamer_schedule.sites import statements
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
@@ -64,7 +64,7 @@ def verdict(
     rank = min(len(access.indices) for access in every)
     if any(_determines(loop, every, dim, loops=loops, varying=varying) for dim in range(rank)):
         return "disjoint"
-    if _is_read_back(loop, every, rank=rank, varying=varying):
+    if _is_read_back(loop, every, rank=rank, loops=loops, varying=varying):
         return "disjoint"
     others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
     if any(_selects(loops[loop], every, dim, others=others, facts=facts) for dim in range(rank)):
@@ -87,12 +87,22 @@ def _determines(
     return len(keys) == 1
 
 
-def _is_read_back(loop: str, found: list[Access], *, rank: int, varying: Set[str]) -> bool:
+def _is_read_back(
+    loop: str, found: list[Access], *, rank: int, loops: Mapping[str, For], varying: Set[str]
+) -> bool:
     """Whether all accesses use, each in one dimension, the quotients and remainders by fixed numbers
-    that a fused loop was, which together tell its iteration."""
+    of the number that a fused loop was, which tells its iteration, also where it was split again."""
     by_dimension = [{coordinate_of(access.indices[dim]) for access in found} for dim in range(rank)]
     shared = {coordinate for one in by_dimension if len(one) == 1 for coordinate in one}
-    return _is_known(index_var(loop), shared, varying)
+    whole = (
+        expr.lhs
+        for expr in shared
+        if isinstance(expr, Binary) and _is_known(expr.lhs, shared, varying)
+    )
+    return any(
+        digit_key(form_of(expr, {}, loops=loops), loop, loops=loops, varying=varying) is not None
+        for expr in whole
+    )
 
 
 def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
