@@ -21,14 +21,17 @@ LENGTHS = {
     "mixed": [(0, 1), (2, 5), (1, 0), (7, 1), (3, 3), (0, 0)],
 }
 """Queries and keys of each sequence."""
+ATTENTIONS = ("ragged_attention", "ragged_attention_causal")
+"""To all keys of the sequence; of each query to those that do not come after it."""
 
 
 def attention_case(lengths, heads, width, *, dtype, index):
     sizes = np.array(lengths, int).reshape(-1, 2)
     queries, keys = sizes.T
+    seen = [min(at + 1, most) for count, most in sizes for at in range(count)]
     starts = {
         f"indptr_{name}": offsets(found, index)
-        for name, found in (("q", queries), ("k", keys), ("qk", queries * keys))
+        for name, found in (("q", queries), ("k", keys), ("qk", queries * keys), ("j", seen))
     }
     (nq, nk), inner = sizes.sum(axis=0).tolist(), (heads, width)
     return {
@@ -36,44 +39,55 @@ def attention_case(lengths, heads, width, *, dtype, index):
         "v": data((nk, *inner), dtype, 4), "scale": np.full(1, 0.5, dtype),
         "out": nothing((nq, *inner), dtype), **starts, "batch": len(sizes),
         "most_q": int(queries.max(initial=0)), "most_k": int(keys.max(initial=0)),
-        "nnz_q": nq, "nnz_k": nk, "heads": heads, "width": width,
+        "nnz_q": nq, "nnz_k": nk, "nnz_j": int(sum(seen)), "heads": heads, "width": width,
     }  # fmt: skip
 
 
-def attended(arguments):
-    """Softmax of the scaled products over the keys of the same sequence, times their values."""
-    q, k, v = (arguments[name].astype(np.float64) for name in "qkv")
+def attended(arguments, name):
+    """Softmax of the scaled products over the keys that a query sees, times their values."""
+    q, k, v = (arguments[found].astype(np.float64) for found in "qkv")
     parts = [np.zeros((0, *q.shape[1:]))]
     for mine, theirs in zip(
         pairwise(arguments["indptr_q"]), pairwise(arguments["indptr_k"]), strict=True
     ):
         rows, columns = slice(*mine), slice(*theirs)
         scores = np.einsum("ihf,jhf->hij", q[rows], k[columns]) * float(arguments["scale"][0])
-        powers = np.exp(scores - scores.max(axis=2, initial=-np.inf, keepdims=True))
+        is_seen = np.ones(scores.shape[1:], bool)
+        if name.endswith("causal"):
+            is_seen = np.tri(*is_seen.shape, dtype=bool)
+        powers = np.exp(scores - scores.max(axis=2, initial=-np.inf, keepdims=True)) * is_seen
         shares = powers / powers.sum(axis=2, keepdims=True)
         parts.append(np.einsum("hij,jhf->ihf", shares, v[columns]))
     return np.concatenate(parts)
 
 
+@pytest.mark.parametrize("name", ATTENTIONS)
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("heads", "width"), [(0, 2), (2, 0), (1, 1), (3, 5)])
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
-def test_attention_over_ragged_sequences(lengths, heads, width, dtype, index):
+def test_attention_over_ragged_sequences(name, lengths, heads, width, dtype, index):
     arguments = attention_case(LENGTHS[lengths], heads, width, dtype=dtype, index=index)
     arguments["q"][1:2] = np.nan
-    expected = attended(arguments)
-    module = program("ragged_attention", dtype=dtype, index=index)
+    expected = attended(arguments, name)
+    module = program(name, dtype=dtype, index=index)
     bound = 100 * np.finfo(dtype).eps
     for way, (found,) in results(module, arguments, "out"):
         np.testing.assert_allclose(found, expected, rtol=bound, atol=6 * bound, err_msg=way)
 
 
-@pytest.mark.parametrize("lengths", [[(2, 4)], [(0, 1), (3, 2), (1, 0), (2, 8)]])
-def test_keys_that_score_the_same_share_evenly(lengths):
+@pytest.mark.parametrize(
+    ("name", "lengths"),
+    [
+        ("ragged_attention", [(2, 4)]),
+        ("ragged_attention", [(0, 1), (3, 2), (1, 0), (2, 8)]),
+        ("ragged_attention_causal", [(0, 1), (2, 2), (1, 0), (2, 8), (1, 1)]),
+    ],
+)
+def test_keys_that_score_the_same_share_evenly(name, lengths):
     arguments = attention_case(lengths, 2, 3, dtype="float32", index="int32")
     arguments["q"][:] = 0
     arguments["scale"][:] = 1
-    assert_everywhere(program("ragged_attention"), arguments, out=attended(arguments))
+    assert_everywhere(program(name), arguments, out=attended(arguments, name))
 
 
 @pytest.mark.parametrize("wrong", [2, 7])
