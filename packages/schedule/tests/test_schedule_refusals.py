@@ -216,6 +216,17 @@ FROM_INIT = STAGED.replace('SS", [h, k]', 'SR", [h, k]').replace(
                 V[wh] = Q[wh, 0]
             V[wh] = V[wh] + 1.0""",
 )
+STAGED_SUM = STAGED.replace('SS", [i, j]', 'SR", [i, j]').replace(
+    "            Q[vi, vj] = X[vi, vj]",
+    """            with T.init():
+                Q[vi, 0] = 0.0
+            Q[vi, 0] = Q[vi, 0] + X[vi, vj]""",
+)
+STAGED_HALF = STAGED.replace(
+    'vi, vj = T.axis.remap("SS", [i, j])',
+    "vi = T.axis.spatial(64, i)\n            vj = T.axis.spatial(8, j)",
+)
+PREFETCHED = STAGED + "T.prefetch(Q[0, 0])\n"
 TRIANGLE_DOMAIN = TRIANGLE.replace(
     'vi, vj = T.axis.remap("SS", [i, j])',
     "vi = T.axis.spatial(8, i)\n            vj = T.axis.spatial(vi + 1, j)",
@@ -240,11 +251,12 @@ for i in T.serial(8):
         with T.block("four"):
             vi, vx = T.axis.remap("SS", [i, x])
             Y[vi, vx] = X[vi, vx]
-for j in T.serial(8):
-    with T.block("eight"):
-        vj = T.axis.spatial(8, j)
-        V[vj] = W[vj]
+    for j in T.serial(8):
+        with T.block("eight"):
+            wi, wj = T.axis.remap("SS", [i, j])
+            Z[wi, wj] = X[wi, wj]
 """
+IN_BLOCKS = BLOCKS.replace("i in T.serial(8)", 'i in T.thread_binding(8, thread="blockIdx.x")')
 THREADS = FETCH.replace(
     "for k in T.serial(8)", 'for k in T.thread_binding(8, thread="threadIdx.x")'
 )
@@ -342,7 +354,7 @@ CASES = [
     ("bind.thread", COPY, "bind", {"loop": "i", "thread": "threadIdx.w"}),
     ("bind.start", LATE, "bind", {"loop": "i", "thread": "blockIdx.x"}),
     ("bind.twice", BLOCKS, "bind", {"loop": "i", "thread": "threadIdx.x"}),
-    ("bind.extent", BLOCKS, "bind", {"loop": "j", "thread": "threadIdx.x"}),
+    ("bind.extent", IN_BLOCKS, "bind", {"loop": "j", "thread": "threadIdx.x"}),
     ("bind.extent", SYMBOLIC, "bind", {"loop": "i", "thread": "threadIdx.x"}),
     ("bind.race", SUM, "bind", {"loop": "j", "thread": "blockIdx.x"}),
     ("bind.race", SKEWED, "bind", {"loop": "i", "thread": "blockIdx.x"}),
@@ -429,6 +441,33 @@ CASES = [
     ("compute_at.other_access", STAGED.replace("Z[wh, wk] =", "X[wh, wk] ="), "compute_at",
      {"block": "first", "loop": "h"}),
     ("compute_at.other_access", FROM_INIT, "compute_at", {"block": "first", "loop": "h"}),
+    ("compute_inline.form", STAGED_SUM, "compute_inline", {"block": "first"}),
+    ("compute_inline.parameter", BEHIND, "compute_inline", {"block": "first"}),
+    ("compute_inline.writers", STAGED + COPY.replace("Y[", "Q["), "compute_inline",
+     {"block": "first"}),
+    ("compute_inline.changed", STAGED.replace("Z[wh, wk] =", "X[wh, wk] ="), "compute_inline",
+     {"block": "first"}),
+    ("compute_inline.other_access", PREFETCHED, "compute_inline", {"block": "first"}),
+    ("compute_inline.not_proved", STAGED_HALF, "compute_inline", {"block": "first"}),
+    ("compute_inline.not_proved", STAGED.replace("Q[vi, vj]", "Q[vi // 2, vj]"), "compute_inline",
+     {"block": "first"}),
+    ("reverse_compute_inline.form", STAGED_SUM, "reverse_compute_inline", {"block": "second"}),
+    ("reverse_compute_inline.element", BEHIND, "reverse_compute_inline", {"block": "second"}),
+    ("reverse_compute_inline.element", STAGED.replace("= Q[wh, wk]", "= Q[wh, wh]"),
+     "reverse_compute_inline", {"block": "second"}),
+    ("reverse_compute_inline.writers",
+     STAGED.replace("Q[vi, vj] =", "Q[0, vj] = 0.0\n            Q[vi, vj] ="),
+     "reverse_compute_inline", {"block": "second"}),
+    ("reverse_compute_inline.scope", STAGED + "    Y[h, 0] = 1.0\n", "reverse_compute_inline",
+     {"block": "second"}),
+    ("reverse_compute_inline.other_access", STAGED + LAST_WINS.replace("= X[", "= Q["),
+     "reverse_compute_inline", {"block": "second"}),
+    ("reverse_compute_inline.other_access", STAGED.replace("Z[wh, wk] =", "X[wh, wk] ="),
+     "reverse_compute_inline", {"block": "second"}),
+    ("reverse_compute_inline.not_proved", STAGED.replace("Z[wh, wk] =", "Z[wh, wk // 2] ="),
+     "reverse_compute_inline", {"block": "second"}),
+    ("reverse_compute_inline.not_proved", STAGED_HALF.replace("[h, k]", "[h, h]"),
+     "reverse_compute_inline", {"block": "second"}),
     ("reverse_compute_at.reduction", SUM, "reverse_compute_at", {"block": "sum", "loop": "i"}),
     ("reverse_compute_at.reduction", RECURRENCE, "reverse_compute_at",
      {"block": "second", "loop": "i"}),
@@ -521,6 +560,8 @@ ARGUMENTS = {
     "cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
     "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "compute_at": {"block": "copy", "loop": "i"},
+    "compute_inline": {"block": "copy"},
+    "reverse_compute_inline": {"block": "copy"},
     "reindex_cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
     "reindex_cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "reverse_compute_at": {"block": "copy", "loop": "i"},

@@ -7,6 +7,7 @@ from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.compute_at import compute_at
+from gossamer_schedule.primitives.compute_inline import compute_inline
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.fuse import fuse
 from gossamer_schedule.primitives.lift_loop import lift_loop
@@ -17,6 +18,7 @@ from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
 from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
 from gossamer_schedule.primitives.set_scope import set_scope
@@ -37,10 +39,10 @@ from gossamer_schedule.table import PRIMITIVES
 
 __all__ = [
     "PRIMITIVES", "Result", "ScheduleBuilder", "annotate", "apply", "bind", "cache_read",
-    "cache_write", "compute_at", "decompose_reduction", "fuse", "get_blocks", "get_iterations",
-    "get_loops", "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read",
-    "reindex_cache_write", "reorder", "replay", "reverse_compute_at", "sample_categorical",
-    "sample_perfect_tile", "set_scope", "sparse_fuse", "sparse_reorder", "sparse_unfuse",
-    "split", "storage_align", "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder",
-    "unsafe_vectorize", "vectorize",
+    "cache_write", "compute_at", "compute_inline", "decompose_reduction", "fuse", "get_blocks",
+    "get_iterations", "get_loops", "lift_loop", "parallel", "pipeline", "prefetch",
+    "reindex_cache_read", "reindex_cache_write", "reorder", "replay", "reverse_compute_at",
+    "reverse_compute_inline", "sample_categorical", "sample_perfect_tile", "set_scope",
+    "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split", "storage_align", "unannotate",
+    "unroll", "unsafe_parallel", "unsafe_reorder", "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

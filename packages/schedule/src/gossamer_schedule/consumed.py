@@ -9,13 +9,12 @@ from msgspec.structs import replace
 
 from gossamer_ir.affine import affine_of, combine, expr_of
 from gossamer_ir.build import ONE, add, index_var, mul, sub
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Range, Store, Var
-from gossamer_ir.prove import Prover
 from gossamer_ir.touches import Touch, touches
 from gossamer_ir.walk import free_vars, map_children, resolve, substitute, walk
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.digits import ascending
+from gossamer_schedule.knowledge import Knowledge
 from gossamer_schedule.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
 from gossamer_schedule.patterns import match_all
 from gossamer_schedule.produced import Part
@@ -90,15 +89,15 @@ def is_own_value(site: Site, store: Store) -> bool:
 def is_function_of_element(block: Block, store: Store) -> bool:
     """Whether what a block stores is told by the indices of the element alone."""
     own = {item.var for item in block.iters}
-    value = _without(store.value, {at: index_var("") for at in store.indices})
+    value = with_parts(store.value, {at: index_var("") for at in store.indices})
     return store in block.body and free_vars(value).isdisjoint(own)
 
 
-def _without(node: Expr, indices: Mapping[Expr, Expr]) -> Expr:
+def with_parts(node: Expr, parts: Mapping[Expr, Expr]) -> Expr:
     """An expression with others in the place of some parts of it."""
-    if node in indices:
-        return indices[node]
-    return map_children(node, lambda child: _without(child, indices))
+    if node in parts:
+        return parts[node]
+    return map_children(node, lambda child: with_parts(child, parts))
 
 
 def _parts(
@@ -119,10 +118,10 @@ def _part(
     value, loops = found.get(item.var), loops_of(site.function)
     if value is None or (mentioned((value,)) and not _is_unconditional(touch)):
         return None
-    prover = _prover(site, touch, target=target)
-    if not prover.proves_nonnegative(value):
+    known = _known(site, touch, target=target)
+    if not known.proves_nonnegative(value):
         return None
-    is_within = prover.proves_nonnegative(sub(sub(_extent(item, found), value), ONE))
+    is_within = known.proves_nonnegative(sub(sub(_extent(item, found), value), ONE))
     inner = {loop.var for loop in touch.held.loops}
     if not free_vars(value) & inner:
         return Part(value, UNIT, frozenset(), is_within)
@@ -144,12 +143,12 @@ def _is_unconditional(touch: Touch) -> bool:
     return touch.is_certain and not touch.held.conditions and not touch.held.loops
 
 
-def _prover(site: Site, touch: Touch, *, target: Site) -> Prover:
+def _known(site: Site, touch: Touch, *, target: Site) -> Knowledge:
     """What is known of loops where an element is touched."""
-    prover = Prover(lasting_facts(site.function))
+    known = Knowledge(site.function)
     for loop in (*target.loops, target.node, *touch.held.loops):
-        prover.assume_range(loop.var, loop.start, loop.extent)
-    return prover
+        known.learn_loop(loop)
+    return known
 
 
 def _extent(item: BlockIter, found: Mapping[str, Expr]) -> Expr:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Set
+from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
@@ -57,6 +57,14 @@ def _under(condition: Expr, predicate: Expr | None, name: str, values: Values) -
         for part in conjuncts(predicate)
     ]
     return conjoined((*parts, condition)) or condition
+
+
+def in_turn(conditions: Sequence[Expr]) -> Expr | None:
+    """All conditions, each evaluated only where those before it hold; None for none."""
+    result: Expr | None = None
+    for condition in reversed(conditions):
+        result = condition if result is None else IfThenElse(condition, result, FALSE)
+    return result
 
 
 def _loads(expr: Expr) -> list[Load]:

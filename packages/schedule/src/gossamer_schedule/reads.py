@@ -21,9 +21,10 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.simplify import FALSE, TRUE
+from gossamer_ir.simplify import TRUE
 from gossamer_ir.touches import parts_of
 from gossamer_ir.walk import children, resolve
+from gossamer_schedule.predicates import in_turn
 
 Conditions = tuple[Expr, ...]
 
@@ -41,18 +42,10 @@ def reads_of(block: Block, buffer: str) -> tuple[Read, ...]:
     """Each element of the buffer that the body of a block loads, once."""
     found: dict[tuple[Expr, ...], Read] = {}
     for load, held in _in_body(block.body, buffer, {}, ()):
-        read = Read(load.indices, load.dtype, _all_of(held))
+        read = Read(load.indices, load.dtype, in_turn(held))
         old = found.get(load.indices)
         found[load.indices] = read if old is None else _either(old, read)
     return tuple(found.values())
-
-
-def _all_of(held: Conditions) -> Expr | None:
-    """All conditions, each evaluated only where those before it hold."""
-    result: Expr | None = None
-    for condition in reversed(held):
-        result = condition if result is None else IfThenElse(condition, result, FALSE)
-    return result
 
 
 def _either(first: Read, second: Read) -> Read:

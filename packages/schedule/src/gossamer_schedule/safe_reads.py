@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from gossamer_ir.build import ONE, ZERO, add, index, sub, widen
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -23,8 +22,8 @@ from gossamer_ir.nodes import (
     Search,
     SparseBuffer,
 )
-from gossamer_ir.prove import Prover
 from gossamer_ir.walk import walk
+from gossamer_schedule.knowledge import Knowledge
 from gossamer_schedule.resolve import all_buffers
 
 
@@ -37,11 +36,11 @@ def is_safe(
     for found in iters:
         if not proof.is_safe(found.domain):
             return False
-        proof.prover.assume_range(found.var, found.domain.start, found.domain.extent)
+        proof.known.learn_range(found.var, found.domain.start, found.domain.extent)
     for condition in held:
         if not proof.is_safe(condition):
             return False
-        proof.prover.assume(condition)
+        proof.known.learn(condition)
     return all(proof.is_safe(found) for found in reads)
 
 
@@ -49,7 +48,7 @@ class _Proof:
     """What is known, and the shapes of buffers."""
 
     def __init__(self, function: Function) -> None:
-        self.prover = Prover((*lasting_facts(function), *_axis_facts(function)))
+        self.known = Knowledge(function, *_axis_facts(function))
         self._axes = {axis.name: axis for axis in function.axes}
         self._buffers = {found.name: found for found in all_buffers(function)}
         self._by_handle = {found.handle: found for found in function.buffers}
@@ -61,7 +60,7 @@ class _Proof:
     def _is_in_bounds(self, load: Load) -> bool:
         extents = tuple(self._extents(self._buffers[load.buffer], load.indices))
         return len(extents) == len(load.indices) and all(
-            self.prover.proves_in_range(at, extent)
+            self.known.proves_in_range(at, extent)
             for at, extent in zip(load.indices, extents, strict=True)
         )
 

@@ -13,6 +13,7 @@ from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.compute_at import compute_at
+from gossamer_schedule.primitives.compute_inline import compute_inline
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.fuse import fuse
 from gossamer_schedule.primitives.lift_loop import lift_loop
@@ -23,6 +24,7 @@ from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
 from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
 from gossamer_schedule.primitives.set_scope import set_scope
@@ -61,6 +63,7 @@ class Fluent:
     cache_read = _fluent(cache_read)
     cache_write = _fluent(cache_write)
     compute_at = _fluent(compute_at)
+    compute_inline = _fluent(compute_inline)
     decompose_reduction = _fluent(decompose_reduction)
     fuse = _fluent(fuse)
     lift_loop = _fluent(lift_loop)
@@ -71,6 +74,7 @@ class Fluent:
     reindex_cache_write = _fluent(reindex_cache_write)
     reorder = _fluent(reorder)
     reverse_compute_at = _fluent(reverse_compute_at)
+    reverse_compute_inline = _fluent(reverse_compute_inline)
     sample_categorical = _fluent(sample_categorical)
     sample_perfect_tile = _fluent(sample_perfect_tile)
     set_scope = _fluent(set_scope)

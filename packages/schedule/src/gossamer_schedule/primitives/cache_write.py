@@ -8,6 +8,7 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, Load, Module, Store
 from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import walk
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_scope
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
@@ -86,7 +87,8 @@ def cache_write(
     place = element.store.indices
     caching = redirected(site.node, buffer, to=cache.name)
     if is_loading:
-        caching = replace(caching, init=(Store(cache.name, place, Load(buffer, place, old.dtype)),))
+        old_value = Store(cache.name, place, Load(buffer, place, old.dtype))
+        caching = replace(caching, init=(*caching.init, old_value))
     copy = copy_nest(
         f"{block}_{cache.name}",
         element.iters,
@@ -107,7 +109,9 @@ def _require_initialised(site: Site, store: Store) -> bool:
     """Whether the cache must first load the old value."""
     block: Block = site.node
     has_reduction = any(found.kind == "R" for found in block.iters)
-    if block.init or (not has_reduction and gives_values(block, store.buffer)):
+    is_given = not has_reduction and gives_values(block, store.buffer)
+    if is_given or any(isinstance(found, Store) and found.buffer == store.buffer
+                       for found in walk(*block.init)):  # fmt: skip
         return False
     if reduction_of(block) is None or not _is_loaded_once(site, store):
         raise refusal(

@@ -6,16 +6,13 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
 from gossamer_ir.reducers import Reduction, identity
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.ordered import is_ordered
+from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.races import difference
 from gossamer_schedule.reassociation import reassociating, reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.reindexed import cache_over, required_dimensions
@@ -24,13 +21,12 @@ from gossamer_schedule.resolve import (
     find_block,
     find_buffer,
     find_function,
-    find_loop,
     namer_of,
     require_stage,
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.scatters import Element, gives_values, redirected, required_element
-from gossamer_schedule.sites import Site, has_let, loops_of, replaced, with_function
+from gossamer_schedule.sites import Site, has_let, replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "reindex_cache_write"
@@ -108,7 +104,8 @@ def reindex_cache_write(
     changed = replaced(top, (top.node, copy))
     changed = replace(changed, buffers=(*changed.buffers, cache))
     if reduction is None:
-        _require_different(find_block(changed, _NAME, block=names_of_nest(copy)[0]), element)
+        scattering = find_block(changed, _NAME, block=names_of_nest(copy)[0])
+        require_distinct(scattering, buffer, primitive=_NAME)
     rewritten = with_function(module, owner, changed)
 
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
@@ -144,21 +141,3 @@ def _is_initialised_once(site: Site, element: Element) -> bool:
         if found.var not in selecting and integer_value(found.extent) != 1:
             return False
     return not has_let(site, len(site.nest))
-
-
-def _require_different(copy: Site, element: Element) -> None:
-    """All points of the copy must store to different elements."""
-    loops, facts = loops_of(copy.function), lasting_facts(copy.function)
-    buffer = element.store.buffer
-    for loop in copy.nest:
-        at = find_loop(copy.function, _NAME, loop=loop.var)
-        varying = loops_within((loop,))
-        found = written_accesses(loop.body, values=values_at(at), loops=loops)[buffer]
-        state = verdict(loop.var, found, loops=loops, varying=varying, facts=facts)
-        if state != "disjoint" and not is_ordered(at, buffer):
-            raise refusal(
-                f"{_NAME}.not_proved",
-                f"It is not proved that different points of block '{copy.node.name}' are different "
-                f"elements of '{buffer}'.",
-                needs=difference(loop.var, found, varying=varying),
-            )

@@ -1,0 +1,32 @@
+"""Blocks whose points store to different elements."""
+
+from __future__ import annotations
+
+from gossamer_ir.lasting import lasting_facts
+from gossamer_schedule.accesses import values_at
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.ordered import is_ordered
+from gossamer_schedule.races import difference
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import find_loop
+from gossamer_schedule.sites import Site, loops_of
+
+
+def require_distinct(site: Site, buffer: str, *, primitive: str) -> None:
+    """Each loop around the block at a site must store to other elements of a buffer in each iteration.
+
+    Raises `.not_proved`.
+    """
+    loops, facts = loops_of(site.function), lasting_facts(site.function)
+    for loop in site.nest:
+        at = find_loop(site.function, primitive, loop=loop.var)
+        varying = loops_within((loop,))
+        found = written_accesses(loop.body, values=values_at(at), loops=loops)[buffer]
+        state = verdict(loop.var, found, loops=loops, varying=varying, facts=facts)
+        if state != "disjoint" and not is_ordered(at, buffer):
+            raise refusal(
+                f"{primitive}.not_proved",
+                f"It is not proved that different points of block '{site.node.name}' are different "
+                f"elements of '{buffer}'.",
+                needs=difference(loop.var, found, varying=varying),
+            )

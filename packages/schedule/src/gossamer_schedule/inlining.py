@@ -1,0 +1,116 @@
+"""Blocks that give each element one value: what the value is, and functions without such a block."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import sub
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    BlockIter,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Let,
+    Module,
+    Stmt,
+    Store,
+    While,
+)
+from gossamer_ir.walk import resolve, rewrite_body
+from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.predicates import below
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.sites import Site, replaced, sites, statements
+
+
+def required_assignment(site: Site, module: Module, *, primitive: str) -> Store:
+    """The one store of a block that is nothing else, in terms of its iterators.
+
+    Raises `.form`.
+    """
+    block: Block = site.node
+    *lets, last = block.body
+    values = {found.var.name: found.value for found in lets if isinstance(found, Let)}
+    is_plain = not block.init and all(found.kind == "S" for found in block.iters)
+    if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
+        raise _not_assigning(site, module, primitive)
+    store: Store = resolve(last, values)
+    if store.buffer in mentioned((*store.indices, store.value)):
+        raise _not_assigning(site, module, primitive)
+    return store
+
+
+def _not_assigning(site: Site, module: Module, primitive: str) -> Exception:
+    return refusal(
+        f"{primitive}.form",
+        f"Block '{site.node.name}' is not one assignment of an element, without a reduction.",
+        place=site.place(module),
+    )
+
+
+def required_writer(function: Function, buffer: str, *, primitive: str) -> Site:
+    """The site of the only block that writes a buffer, which is outside of all other blocks.
+
+    Raises `.writers`.
+    """
+    found = [
+        site
+        for site in sites(function)
+        if isinstance(site.node, Block) and buffer in written((site.node,))
+    ]
+    stores = [node for node in statements(function.body) if isinstance(node, Store)]
+    count = sum(node.buffer == buffer for node in stores)
+    if len(found) != 1 or count != 1:
+        raise refusal(
+            f"{primitive}.writers",
+            f"Buffer '{buffer}' is written in {count} places, and not by one block.",
+        )
+    return found[0]
+
+
+def domain_conditions(
+    item: BlockIter, value: Expr, values: Mapping[str, Expr]
+) -> tuple[Expr, Expr]:
+    """That a value of an iterator is in its domain, at values of other iterators."""
+    start, extent = resolve(item.domain.start, values), resolve(item.domain.extent, values)
+    return Compare("ge", value, start), below(sub(value, start), extent)
+
+
+def changed_later(site: Site) -> set[str]:
+    """The buffers that may be written after a statement ran for the first time, but for its own stores
+    and those of the loops that hold nothing else."""
+    found: set[str] = set()
+    is_alone = True
+    for parent, name, index in reversed(site.path):
+        body = getattr(parent, name)
+        is_alone = is_alone and len(body) == 1
+        if not is_alone:
+            is_repeated = isinstance(parent, (For, While))
+            found |= written(body if is_repeated else body[index + 1 :])
+    return found - written((site.node,))
+
+
+def without_block(site: Site) -> Function:
+    """The function without the block and the loops that hold nothing else."""
+    hops = 0
+    for parent, name, _ in reversed(site.path):
+        if not isinstance(parent, For) or len(getattr(parent, name)) != 1:
+            break
+        hops += 1
+    return replaced(site.up(hops), ())
+
+
+def without_buffer(function: Function, buffer: str) -> Function:
+    """The function without a buffer of its own that nothing uses."""
+
+    def rule(node: Any) -> tuple[Stmt, ...] | None:
+        return () if isinstance(node, Allocate) and node.buffer.name == buffer else None
+
+    kept = tuple(found for found in function.buffers if found.name != buffer)
+    return replace(function, buffers=kept, body=rewrite_body(function.body, rule))

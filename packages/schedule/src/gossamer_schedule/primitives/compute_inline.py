@@ -1,0 +1,231 @@
+"""`compute_inline`: what a block computes is computed where it is read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import conjuncts, zero_of
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import (
+    Block,
+    Combine,
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Load,
+    Module,
+    Prefetch,
+    Search,
+    Stmt,
+    Store,
+    Unary,
+    While,
+)
+from gossamer_ir.walk import map_children, substitute, walk
+from gossamer_schedule.accesses import mentioned
+from gossamer_schedule.allocations import require_allocated
+from gossamer_schedule.consumed import is_function_of_element, with_parts
+from gossamer_schedule.covers import require_covered
+from gossamer_schedule.inlining import (
+    changed_later,
+    domain_conditions,
+    required_assignment,
+    required_writer,
+    without_block,
+    without_buffer,
+)
+from gossamer_schedule.knowledge import Knowledge
+from gossamer_schedule.patterns import match_all
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.refusals import refusal, text_of
+from gossamer_schedule.reindexed import determined_by
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_buffer,
+    find_function,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "compute_inline"
+
+
+@primitive
+def compute_inline(module: Module, block: str, *, function: str | None = None) -> Result:
+    """Replaces each load of what a block makes by the expression that the block stores, and removes the
+    block and its buffer.
+
+    Where it is not proved that the block makes the element that is loaded, the expression is evaluated
+    only where it does: elsewhere the load had no defined value.
+
+    Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not one assignment),
+    `.parameter` (it writes a parameter), `.writers` (something else writes the buffer, too),
+    `.changed` (what it reads is written later), `.other_access` (the buffer is searched or
+    prefetched), `.not_proved` (the loops may not visit the whole domain of an iterator, or it is not
+    known which point made the element of a load), `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import GATHER
+    >>> from gossamer_schedule.primitives.cache_read import cache_read
+    >>> from gossamer_schedule.show import body_text
+    >>> cached = cache_read(GATHER, "gather", buffer="P", scope="local").module
+    >>> print(body_text(cached))
+    for i_c in T.serial(n):
+        with T.block("gather_P_local"):
+            vi_c = T.axis.spatial(n, i_c)
+            P_local[vi_c] = P[vi_c]
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[P_local[vi]]
+    >>> print(body_text(compute_inline(cached, "gather_P_local").module))
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[P[vi]]
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+
+    store = required_assignment(site, module, primitive=_NAME)
+    require_allocated(find_buffer(owner, _NAME, buffer=store.buffer), _NAME)
+    required_writer(owner, store.buffer, primitive=_NAME)
+    require_covered(site, site.node.iters, primitive=_NAME)
+    _require_lasting(site)
+    bare = without_block(site)
+    _require_only_loads(bare, store)
+
+    inlined = replace(bare, body=_Inlining(site, store).body(bare.body))
+    rewritten = with_function(module, owner, without_buffer(inlined, store.buffer))
+
+    taken = step(block=block, function=function)
+    return Result(rewritten, (), Step(_NAME, taken))
+
+
+def _require_lasting(site: Site) -> None:
+    """What the block reads must be the same wherever it is computed instead."""
+    changed = mentioned((site.node,)) & changed_later(site)
+    if changed:
+        raise refusal(
+            f"{_NAME}.changed",
+            f"What block '{site.node.name}' reads of {', '.join(sorted(changed))} may be written before "
+            "what it makes is used.",
+        )
+
+
+def _require_only_loads(function: Function, store: Store) -> None:
+    for node in walk(*function.body):
+        if isinstance(node, (Search, Prefetch)) and node.buffer == store.buffer:
+            raise refusal(
+                f"{_NAME}.other_access",
+                f"Buffer '{store.buffer}' is searched or prefetched, which an expression cannot be.",
+            )
+
+
+class _Inlining:
+    """Rewrites statements, knowing what holds where each stands."""
+
+    def __init__(self, site: Site, store: Store) -> None:
+        self._site, self._store = site, store
+        self._known = Knowledge(site.function)
+        own = {item.var for item in site.node.iters}
+        self._is_determined = own <= determined_by(site, store.indices)
+
+    def body(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
+        return tuple(self._statement(stmt) for stmt in body)
+
+    def _statement(self, stmt: Any) -> Any:
+        if self._store.buffer not in mentioned((stmt,)):
+            return stmt
+        mark = self._known.mark()
+        result = self._changed(stmt)
+        self._known.release(mark)
+        return result
+
+    def _changed(self, stmt: Any) -> Any:
+        match stmt:
+            case For():
+                header = self._expressions(replace(stmt, body=()))
+                self._known.learn_loop(stmt)
+                return replace(header, body=self.body(stmt.body))
+            case While():
+                condition = self._expr(stmt.condition)
+                return While(condition, self.body(stmt.body))
+            case If():
+                return self._branch(stmt)
+            case Block():
+                return self._block(stmt)
+            case Combine():
+                return replace(stmt, stores=self.body(stmt.stores))
+        return self._expressions(stmt)
+
+    def _branch(self, stmt: If) -> If:
+        condition, mark = self._expr(stmt.condition), self._known.mark()
+        self._known.learn(stmt.condition)
+        then_body = self.body(stmt.then_body)
+        self._known.release(mark)
+        self._known.learn(Unary("not", stmt.condition))
+        return If(condition, then_body, self.body(stmt.else_body))
+
+    def _block(self, block: Block) -> Block:
+        header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))
+        for item in block.iters:
+            if item.kind == "S":
+                self._known.learn_range(item.var, item.domain.start, item.domain.extent)
+        init = self.body(block.init)
+        for item in block.iters:
+            self._known.learn_range(item.var, item.domain.start, item.domain.extent)
+        if block.predicate is not None:
+            self._known.learn(block.predicate)
+        changed: Block = replace(header, init=init, body=self.body(block.body))
+        return changed
+
+    def _expressions(self, node: Any) -> Any:
+        return map_children(node, self._expr)
+
+    def _expr(self, expr: Any) -> Any:
+        """An expression, loads replaced from the inside out."""
+        inner = map_children(expr, self._expr)
+        if isinstance(inner, Load) and inner.buffer == self._store.buffer:
+            return self._value(inner)
+        return inner
+
+    def _value(self, load: Load) -> Expr:
+        iters = self._site.node.iters
+        free = {item.var for item in iters}
+        point = match_all(self._store.indices, load.indices, free=free)
+        if self._is_determined and point is not None:
+            value: Expr = substitute(self._store.value, point)
+            for condition in reversed(list(self._unproved(point))):
+                value = IfThenElse(condition, value, zero_of(load.dtype))
+            return value
+        if self._site.node.predicate is None and is_function_of_element(
+            self._site.node, self._store
+        ):
+            places = dict(zip(self._store.indices, load.indices, strict=True))
+            return with_parts(self._store.value, places)
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not known at which point block '{self._site.node.name}' makes {text_of(load)}.",
+            needs=f"{text_of(load)} is {self._store.buffer} at the indices of the block's store for some "
+            "values of its iterators, others for each point",
+        )
+
+    def _unproved(self, point: dict[str, Expr]) -> Iterator[Expr]:
+        """The conditions under which the block makes the element of a point, but for those that hold."""
+        block: Block = self._site.node
+        parts = [
+            part for item in block.iters for part in domain_conditions(item, point[item.var], point)
+        ]
+        parts += [substitute(part, point) for part in conjuncts(block.predicate)]
+        for part in parts:
+            if not self._known.proves(part):
+                yield part

@@ -1,0 +1,194 @@
+"""`reverse_compute_inline`: what a block computes of another's results is computed where these are made."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import conjoined, conjuncts
+from gossamer_ir.contracts import Step
+from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
+from gossamer_ir.walk import substitute, walk
+from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.consumed import with_parts
+from gossamer_schedule.covers import require_covered
+from gossamer_schedule.distinct import require_distinct
+from gossamer_schedule.inlining import (
+    domain_conditions,
+    required_assignment,
+    required_writer,
+    without_block,
+    without_buffer,
+)
+from gossamer_schedule.knowledge import Knowledge
+from gossamer_schedule.moving import position
+from gossamer_schedule.predicates import in_turn
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    all_buffers,
+    find_block,
+    find_function,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "reverse_compute_inline"
+
+
+@primitive
+def reverse_compute_inline(module: Module, block: str, *, function: str | None = None) -> Result:
+    """Lets the block that makes what another block reads store what the other block computes of it, and
+    removes the other block and the buffer between them.
+
+    The other block reads the element of its iterators, `X[vi, vj]`, of a buffer that the function
+    allocates and that nothing else reads; it stores to another element for each. Where the maker may
+    make more than is read, it gets the condition as a predicate.
+
+    Raises `ScheduleError`: `schedule.reverse_compute_inline.form` (one of the blocks is not one
+    assignment), `.element` (the block does not read one element, that of its iterators, of one
+    buffer that the function allocates), `.writers` (that is not written by one block),
+    `.other_access` (it is used elsewhere, or something on the way uses what the block writes or
+    writes what it reads), `.scope` (the block does not stand behind the nest of the maker in a nest
+    of its own), `.not_proved` (its loops may not visit the whole domain of an iterator, or two points
+    may store to one element), `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.primitives.cache_write import cache_write
+    >>> from gossamer_schedule.show import body_text
+    >>> cached = cache_write(SCALE, "scale", buffer="Y", scope="local").module
+    >>> print(body_text(cached))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y_local[vi] = X[vi] * 2.0
+    for i_c in T.serial(n):
+        with T.block("scale_Y_local"):
+            vi_c = T.axis.spatial(n, i_c)
+            Y[vi_c] = Y_local[vi_c]
+    >>> print(body_text(reverse_compute_inline(cached, "scale_Y_local").module))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+
+    store = required_assignment(site, module, primitive=_NAME)
+    load = _require_own_element(site, store)
+    maker = required_writer(owner, load.buffer, primitive=_NAME)
+    made = required_assignment(maker, module, primitive=_NAME)
+    _require_free_way(site, maker, module=module, between=load.buffer)
+    require_covered(site, site.node.iters, primitive=_NAME)
+    require_distinct(site, store.buffer, primitive=_NAME)
+
+    iters = [at.name for at in load.indices if isinstance(at, Var)]
+    point = dict(zip(iters, made.indices, strict=True))
+    inlined = _stored(store, load, value=made.value, point=point)
+    conditions = list(_unproved(site, maker, load, value=made.value, point=point))
+    making = replace(
+        maker.node,
+        body=(inlined,),
+        predicate=_predicate(maker.node, conditions),
+        reads=None,
+        writes=None,
+    )
+    bare = without_block(find_block(replaced(maker, (making,)), _NAME, block=block))
+    rewritten = with_function(module, owner, without_buffer(bare, load.buffer))
+
+    taken = step(block=block, function=function)
+    return Result(rewritten, (), Step(_NAME, taken))
+
+
+def _require_own_element(site: Site, store: Store) -> Load:
+    """The one load of a buffer of the function's, at the iterators of the block."""
+    allocated = {found.name for found in all_buffers(site.function) if found.handle is None}
+    block: Block = site.node
+    every = [
+        found for found in walk(block) if isinstance(found, Load) and found.buffer in allocated
+    ]
+    loads = {
+        found for found in walk(store) if isinstance(found, Load) and found.buffer in allocated
+    }
+    own = sorted(item.var for item in block.iters)
+    for load in loads:
+        names = sorted(at.name for at in load.indices if isinstance(at, Var))
+        is_same = all(other == load for other in every if other.buffer == load.buffer)
+        if names == own and len(load.indices) == len(own) and is_same:
+            return load
+    raise refusal(
+        f"{_NAME}.element",
+        f"Block '{block.name}' does not read the one element at its iterators of a buffer that the "
+        "function allocates.",
+    )
+
+
+def _require_free_way(site: Site, maker: Site, *, module: Module, between: str) -> None:
+    """The block must stand in a nest of its own behind the maker's, with nothing in the way."""
+    moving, top = site.up(len(site.nest)), maker.up(len(maker.nest))
+    is_beside = moving.path[-1][0] is top.path[-1][0] and moving.path[-1][1] == top.path[-1][1]
+    is_behind = is_beside and position(top) < position(moving)
+    if not is_behind or any(len(loop.body) != 1 for loop in site.nest):
+        raise refusal(
+            f"{_NAME}.scope",
+            f"Block '{site.node.name}' does not stand in a nest of its own behind that of block "
+            f"'{maker.node.name}'.",
+            place=site.place(module),
+        )
+    passed = top.siblings[position(top) : position(moving)]
+    writes, reads = written((moving.node,)), mentioned((moving.node,)) - {between}
+    others = mentioned(
+        without_block(find_block(replaced(maker, ()), _NAME, block=site.node.name)).body
+    )
+    clash = (writes & mentioned(passed)) | (reads & written(passed)) | ({between} & others)
+    if clash:
+        raise refusal(
+            f"{_NAME}.other_access",
+            f"Block '{site.node.name}' cannot be computed in block '{maker.node.name}' because of other "
+            f"uses of {', '.join(sorted(clash))}.",
+        )
+
+
+def _stored(store: Store, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Store:
+    """The store at a point where the load has a value."""
+    return replace(
+        store,
+        indices=tuple(_at_point(at, load, value=value, point=point) for at in store.indices),
+        value=_at_point(store.value, load, value=value, point=point),
+    )
+
+
+def _at_point(expr: Expr, load: Load, *, value: Expr, point: Mapping[str, Expr]) -> Expr:
+    placed: Expr = substitute(with_parts(expr, {load: value}), point)
+    return placed
+
+
+def _unproved(
+    site: Site, maker: Site, load: Load, *, value: Expr, point: Mapping[str, Expr]
+) -> Iterator[Expr]:
+    """The conditions under which the block reads what is made at a point, but for those that hold."""
+    known = Knowledge(site.function)
+    for item in maker.node.iters:
+        known.learn_range(item.var, item.domain.start, item.domain.extent)
+    if maker.node.predicate is not None:
+        known.learn(maker.node.predicate)
+    parts = [
+        part for item in site.node.iters for part in domain_conditions(item, point[item.var], point)
+    ]
+    for part in conjuncts(site.node.predicate):
+        parts.append(_at_point(part, load, value=value, point=point))
+    for part in parts:
+        if not known.proves(part):
+            yield part
+
+
+def _predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None:
+    """The conditions of a block and more, which are not evaluated where the block does nothing."""
+    every = (*conjuncts(block.predicate), *conditions)
+    return in_turn(every) if mentioned(conditions) else conjoined(every)

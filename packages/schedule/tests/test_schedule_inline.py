@@ -1,0 +1,148 @@
+"""Blocks that are computed where their results are read, or where what they read is made."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.interpret import run
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, examples
+from gossamer_schedule.show import body_text
+
+POINTWISE = """
+Q = T.decl_buffer((64,), "float32")
+for a in T.serial(64):
+    with T.block("made"):
+        va = T.axis.spatial(64, a)
+        Q[va] = 2.0 * V[va]
+for i in T.serial(64):
+    with T.block("used"):
+        vi = T.axis.spatial(64, i)
+        W[vi] = Q[vi] + T.abs(Q[63 - vi])
+"""
+GUARDED = """
+Q = T.decl_buffer((64,), "float32")
+for a in T.serial(64):
+    with T.block("made"):
+        va = T.axis.spatial(64, a)
+        T.where(T.int64(P[1]) <= va)
+        Q[va] = V[va] + 1.0
+for i in T.serial(64):
+    with T.block("used"):
+        vi = T.axis.spatial(64, i)
+        W[vi] = T.Select(vi < T.int64(P[1]), 0.0, Q[vi])
+"""
+RAGGED = """
+Q = T.decl_buffer((64,), "float32")
+for a in T.serial(8):
+    for b in T.serial(T.int64(P[a + 1]) - T.int64(P[a])):
+        with T.block("made"):
+            va, vb = T.axis.remap("SS", [a, b])
+            Q[T.int64(P[va]) + vb] = V[T.int64(P[va]) + vb] * X[va, 0]
+for i in T.serial(8):
+    for j in T.serial(T.int64(P[i + 1]) - T.int64(P[i])):
+        with T.block("used"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                Y[vi, 0] = 0.0
+            Y[vi, 0] = Y[vi, 0] + Q[T.int64(P[vi]) + vj]
+"""
+EPILOGUE = """
+Q = T.decl_buffer((8, 8), "float32")
+for a in T.serial(8):
+    for b_0 in T.serial(3):
+        for b_1 in T.serial(3):
+            with T.block("made"):
+                va = T.axis.spatial(8, a)
+                vb = T.axis.spatial(8, b_0 * 3 + b_1)
+                T.where(vb < 8)
+                Q[va, vb] = X[vb, va]
+for i in T.serial(5):
+    for j in T.serial(8):
+        with T.block("used"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(vj < vi + 2)
+            Z[vj, vi] = T.max(Q[vi, vj], 0.0) + W[vj]
+"""
+CASES = {
+    "each load": (
+        POINTWISE,
+        ("compute_inline", "made"),
+        """
+for i in T.serial(64):
+    with T.block("used"):
+        vi = T.axis.spatial(64, i)
+        W[vi] = 2.0 * V[vi] + T.abs(2.0 * V[63 - vi])
+""",
+    ),
+    "not where nothing was made": (
+        GUARDED,
+        ("compute_inline", "made"),
+        """
+for i in T.serial(64):
+    with T.block("used"):
+        vi = T.axis.spatial(64, i)
+        W[vi] = T.Select(vi < T.int64(P[1]), 0.0, T.if_then_else(T.int64(P[1]) <= vi, V[vi] + 1.0, 0.0))
+""",
+    ),
+    "elements of fibres": (
+        RAGGED,
+        ("compute_inline", "made"),
+        """
+for i in T.serial(8):
+    for j in T.serial(T.int64(P[i + 1]) - T.int64(P[i])):
+        with T.block("used"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                Y[vi, 0] = 0.0
+            Y[vi, 0] = Y[vi, 0] + V[T.int64(P[vi]) + vj] * X[vi, 0]
+""",
+    ),
+    "what is made of results, where it is": (
+        EPILOGUE,
+        ("reverse_compute_inline", "used"),
+        """
+for a in T.serial(8):
+    for b_0 in T.serial(3):
+        for b_1 in T.serial(3):
+            with T.block("made"):
+                va = T.axis.spatial(8, a)
+                vb = T.axis.spatial(8, b_0 * 3 + b_1)
+                T.where(vb < 8 and va < 5 and vb < va + 2)
+                Z[vb, va] = T.max(X[vb, va], 0.0) + W[vb]
+""",
+    ),
+}
+FACTS = "T.assume(monotone(P))\nT.assume(in_range(P, 0, 65))"
+
+
+def outcome(module):
+    random = np.random.default_rng(5)
+    arrays = {name: random.integers(-4, 5, (8, 8)).astype(np.float32) for name in "xyz"}
+    arrays |= {name: random.integers(-4, 5, 64).astype(np.float32) for name in "vw"}
+    offsets = {"p": np.array([0, 3, 5, 6, 30, 30, 41, 64, 64], np.int32)}
+    run(verify(module), arrays | offsets | {"n": 8})
+    return arrays
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_before_and_after(program, name):
+    text, (op, block), expected = CASES[name]
+    module = program(text, facts=FACTS)
+    inlined = getattr(ScheduleBuilder(module), op)(block).module
+    assert body_text(inlined) == expected.strip("\n")
+    before, after = outcome(module), outcome(inlined)
+    for array in before:
+        np.testing.assert_array_equal(after[array], before[array])
+
+
+@pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
+@pytest.mark.parametrize("op", ["cache_read", "reindex_cache_read"])
+@pytest.mark.parametrize("buffer", ["A", "B"])
+def test_a_cache_is_inlined_again(require_spmm, module, op, buffer):
+    builder = ScheduleBuilder(module)
+    getattr(builder, op)("csrmm", buffer=buffer, scope="local")
+    builder.compute_inline(f"csrmm_{buffer}_local")
+    assert builder.module == module
+    require_spmm(builder.module, 3)
