@@ -140,14 +140,13 @@ def main() -> None:
     record_sparse_programs(recorder)
     FOLDER.mkdir(parents=True, exist_ok=True)
     version = ".".join(map(str, VERSION))
-    frozen = {path.read_bytes() for path in FOLDER.iterdir()}
+    frozen: list[Module] = []
     for name, (_, module, values, expected) in sorted(recorder.found.items()):
         path = FOLDER / f"{version}-{name}.json.gz"
-        found = None if path.exists() else sample(module, values, expected)
-        if found is not None and found not in frozen:
-            path.write_bytes(found)
-            frozen.add(found)
-            print(path.name, len(found))
+        if not path.exists() and module not in frozen:
+            path.write_bytes(sample(module, values, expected))
+            print(path.name, path.stat().st_size)
+        frozen.append(module)
 
 
 if __name__ == "__main__":
