@@ -7,6 +7,7 @@
     nox -s wire            the tests with every border between packages forced through bytes
     nox -s wheels          each wheel alone in an empty environment runs its README's examples
     nox -s lowest          each distribution with the lowest versions that it declares
+    nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
     nox -s bench           against SciPy, MKL, Numba, torch; arguments after -- (try -- --help)
 
 Distributions of this repository are installed from wheels built here and passed by path, together
@@ -225,6 +226,14 @@ def wire(session: nox.Session) -> None:
     places = session.posargs or ["packages/gossamer/tests", "tests", *needless]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "pytest", "-q", "-p", "tests.wire", *places, env=env)
+
+
+@nox.session(requires=["build"])
+def fuzz(session: nox.Session) -> None:
+    """Random programs, judged at every stage and as machine code; see docs/fuzzing.md."""
+    install(session, DISTRIBUTIONS, *group("test"))
+    env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
+    session.run("python", "-m", "tests.generated.fuzz", *session.posargs, env=env)
 
 
 @nox.session(requires=["build"])

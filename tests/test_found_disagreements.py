@@ -7,7 +7,7 @@ import pytest
 
 from gossamer_ir.script import parse_module
 from tests.generated import Program
-from tests.generated.disagreements import judged
+from tests.generated.disagreements import Verdict, judged
 from tests.generated.schedules import by_rules
 
 I32 = np.int32
@@ -93,4 +93,4 @@ def test_disagreements_that_were_found_are_gone(name, is_scheduled):
     sizes = {key: value for key, value in values.items() if key not in arrays}
     program = Program(parse_module(text), arrays, sizes)
     schedule = {"schedule": by_rules(program.module)} if is_scheduled else {}
-    assert judged(program, native=True, **schedule).disagreement is None
+    assert judged(program, native=True, **schedule) == Verdict()

@@ -2,6 +2,5 @@
 
 from tests.generated.drawing import draw_program
 from tests.generated.program import Program
-from tests.generated.schedules import stages
 
-__all__ = ["Program", "draw_program", "stages"]
+__all__ = ["Program", "draw_program"]

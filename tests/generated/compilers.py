@@ -40,6 +40,10 @@ class Compiler:
     math: Pass = without_instructions
     target: str = "generic-cpu"
 
+    def pass_of(self, name: str) -> Pass:
+        """The pass with that name."""
+        return dict(self.passes)[name]
+
     def replaced(self, name: str, by: Pass) -> Compiler:
         """The compiler with another pass in the place of the one with that name."""
         assert name in dict(self.passes), f"no pass {name} among {', '.join(dict(self.passes))}"

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 
 import numpy as np
 
+import gossamer
+from gossamer_backend import Kernel
 from gossamer_ir.errors import ArgumentError, GossamerError, UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import Module
@@ -89,7 +91,14 @@ def _interpret(program: Program, module: Module) -> None:
 
 
 def _call(program: Program, compiler: Compiler, flat: Module) -> None:
-    kernel, arrays = compiler.kernel(flat), _fresh(program)
+    kernel = compiler.kernel(flat)
+    for count in (1, 2):
+        gossamer.set_num_threads(count)
+        _run(program, kernel)
+
+
+def _run(program: Program, kernel: Kernel) -> None:
+    arrays = _fresh(program)
     try:
         kernel(**arrays, **program.sizes)
     except ArgumentError as error:

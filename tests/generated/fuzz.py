@@ -1,6 +1,6 @@
 """Many random programs, each judged at every stage and some of them as machine code.
 
-    nox -s fuzz -- --programs 20000 --seed 0 --native 0.3 --minutes 60 --processes 2 --out FILE
+    nox -s fuzz -- --programs 20000 --seed 0 --native 0.3 --scheduled 0.15 --processes 2
 
 A program is made from the seed and its number alone, so that `--only NUMBER` repeats one. What
 disagrees is made smaller and printed as a script with its arrays. The run fails where anything
@@ -23,16 +23,18 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
+from typing import Literal
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
 
 from tests.generated.census import census, required
+from tests.generated.compilers import unscheduled
 from tests.generated.disagreements import REFUSALS, Verdict, judged
 from tests.generated.drawing import draw_program
 from tests.generated.program import Program
-from tests.generated.schedules import by_rules
+from tests.generated.schedules import REFUSED_SCHEDULES, by_rules, random_schedule
 from tests.generated.shrinking import shrunk
 
 BATCH, ENOUGH, MOST_FAILURES = 40, 200, 10
@@ -40,13 +42,22 @@ MANY = 20_000
 """How many programs have to meet everything that is required `ENOUGH` times; fewer in proportion."""
 
 
+ALLOWED = {
+    "none": REFUSALS,
+    "rules": REFUSALS,
+    "random": REFUSALS | REFUSED_SCHEDULES,
+}
+"""For which reasons a program may be refused, by the way it is scheduled."""
+
+
 @dataclass(frozen=True)
 class Settings:
     """`native` is the share of programs that become machine code, half of these as the default rules
-    schedule them."""
+    schedule them; `scheduled` the share that is scheduled at random."""
 
     seed: str
     native: float
+    scheduled: float
     trail: str
 
 
@@ -73,16 +84,31 @@ class Tally:
 # --- one program
 
 
-def judge(number: int, settings: Settings) -> tuple[Program, Verdict, Counter[str]]:
-    """A program by its number: how it was judged, and how."""
-    rng = Random(f"{settings.seed}/{number}")
-    program = draw_program(rng)
-    is_native = rng.random() < settings.native
-    is_scheduled = is_native and rng.random() < 0.5
-    way: Counter[str] = Counter(native=is_native, scheduled=is_scheduled)
-    if is_scheduled:
-        return program, judged(program, native=True, schedule=by_rules(program.module)), way
-    return program, judged(program, native=is_native), way
+@dataclass(frozen=True)
+class Way:
+    """How a program is judged."""
+
+    native: bool
+    schedule: Literal["none", "rules", "random"]
+    seed: str
+
+    def verdict(self, program: Program) -> Verdict:
+        scheduler = unscheduled
+        if self.schedule == "rules":
+            scheduler = by_rules(program.module)
+        elif self.schedule == "random":
+            scheduler = random_schedule(Random(self.seed), program.module)
+        return judged(program, native=self.native, schedule=scheduler)
+
+
+def drawn(number: int, settings: Settings) -> tuple[Program, Way]:
+    """A program by its number, and how it is judged."""
+    seed = f"{settings.seed}/{number}"
+    rng = Random(seed)
+    program, is_native = draw_program(rng), rng.random() < settings.native
+    if rng.random() < settings.scheduled:
+        return program, Way(is_native, "random", seed)
+    return program, Way(is_native, "rules" if is_native and rng.random() < 0.5 else "none", seed)
 
 
 def batch(numbers: range, settings: Settings) -> Tally:
@@ -91,14 +117,15 @@ def batch(numbers: range, settings: Settings) -> Tally:
     trail = Path(settings.trail, str(os.getpid()))
     for number in numbers:
         trail.write_text(str(number))
-        program, verdict, way = judge(number, settings)
+        program, way = drawn(number, settings)
+        verdict = way.verdict(program)
         found.programs += 1
-        found.native += way["native"]
-        found.scheduled += way["scheduled"]
+        found.native += way.native
+        found.scheduled += way.schedule != "none"
         found.met.update(census(program))
         if verdict.refusal:
             found.refused[verdict.refusal] += 1
-        if verdict.disagreement or verdict.refusal not in (None, *REFUSALS):
+        if verdict.disagreement or verdict.refusal not in (None, *ALLOWED[way.schedule]):
             found.failures.append((number, str(verdict.disagreement or verdict.refusal)))
     trail.unlink()
     return found
@@ -106,21 +133,17 @@ def batch(numbers: range, settings: Settings) -> Tally:
 
 def report(number: int, settings: Settings, console: Console) -> None:
     """Prints a program that disagrees, made as small as it goes."""
-    program, verdict, _ = judge(number, settings)
-    is_native = bool(verdict.disagreement and verdict.disagreement.startswith("machine code"))
-    scheduled = not (judged(program, native=is_native).disagreement)
-
-    def disagrees(candidate: Program) -> bool:
-        schedule = {"schedule": by_rules(candidate.module)} if scheduled else {}
-        return bool(judged(candidate, native=is_native, **schedule).disagreement)
-
-    smaller = shrunk(program, disagrees)
+    program, way = drawn(number, settings)
+    verdict = way.verdict(program)
+    smaller = shrunk(program, lambda candidate: bool(way.verdict(candidate).disagreement))
     console.rule(f"program {number} of seed {settings.seed}")
     console.print(str(verdict.disagreement or verdict.refusal), markup=False)
     console.print(smaller.text, markup=False, highlight=False)
     for name, value in (*smaller.sizes.items(), *smaller.arrays.items()):
         console.print(f"{name} = {value!r}", markup=False, highlight=False)
-    again = f"nox -s fuzz -- --seed {settings.seed} --native {settings.native} --only {number}"
+    console.print(f"{way}", markup=False, highlight=False)
+    shares = f"--native {settings.native} --scheduled {settings.scheduled}"
+    again = f"nox -s fuzz -- --seed {settings.seed} {shares} --only {number}"
     console.print(f"repeat: {again}", markup=False, highlight=False)
 
 
@@ -201,6 +224,9 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
     parser.add_argument("--programs", type=int, default=MANY, help="how many")
     parser.add_argument("--seed", default="0", help="any text")
     parser.add_argument("--native", type=float, default=0.3, help="the share as machine code")
+    parser.add_argument(
+        "--scheduled", type=float, default=0.15, help="the share scheduled at random"
+    )
     parser.add_argument("--minutes", type=float, default=60, help="after which no more begin")
     parser.add_argument("--processes", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument(
@@ -214,7 +240,7 @@ def main(given: Sequence[str] | None = None) -> int:
     """Runs the fuzzer; 1 where something is wrong."""
     options, console, start = arguments(given), Console(), time.monotonic()
     with TemporaryDirectory() as trail:
-        settings = Settings(options.seed, options.native, trail)
+        settings = Settings(options.seed, options.native, options.scheduled, trail)
         if options.only is not None:
             report(options.only, settings, console)
             return 0
@@ -235,6 +261,7 @@ def main(given: Sequence[str] | None = None) -> int:
     seldom = too_seldom(total)
     console.print(
         f"{total.programs} programs in {seconds:.0f} s, {total.native} of them as machine code, "
+        f"{total.scheduled} scheduled, "
         f"{total.refused.total()} refused {dict(total.refused)}, {len(total.failures)} wrong; "
         f"met too seldom: {', '.join(seldom) or 'nothing'}; data in {options.out}",
         markup=False,

@@ -11,7 +11,7 @@ import numpy as np
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import print_module
 from tests.generated.elements import Undecided
-from tests.generated.meaning import Meaning, meaning
+from tests.generated.oracle import Meaning, meaning
 
 
 @dataclass(frozen=True)

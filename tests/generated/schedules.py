@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
 from random import Random
 
 from gossamer.build import default_schedule, resolve
-from gossamer_ir.contracts import Stats
+from gossamer_ir.contracts import Schedule, Stats
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, For, Iteration, Module, Node, OverAxis, Store
 from gossamer_ir.walk import walk
-from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops, replay
+from tests.generated.compilers import Scheduler
 
 FACTORS = ((None, 2), (None, 3), (None, 4), (None, 8), (None, 16), (None, 2, 4), (None, 1))
 STEPS = (
@@ -23,35 +22,36 @@ TARGETS = ("generic-cpu", *(f"generic-cpu:vector_bits={bits}" for bits in (128, 
 FEW = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
 MAX_SPLITS = 5
+REFUSED_SCHEDULES = frozenset({"llvm.lanes", "lower.unmasked_lane", "lower.vectorize"})
+"""Programs may be refused for these reasons because of their schedule."""
 
 
-def stages(rng: Random, module: Module, *, by_rules: float = 0.4) -> Iterator[Module]:
-    """The module at each stage, before and after the part of its schedule that belongs there;
-    `by_rules` is how often the default rules decide, where they have something to say."""
-    _, target = resolve(rng.choice(TARGETS))
-    chosen = default_schedule(module, target, draw_stats(rng))
-    yield module
-    is_default = bool(chosen.loop or chosen.position) and rng.random() < by_rules
-    module = replay(module, chosen.coordinate) if is_default else rearranged(rng, module)
-    yield module
-    module = lower_iterations(module)
-    yield module
-    steps = rng.choice((0, 0, 3, 8))
-    module = replay(module, chosen.position) if is_default else scheduled(rng, module, steps)
-    yield module
-    module = lower_buffers(module)
-    yield module
-    steps = rng.choice((0, 3, 8, 14, 20))
-    module = replay(module, chosen.loop) if is_default else scheduled(rng, module, steps)
-    yield module
-    yield lower_to_flat(module)
+def random_schedule(rng: Random, module: Module, *, rules: float = 0.3) -> Scheduler:
+    """What is done to a program at each stage: random steps, or (in a share `rules` of cases where
+    they have something to say) what default rules choose for some machine and some data."""
+    target = rng.choice(TARGETS)
+    chosen = default_schedule(module, resolve(target)[1], draw_stats(rng))
+    if (chosen.loop or chosen.position) and rng.random() < rules:
+        return replayed(chosen)
+    counts = {"position": rng.choice((0, 0, 3, 8)), "loop": rng.choice((0, 3, 8, 14, 20))}
+
+    def schedule(current: Module) -> Module:
+        if current.stage == "coordinate":
+            return rearranged(rng, current)
+        return scheduled(rng, current, counts.get(current.stage, 0))
+
+    return schedule
 
 
-def by_rules(module: Module, target: str = "generic-cpu") -> Callable[[Module], Module]:
-    """The schedule that the default rules choose for a program, stage by stage."""
-    chosen = default_schedule(module, resolve(target)[1], None)
+def replayed(chosen: Schedule) -> Scheduler:
+    """A schedule, stage by stage."""
     traces = {"coordinate": chosen.coordinate, "position": chosen.position, "loop": chosen.loop}
     return lambda current: replay(current, traces.get(current.stage, ()))
+
+
+def by_rules(module: Module, target: str = "generic-cpu") -> Scheduler:
+    """The schedule that the default rules choose for a program."""
+    return replayed(default_schedule(module, resolve(target)[1], None))
 
 
 def draw_stats(rng: Random) -> Stats | None:
@@ -96,7 +96,9 @@ def scheduled(rng: Random, module: Module, steps: int) -> Module:
 
 
 def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
-    loops, blocks = get_loops(builder.module), get_blocks(builder.module)
+    loops, blocks = get_loops(builder.module), looped_blocks(builder.module)
+    if not blocks:
+        return
     splits = sum(step.op == "split" for step in builder.trace)
     match rng.choice(STEPS):
         case "split" if splits < MAX_SPLITS:
@@ -137,7 +139,7 @@ def draw_step(rng: Random, builder: ScheduleBuilder) -> None:
 def draw_group(rng: Random, builder: ScheduleBuilder) -> None:
     """Groups of iterations side by side with lanes along another loop: what reductions in registers
     are made from."""
-    nest = get_loops(builder.module, rng.choice(get_blocks(builder.module)))
+    nest = get_loops(builder.module, rng.choice(looped_blocks(builder.module)))
     outer, inner = rng.choice(nest), nest[-1]
     if outer == inner:
         return
@@ -149,13 +151,18 @@ def draw_group(rng: Random, builder: ScheduleBuilder) -> None:
 
 def draw_staged(rng: Random, builder: ScheduleBuilder) -> None:
     """A block that accumulates in a buffer of its own, copied where a loop around it ends."""
-    block = rng.choice(get_blocks(builder.module))
+    block = rng.choice(looped_blocks(builder.module))
     nest = get_loops(builder.module, block)
     buffer = written_by(builder.module, block)
     builder.cache_write(block, buffer=buffer, scope=rng.choice(("local", "local", "global")))
     copy = f"{block}_{builder.names[0]}"
     builder.reverse_compute_at(copy, loop=rng.choice(nest))
     builder.decompose_reduction(block, loop=rng.choice(nest))
+
+
+def looped_blocks(module: Module) -> list[str]:
+    """The blocks that some loop stands around."""
+    return [name for name in get_blocks(module) if get_loops(module, name)]
 
 
 def written_by(module: Module, name: str) -> str:
