@@ -10,6 +10,7 @@ import ast
 
 from gossamer_ir.errors import ParseError, Place, VerifyError
 from gossamer_ir.nodes import Module, Node
+from gossamer_ir.script.syntax import below
 from gossamer_ir.walk import children
 
 MAX_CHARACTERS = 8_000_000
@@ -63,7 +64,7 @@ def depth_of(node: Node) -> int:
     while stack:
         current, depth = stack.pop()
         deepest = max(deepest, depth)
-        stack.extend((child, depth + 1) for child in children(current))
+        stack += [(child, depth + 1) for child in children(current)]
     return deepest
 
 
@@ -90,9 +91,9 @@ def _check_syntax_depth(tree: ast.Module) -> None:
         current, depth = stack.pop()
         if depth > _MAX_SYNTAX_DEPTH:
             raise _too_deep("parse.depth", "The script")
-        is_level = isinstance(current, ast.expr | ast.stmt) and not isinstance(current, _FLAT)
+        is_level = isinstance(current, (ast.expr, ast.stmt)) and not isinstance(current, _FLAT)
         step = 1 if is_level else 0
-        stack.extend((child, depth + step) for child in ast.iter_child_nodes(current))
+        stack += [(child, depth + step) for child in below(current)]
 
 
 def _syntax_error(text: str, error: SyntaxError) -> ParseError:

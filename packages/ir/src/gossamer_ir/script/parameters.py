@@ -11,6 +11,7 @@ from gossamer_ir.script.axes import AXES
 from gossamer_ir.script.buffers import BUFFERS, shape_argument
 from gossamer_ir.script.calls import dtype_argument, known_dtype, value_dtype
 from gossamer_ir.script.context import Context
+from gossamer_ir.script.syntax import below, walk
 
 _SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
 
@@ -35,7 +36,7 @@ def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
 def size_names(node: ast.AST) -> frozenset[str]:
     """The names that stand in a length, nnz, width or shape."""
     found: set[str] = set()
-    for call in ast.walk(node):
+    for call in walk(node):
         if isinstance(call, ast.Call) and call_name(call) in _SIZED:
             stack: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
             while stack:
@@ -43,7 +44,7 @@ def size_names(node: ast.AST) -> frozenset[str]:
                 if isinstance(item, ast.Name):
                     found.add(item.id)
                 elif not isinstance(item, ast.Call | ast.Subscript):
-                    stack.extend(ast.iter_child_nodes(item))
+                    stack += below(item)
     return frozenset(found)
 
 

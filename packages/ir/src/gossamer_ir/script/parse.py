@@ -17,6 +17,7 @@ from gossamer_ir.script.expressions import expr
 from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.modules import Parsed, parse_text
 from gossamer_ir.script.source import Source
+from gossamer_ir.script.syntax import walk
 
 
 def parse_module(text: str) -> Module:
@@ -122,7 +123,7 @@ class Surroundings(Mapping[str, object]):
 
 def _buffer_names(tree: ast.AST) -> frozenset[str]:
     found: set[str] = set()
-    for node in ast.walk(tree):
+    for node in walk(tree):
         if isinstance(node, ast.Subscript) and isinstance(node.value, ast.Name):
             found.add(node.value.id)
         if isinstance(node, ast.Call) and call_name(node) in _BUFFER_AT:
