@@ -16,6 +16,7 @@ from gossamer_ir.script import parse_module
 from gossamer_schedule import (
     PRIMITIVES,
     apply,
+    cache_read,
     examples,
     get_blocks,
     get_iterations,
@@ -127,6 +128,15 @@ HALF = COPY.replace(
 ODD = COPY.replace("Y[vi, vj] =", "T.where(i + j < 9)\n            Y[vi, vj] =")
 NO_INIT = SUM.replace("            with T.init():\n                V[vi] = 0.0\n", "")
 REPEATED = "for t in T.serial(3):" + NO_INIT.replace("\n", "\n    ")
+OTHER_INIT = """
+for i in T.serial(8):
+    with T.block("sum"):
+        vi = T.axis.spatial(8, i)
+        with T.init():
+            Y[vi, 0] = 0.0
+        V[vi] = V[vi] + X[vi, 0]
+        Y[vi, 0] = Y[vi, 0] + X[vi, 1]
+"""
 REPEATED_INIT = "for t in T.serial(3):" + SUM.replace("\n", "\n    ")
 FUSED = SUM.replace("[i, j]", "[i, i]")
 BACKWARDS = """
@@ -420,6 +430,7 @@ CASES = [
     ("cache_write.element", LAST_WINS, "cache_write", {"block": "last", "buffer": "V", **LOCAL}),
     ("cache_write.element", LET_MIN, "cache_write", {"block": "least", "buffer": "V", **LOCAL}),
     ("cache_write.element", REPEATED, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
+    ("cache_write.element", OTHER_INIT, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
     ("cache_write.not_proved", HALF, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.not_proved", CONDITIONED, "cache_write",
      {"block": "copy", "buffer": "Y", **LOCAL}),
@@ -468,6 +479,19 @@ CASES = [
      "reverse_compute_inline", {"block": "second"}),
     ("reverse_compute_inline.not_proved", STAGED_HALF.replace("[h, k]", "[h, h]"),
      "reverse_compute_inline", {"block": "second"}),
+    ("transform_layout.parameter", COPY, "transform_layout",
+     {"buffer": "Y", "index_map": "i, j -> j, i"}),
+    ("transform_layout.map", STAGED, "transform_layout", {"buffer": "Q", "index_map": "i -> i"}),
+    ("transform_layout.map", STAGED, "transform_layout", {"buffer": "Q", "index_map": "i, j"}),
+    ("transform_layout.map", STAGED, "transform_layout", {"buffer": "Q", "index_map": "i, j -> ,"}),
+    ("transform_layout.not_proved", STAGED, "transform_layout",
+     {"buffer": "Q", "index_map": "i, j -> i, j // 2"}),
+    ("transform_layout.padding", STAGED, "transform_layout",
+     {"buffer": "Q", "index_map": "i, j -> i, j // 3, j % 3"}),
+    ("transform_layout.padding", STAGED, "transform_layout",
+     {"buffer": "Q", "index_map": "i, j -> i, j // 3, j % 3", "pad": "none"}),
+    ("transform_layout.other_access", STAGED.replace('"float32")', '"float32")\nT.assume(monotone(Q))'),
+     "transform_layout", {"buffer": "Q", "index_map": "i, j -> j, i"}),
     ("reverse_compute_at.reduction", SUM, "reverse_compute_at", {"block": "sum", "loop": "i"}),
     ("reverse_compute_at.reduction", RECURRENCE, "reverse_compute_at",
      {"block": "second", "loop": "i"}),
@@ -527,6 +551,9 @@ COORDINATE_CASES = [
     ("sparse_unfuse.axes", FUSED_ITERATION, {"iteration": "scale", "axes": ("J", "I")}),
     ("sparse_unfuse.axes", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("I", "J")}),
     ("sparse_fuse.chain", examples.SPMM_COORDINATE, {"iteration": "csrmm", "axes": ("J", "K")}),
+    ("transform_layout.sparse",
+     cache_read(examples.SPMM_POSITION, "csrmm", buffer="A", scope="local").module,
+     {"buffer": "A_local", "index_map": "i, j -> j, i"}),
 ]  # fmt: skip
 REPLAY_CASES = [
     ("replay.no_primitive", Step("tile", {})),
@@ -560,6 +587,7 @@ ARGUMENTS = {
     "cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
     "cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "compute_at": {"block": "copy", "loop": "i"},
+    "transform_layout": {"buffer": "Q", "index_map": "i -> i"},
     "compute_inline": {"block": "copy"},
     "reverse_compute_inline": {"block": "copy"},
     "reindex_cache_read": {"block": "copy", "buffer": "X", "scope": "local"},

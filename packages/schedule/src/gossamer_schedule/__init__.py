@@ -27,6 +27,7 @@ from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.storage_align import storage_align
+from gossamer_schedule.primitives.transform_layout import transform_layout
 from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
 from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
@@ -43,6 +44,7 @@ __all__ = [
     "get_iterations", "get_loops", "lift_loop", "parallel", "pipeline", "prefetch",
     "reindex_cache_read", "reindex_cache_write", "reorder", "replay", "reverse_compute_at",
     "reverse_compute_inline", "sample_categorical", "sample_perfect_tile", "set_scope",
-    "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split", "storage_align", "unannotate",
-    "unroll", "unsafe_parallel", "unsafe_reorder", "unsafe_vectorize", "vectorize",
+    "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split", "storage_align",
+    "transform_layout", "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder",
+    "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

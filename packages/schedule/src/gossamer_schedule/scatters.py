@@ -126,6 +126,11 @@ def gives_values(block: Block, buffer: str) -> bool:
     return not block.init and not is_read and not is_combined
 
 
+def is_initialising(block: Block, buffer: str) -> bool:
+    """Whether the init of a block gives its element of a buffer a value."""
+    return any(isinstance(found, Store) and found.buffer == buffer for found in walk(*block.init))
+
+
 def redirected(block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None) -> Block:
     """The block with another buffer, and (at) other indices, in the place of one."""
 

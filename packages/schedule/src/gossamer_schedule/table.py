@@ -33,6 +33,7 @@ from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.storage_align import storage_align
+from gossamer_schedule.primitives.transform_layout import transform_layout
 from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
 from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
@@ -83,6 +84,7 @@ class Fluent:
     sparse_unfuse = _fluent(sparse_unfuse)
     split = _fluent(split)
     storage_align = _fluent(storage_align)
+    transform_layout = _fluent(transform_layout)
     unannotate = _fluent(unannotate)
     unroll = _fluent(unroll)
     unsafe_parallel = _fluent(unsafe_parallel)

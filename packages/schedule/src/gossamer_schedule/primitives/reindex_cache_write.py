@@ -25,7 +25,13 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.scatters import Element, gives_values, redirected, required_element
+from gossamer_schedule.scatters import (
+    Element,
+    gives_values,
+    is_initialising,
+    redirected,
+    required_element,
+)
 from gossamer_schedule.sites import Site, has_let, replaced, with_function
 from gossamer_schedule.steps import step
 
@@ -88,7 +94,7 @@ def reindex_cache_write(
     value: Expr = Load(cache.name, place, old.dtype)
     if reduction is not None:
         start = Store(cache.name, place, identity(reduction.op, old.dtype))
-        caching = replace(caching, init=(start,))
+        caching = replace(caching, init=(*caching.init, start))
         value = Binary(reduction.op, Load(buffer, element.store.indices, old.dtype), value)
     copy = copy_nest(
         f"{block}_{cache.name}",
@@ -116,13 +122,14 @@ def _require_initialised(site: Site, element: Element) -> Reduction | None:
     """The reduction whose identity initialises the cache; None where the block initialises it."""
     block: Block = site.node
     is_reducing = any(found.kind == "R" for found in block.iters)
-    if block.init or (not is_reducing and gives_values(block, element.store.buffer)):
+    buffer = element.store.buffer
+    if is_initialising(block, buffer) or (not is_reducing and gives_values(block, buffer)):
         return None
     reduction = reduction_of(block)
     if reduction is None or not _is_initialised_once(site, element):
         raise refusal(
             f"{_NAME}.initialised",
-            f"Block '{block.name}' neither gives its element of '{element.store.buffer}' a value, nor "
+            f"Block '{block.name}' neither gives its element of '{buffer}' a value, nor "
             "reduces it in one go.",
             hint="Give the block an init.",
         )
