@@ -128,6 +128,10 @@ def loop(*body, kind="serial", **fields):
     return For("i", ZERO, N, body, kind, **fields)
 
 
+def on_threads(var, *body, tag="blockIdx.x", extent=ONE):
+    return For(var, ZERO, extent, body, "thread_binding", tag)
+
+
 def block(*body, iters=(), **fields):
     return Block("b", iters, body, **fields)
 
@@ -301,6 +305,14 @@ CASES = {
     "verify.for.kind": (module(loop(kind="sideways")), BODY),
     "verify.for.thread": (module(loop(kind="thread_binding")), BODY),
     "verify.thread.tag": (module(loop(kind="thread_binding", thread="threadIdx.w")), BODY),
+    "verify.thread.twice": (
+        module(on_threads("i", on_threads("j", extent=N))), (*BODY, "body", 0)
+    ),
+    "verify.thread.extent": (
+        module(on_threads("i", on_threads("j", tag="threadIdx.x"),
+                          on_threads("k", tag="threadIdx.x", extent=N))),
+        (*BODY, "body", 1),
+    ),
     "verify.for.weight": (module(loop(grain=ONE)), BODY),
     "verify.block.kind": (
         module(block(iters=(BlockIter("vi", "X", Range(ZERO, N), ZERO),))), (*BODY, "iters", 0)

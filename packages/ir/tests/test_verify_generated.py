@@ -20,6 +20,8 @@ NOT_KEPT_BY_THE_GENERATOR = {
     "verify.store.index",
     "verify.handle.alias",
     "verify.handle.conflict",
+    "verify.thread.twice",
+    "verify.thread.extent",
     "verify.flat.argument",
     "verify.flat.arguments",
     "verify.flat.pointer",

@@ -96,8 +96,32 @@ def check_for(ctx: Context, node: For, at: At) -> None:
         ctx.define(node.var, "int64", at)
         if node.weight is not None:
             check_size(ctx, node.weight, at.down("weight"))
+        outer = ctx.bound
+        if node.thread is not None:
+            _bind_thread(ctx, node, at)
         check_body(ctx, node.body, at)
+        ctx.bound = outer
     check_annotations(ctx, node.annotations, at)
+
+
+def _bind_thread(ctx: Context, node: For, at: At) -> None:
+    """Inside a loop that is bound to a thread axis, no other is; below the outermost loop bound to any
+    axis, all loops on one axis have one extent."""
+    if not ctx.bound:
+        ctx.threads = {}
+    if node.thread in ctx.bound:
+        ctx.report(
+            "verify.thread.twice",
+            f"Loop '{node.var}' is bound to {node.thread}, as a loop around it is.",
+            at,
+        )
+    elif ctx.threads.setdefault(str(node.thread), node.extent) != node.extent:
+        ctx.report(
+            "verify.thread.extent",
+            f"Loop '{node.var}' has another extent than a loop beside it on {node.thread}.",
+            at,
+        )
+    ctx.bound = ctx.bound | {str(node.thread)}
 
 
 def _check_loop_kind(ctx: Context, node: For, at: At) -> None:

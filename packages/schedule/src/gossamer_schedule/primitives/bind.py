@@ -21,7 +21,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.terms import is_reduction_loop, require_reducers
 
@@ -36,7 +36,8 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
 
     Different iterations must touch different elements, as in `parallel`; or, for threads of one block,
     the loop feeds only reduction iterators of reductions, whose terms the threads then combine: such a
-    block is annotated `reassociates`. All loops on one axis have one extent, and none is in another.
+    block is annotated `reassociates`. Below the outermost loop that is bound to any axis, which is what
+    a device runs at once, all loops on one axis have one extent, and none is in another.
 
     Raises `ScheduleError`: `schedule.bind.thread` (no thread axis), `.twice` (a loop around or inside
     has the axis), `.extent` (another loop on the axis has another extent; or the threads of a block
@@ -117,7 +118,7 @@ def _require_extent(site: Site, module: Module, *, thread: str) -> None:
             hint="Split it by a constant factor and bind the inner loop.",
             place=site.place(module),
         )
-    for found in loops_of(site.function).values():
+    for found in _kernel(site):
         if found.thread == thread and found.extent != site.node.extent:
             raise refusal(
                 "bind.extent",
@@ -125,3 +126,9 @@ def _require_extent(site: Site, module: Module, *, thread: str) -> None:
                 f"loop '{site.node.var}' has {text_of(site.node.extent)}.",
                 place=site.place(module),
             )
+
+
+def _kernel(site: Site) -> list[For]:
+    """The loops below the outermost loop that is bound to a thread axis, or will be."""
+    outermost = next((loop for loop in site.loops if loop.thread is not None), site.node)
+    return [found for found in statements(outermost.body) if isinstance(found, For)]
