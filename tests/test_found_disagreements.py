@@ -5,7 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
+from gossamer_lower import lower_iterations
+from gossamer_schedule import ScheduleBuilder
 from tests.generated import Program
 from tests.generated.disagreements import Verdict, judged
 from tests.generated.schedules import by_rules
@@ -81,8 +84,46 @@ def main(a: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T.handle, indp
             "indptr_k": np.array([0, 1, 4], I32), "n0": 3, "n1": 5,
         },
     ),
+    "an init visits what has an attached fibre of one element nowhere": (
+        """
+@T.prim_func
+def main(y: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    L = T.sp.dense_fixed(n1)
+    M = T.sp.dense_fixed(1, parent=L)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I, T.sp.attach(M, I)], "SR", "step") as [i, m]:
+        with T.init():
+            Y[i] = 1
+        Y[i] = Y[i] + 2
+""",
+        {"y": np.array([7, 8, 9, 10], I32), "n0": 4, "n1": 2},
+    ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
+
+
+def test_a_cache_that_nothing_fills_is_refused():
+    """The init is of another buffer than the one that is cached."""
+    module = lower_iterations(
+        parse_module("""
+@T.prim_func
+def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n)
+    X = T.sp.match_buffer(x, (I,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    Z = T.sp.match_buffer(z, (I,), "float32")
+    with T.sp.iteration([I], "S", "step") as [i]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + X[i]
+        Z[i] = Z[i] + X[i]
+""")
+    )
+    with pytest.raises(ScheduleError, match="Nothing initialises the element of 'Z'"):
+        ScheduleBuilder(module).cache_write("step", buffer="Z", scope="global")
 
 
 @pytest.mark.parametrize("is_scheduled", [False, True], ids=["as written", "by default rules"])

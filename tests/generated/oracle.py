@@ -306,6 +306,8 @@ class _Evaluation:
             is_miss |= column == MISS
             is_beyond |= column == BEYOND
         if np.any(is_beyond & ~is_miss):
+            if self.buffers[buffer].extra_storage:
+                raise Undecided(f"'{buffer}' goes on behind its axes")
             raise Stopped(buffer)
         is_found = ~is_miss
         offsets = np.full(points.count, MISS)

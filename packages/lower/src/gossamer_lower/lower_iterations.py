@@ -254,10 +254,11 @@ class _Lowering:
     def _with_kind(self, found: BlockIter, init: tuple[Stmt, ...], *, nest: _Nest) -> BlockIter:
         """An iterator under which several points meet in one initialised element is a reduction.
 
-        It is none where the element's position along some dimension is the iterator itself, or
-        where the element's positions along fused axes are all those of the fused iterator.
+        It is none where it always has one value, where the element's position along some dimension
+        is the iterator itself, or where the element's positions along fused axes are all those of
+        the fused iterator.
         """
-        is_element = all(
+        is_element = found.domain.extent == build.ONE or all(
             self._is_selected(stmt, found.var, nest=nest)
             for stmt in init
             if isinstance(stmt, Store)
@@ -280,7 +281,7 @@ class _Lowering:
         coordinate in the only fibre of an axis that holds each once."""
         (iterator,) = (found for found in nest.in_block.values() if found.position == position)
         axis = iterator.axis
-        if _is_unit(axis) or any(_is_place_of(index, position) for index in store.indices):
+        if any(_is_place_of(index, position) for index in store.indices):
             return True
         if not isinstance(axis, CompressedVaried) or not (axis.sorted and axis.unique):
             return False
