@@ -20,7 +20,7 @@ from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import PythonShare
 from gossamer.build import default_schedule, lowered, registry, resolve
-from gossamer.operators import operator_named
+from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_backend.checked import CheckedBackend
 from gossamer_ir.contracts import Schedule, Stats, Step, Target, Trace
@@ -191,6 +191,8 @@ SUBJECTS: dict[str, Callable[[], Times]] = {
 
 def main(what: str) -> None:
     """Measures a subject after another kernel and prints its times."""
+    for op in NAMES:
+        operator_named(op)
     whole_kernel("spmm" if what.startswith("spmv") else "spmv")
     print(json.dumps(SUBJECTS[what]()))
 

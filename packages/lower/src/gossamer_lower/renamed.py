@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from typing import Any
 
 import msgspec
@@ -9,6 +10,7 @@ import msgspec
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Allocate,
+    Expr,
     For,
     Guard,
     If,
@@ -20,14 +22,20 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import map_children
+from gossamer_ir.walk import rewrite_body
 
 
-def renamed(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
-    """The body with a fresh name for everything that it binds."""
+def renamed(
+    body: tuple[Stmt, ...], namer: Namer, *, values: Mapping[str, Expr] | None = None
+) -> tuple[Stmt, ...]:
+    """The body with a fresh name for everything that it binds, and with values for variables from
+    outside."""
     names: dict[str, str] = {}
     _collect(body, names, namer)
-    return tuple(_with_names(stmt, names) for stmt in body) if names else body
+    if not names and not values:
+        return body
+    given = values or {}
+    return rewrite_body(body, lambda node: _copied(node, names, given))
 
 
 def _collect(body: tuple[Any, ...], names: dict[str, str], namer: Namer) -> None:
@@ -46,16 +54,16 @@ def _collect(body: tuple[Any, ...], names: dict[str, str], namer: Namer) -> None
                 names[stmt.buffer.name] = namer.fresh(stmt.buffer.name)
 
 
-def _with_names(node: Any, names: dict[str, str]) -> Any:
-    inner = map_children(node, lambda child: _with_names(child, names))
-    match inner:
-        case Var() if inner.name in names:
-            return Var(names[inner.name], inner.dtype)
-        case For() if inner.var in names:
-            return msgspec.structs.replace(inner, var=names[inner.var])
-        case Load() | Store() | Prefetch() | Guard() if inner.buffer in names:
-            return msgspec.structs.replace(inner, buffer=names[inner.buffer])
-        case Allocate() if inner.buffer.name in names:
-            renamed = msgspec.structs.replace(inner.buffer, name=names[inner.buffer.name])
-            return Allocate(renamed)
-    return inner
+def _copied(node: Any, names: Mapping[str, str], values: Mapping[str, Expr]) -> Any | None:
+    match node:
+        case Var() if node.name in names:
+            return Var(names[node.name], node.dtype)
+        case Var():
+            return values.get(node.name)
+        case For() if node.var in names:
+            return msgspec.structs.replace(node, var=names[node.var])
+        case Load() | Store() | Prefetch() | Guard() if node.buffer in names:
+            return msgspec.structs.replace(node, buffer=names[node.buffer])
+        case Allocate() if node.buffer.name in names:
+            return Allocate(msgspec.structs.replace(node.buffer, name=names[node.buffer.name]))
+    return None

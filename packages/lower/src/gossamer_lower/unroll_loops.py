@@ -72,9 +72,8 @@ def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:
     lets, body = hoist_shared(unrolled, loop.var, namer=namer)
     result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):
-        value = build.add(loop.start, build.index(at))
-        copy = renamed(body, namer) if at else body
-        result += substitute_body(copy, {loop.var: value})
+        values = {loop.var: build.add(loop.start, build.index(at))}
+        result += renamed(body, namer, values=values) if at else substitute_body(body, values)
     return tuple(result)
 
 
