@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from gossamer_ir.errors import ScheduleError
@@ -23,6 +25,12 @@ def tiled() -> ScheduleBuilder:
 def test_every_primitive_is_a_documented_method():
     for name, primitive in PRIMITIVES.items():
         assert getattr(ScheduleBuilder, name).__doc__ == primitive.__doc__ is not None
+
+
+def test_every_primitive_is_in_the_table_of_the_readme():
+    readme = (Path(__file__).parents[1] / "README.md").read_text()
+    rows = "".join(line for line in readme.splitlines() if line.startswith("| `"))
+    assert [name for name in PRIMITIVES if f"`{name}" not in rows] == []
 
 
 def test_handles_follow_a_loop_that_is_split_twice():
