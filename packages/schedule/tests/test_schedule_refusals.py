@@ -128,15 +128,6 @@ HALF = COPY.replace(
 ODD = COPY.replace("Y[vi, vj] =", "T.where(i + j < 9)\n            Y[vi, vj] =")
 NO_INIT = SUM.replace("            with T.init():\n                V[vi] = 0.0\n", "")
 REPEATED = "for t in T.serial(3):" + NO_INIT.replace("\n", "\n    ")
-OTHER_INIT = """
-for i in T.serial(8):
-    with T.block("sum"):
-        vi = T.axis.spatial(8, i)
-        with T.init():
-            Y[vi, 0] = 0.0
-        V[vi] = V[vi] + X[vi, 0]
-        Y[vi, 0] = Y[vi, 0] + X[vi, 1]
-"""
 REPEATED_INIT = "for t in T.serial(3):" + SUM.replace("\n", "\n    ")
 FUSED = SUM.replace("[i, j]", "[i, i]")
 BACKWARDS = """
@@ -430,7 +421,6 @@ CASES = [
     ("cache_write.element", LAST_WINS, "cache_write", {"block": "last", "buffer": "V", **LOCAL}),
     ("cache_write.element", LET_MIN, "cache_write", {"block": "least", "buffer": "V", **LOCAL}),
     ("cache_write.element", REPEATED, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
-    ("cache_write.element", OTHER_INIT, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
     ("cache_write.not_proved", HALF, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.not_proved", CONDITIONED, "cache_write",
      {"block": "copy", "buffer": "Y", **LOCAL}),
@@ -538,7 +528,38 @@ def scale(indptr: T.handle, indices: T.handle, a: T.handle, m: T.int64, n: T.int
     with T.sp.iteration([T.sp.fuse(I, J)], "SS", "scale") as [i, j]:
         A[i, j] = A[i, j] * 2.0
 """)
+SHARES = """
+@T.prim_func
+def shares(p: T.handle, q: T.handle, a: T.handle, y: T.handle, m: T.int64, n: T.int64, z: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, z), (p, q))
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    S = T.sp.alloc_buffer((I,), "float32")
+    with T.sp.iteration([I, J], "SR", "sum") as [i, j]:
+        with T.init():
+            S[i] = 0.0
+        S[i] = S[i] + A[i, j]
+    with T.sp.iteration([I, J], "SS", "share") as [k, l]:
+        A[k, l] = A[k, l] / S[k]
+"""
+BETWEEN = (
+    '    with T.sp.iteration([I, J], "SS",',
+    """    with T.sp.iteration([I], "S", "between") as [h]:
+        S[h] = S[h] + Y[h]
+    with T.sp.iteration([I, J], "SS",""",
+)
+INTO = {"iteration": "sum", "into": "share", "var": "k"}
 COORDINATE_CASES = [
+    ("sparse_compute_at.variable", parse_module(SHARES), INTO | {"var": "i"}),
+    ("sparse_compute_at.axes", parse_module(SHARES), INTO | {"var": "l"}),
+    ("sparse_compute_at.scope", parse_module(SHARES),
+     {"iteration": "share", "into": "sum", "var": "i"}),
+    ("sparse_compute_at.other_access", parse_module(SHARES.replace(*BETWEEN)), INTO),
+    ("sparse_compute_at.init", parse_module(SHARES.replace("S[i] = 0.0", "S[0] = 0.0").replace(
+        "S[i] = S[i] +", "S[0] = S[0] +")), INTO),
+    ("sparse_compute_at.dependence", parse_module(SHARES.replace("/ S[k]", "/ S[0]")), INTO),
     ("sparse_reorder.order", examples.SPMM_COORDINATE, {"iteration": "csrmm", "order": ("i", "j")}),
     ("sparse_reorder.dependence", examples.SPMM_COORDINATE,
      {"iteration": "csrmm", "order": ("j", "i", "k")}),
@@ -562,7 +583,7 @@ REPLAY_CASES = [
     ("replay.arguments", Step("unroll", {"loop": 3})),
     ("replay.arguments", Step("split", {"loop": "i", "factors": "16"})),
 ]
-COORDINATE_PRIMITIVES = ("sparse_fuse", "sparse_reorder", "sparse_unfuse")
+COORDINATE_PRIMITIVES = ("sparse_compute_at", "sparse_fuse", "sparse_reorder", "sparse_unfuse")
 ANY_STAGE = ("annotate", "sample_categorical", "unannotate")
 ARGUMENTS = {
     "annotate": {"name": "i", "key": "a", "value": 1},
@@ -594,6 +615,7 @@ ARGUMENTS = {
     "reindex_cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "reverse_compute_at": {"block": "copy", "loop": "i"},
     "decompose_reduction": {"block": "copy", "loop": "i"},
+    "sparse_compute_at": {"iteration": "csrmm", "into": "csrmm", "var": "i"},
     "sparse_fuse": {"iteration": "csrmm", "axes": ("I", "J")},
     "sparse_unfuse": {"iteration": "csrmm", "axes": ("I", "J")},
     "sparse_reorder": {"iteration": "csrmm", "order": ("i", "j", "k")},

@@ -22,6 +22,7 @@ from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
 from gossamer_schedule.primitives.set_scope import set_scope
+from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
@@ -44,7 +45,7 @@ __all__ = [
     "get_iterations", "get_loops", "lift_loop", "parallel", "pipeline", "prefetch",
     "reindex_cache_read", "reindex_cache_write", "reorder", "replay", "reverse_compute_at",
     "reverse_compute_inline", "sample_categorical", "sample_perfect_tile", "set_scope",
-    "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split", "storage_align",
-    "transform_layout", "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder",
-    "unsafe_vectorize", "vectorize",
+    "sparse_compute_at", "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split",
+    "storage_align", "transform_layout", "unannotate", "unroll", "unsafe_parallel",
+    "unsafe_reorder", "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

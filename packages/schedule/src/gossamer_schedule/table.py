@@ -28,6 +28,7 @@ from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
 from gossamer_schedule.primitives.set_scope import set_scope
+from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
@@ -79,6 +80,7 @@ class Fluent:
     sample_categorical = _fluent(sample_categorical)
     sample_perfect_tile = _fluent(sample_perfect_tile)
     set_scope = _fluent(set_scope)
+    sparse_compute_at = _fluent(sparse_compute_at)
     sparse_fuse = _fluent(sparse_fuse)
     sparse_reorder = _fluent(sparse_reorder)
     sparse_unfuse = _fluent(sparse_unfuse)

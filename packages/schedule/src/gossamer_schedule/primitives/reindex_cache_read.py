@@ -49,6 +49,11 @@ def reindex_cache_read(
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(GATHER))
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[P[vi]]
     >>> print(body_text(reindex_cache_read(GATHER, "gather", buffer="X", scope="local").module))
     for i_c in T.serial(n):
         with T.block("gather_X_local"):
