@@ -7,7 +7,8 @@ import pytest
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
-from gossamer_lower import lower_iterations
+from gossamer_ir.verify import diagnostics
+from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 from tests.generated import Program
 from tests.generated.disagreements import Verdict, judged
@@ -124,6 +125,31 @@ def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64) -> None:
     )
     with pytest.raises(ScheduleError, match="Nothing initialises the element of 'Z'"):
         ScheduleBuilder(module).cache_write("step", buffer="Z", scope="global")
+
+
+def test_a_guard_that_names_an_allocated_buffer_has_it_before():
+    """The cache is guarded under the name of the buffer that it stands for."""
+    module = lower_iterations(
+        parse_module("""
+@T.prim_func
+def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handle,
+         indices_k: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_varied(I, (n1,), (indptr_j, indices_j))
+    K = T.sp.compressed_varied(I, (n1,), (indptr_k, indices_k))
+    X = T.sp.alloc_buffer((I, K), "float32")
+    Y = T.sp.match_buffer(y, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "first") as [i, j]:
+        X[i, j] = 2.0
+    with T.sp.iteration([I, J], "SS", "last") as [l, m]:
+        Y[l, m] = X[l, m]
+""")
+    )
+    builder = ScheduleBuilder(module)
+    builder.cache_write("first", buffer="X", scope="global")
+    flat = lower_to_flat(lower_buffers(builder.module))
+    assert not diagnostics(flat)
 
 
 @pytest.mark.parametrize("is_scheduled", [False, True], ids=["as written", "by default rules"])

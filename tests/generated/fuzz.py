@@ -20,6 +20,7 @@ from collections.abc import Iterator, Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
+from itertools import islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
@@ -156,7 +157,7 @@ def run(wanted: range, settings: Settings, *, processes: int, seconds: float) ->
     batches = iter(wanted[at : at + BATCH] for at in range(0, len(wanted), BATCH))
     with _progress() as progress, ProcessPoolExecutor(processes) as pool:
         task = progress.add_task("programs", total=len(wanted), said="")
-        waiting = {pool.submit(batch, part, settings) for part in _next(batches, 2 * processes)}
+        waiting = {pool.submit(batch, part, settings) for part in islice(batches, 2 * processes)}
         try:
             while waiting:
                 done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
@@ -171,14 +172,10 @@ def run(wanted: range, settings: Settings, *, processes: int, seconds: float) ->
     return total
 
 
-def _next(batches: Iterator[range], count: int) -> list[range]:
-    return [part for part, _ in zip(batches, range(count), strict=False)]
-
-
 def _submitted(
     pool: ProcessPoolExecutor, batches: Iterator[range], settings: Settings, *, count: int
 ) -> set[Future[Tally]]:
-    return {pool.submit(batch, part, settings) for part in _next(batches, count)}
+    return {pool.submit(batch, part, settings) for part in islice(batches, count)}
 
 
 def _progress() -> Progress:

@@ -22,7 +22,9 @@ TARGETS = ("generic-cpu", *(f"generic-cpu:vector_bits={bits}" for bits in (128, 
 FEW = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
 MAX_SPLITS = 5
-REFUSED_SCHEDULES = frozenset({"llvm.lanes", "lower.unmasked_lane", "lower.vectorize"})
+REFUSED_SCHEDULES = frozenset(
+    {"llvm.lanes", "lower.unmasked_lane", "lower.vectorize", "lower.unroll_size"}
+)
 """Programs may be refused for these reasons because of their schedule."""
 
 

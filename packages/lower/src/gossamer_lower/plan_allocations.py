@@ -25,6 +25,7 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
+    Guard,
     If,
     Let,
     Load,
@@ -93,7 +94,7 @@ def _replaced_within(stmt: Stmt, facts: Facts) -> Stmt:
 
 
 def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, ...]:
-    users = [at for at, stmt in enumerate(body) if any(_accesses((stmt,), buffer.name))]
+    users = [at for at, stmt in enumerate(body) if _mentions((stmt,), buffer.name)]
     if not users:
         return body
     first, last = users[0], users[-1] + 1
@@ -108,6 +109,14 @@ def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, 
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
 
+def _mentions(nodes: Iterable[Any], name: str) -> bool:
+    """Whether the buffer has to be there: a guard that names it may stand far before an access."""
+    return any(
+        isinstance(found, (Load, Store, Prefetch, Guard)) and found.buffer == name
+        for found in walk(*nodes)
+    )
+
+
 def _accesses(nodes: Iterable[Any], name: str) -> Iterator[_Access]:
     for found in walk(*nodes):
         if isinstance(found, (Load, Store, Prefetch)) and found.buffer == name:
@@ -115,10 +124,10 @@ def _accesses(nodes: Iterable[Any], name: str) -> Iterator[_Access]:
 
 
 def _is_in_one_side(stmt: If, name: str) -> bool:
-    """Whether just one side of a choice accesses the buffer."""
+    """Whether just one side of a choice mentions the buffer."""
     sides = (stmt.then_body, stmt.else_body)
-    using = [any(_accesses(side, name)) for side in sides]
-    return using.count(True) == 1 and not any(_accesses((stmt.condition,), name))
+    using = [_mentions(side, name) for side in sides]
+    return using.count(True) == 1 and not _mentions((stmt.condition,), name)
 
 
 class _Interval(msgspec.Struct, frozen=True):
