@@ -118,6 +118,25 @@ def test_what_cannot_be_accumulated_is_refused(code, arguments):
     assert caught.value.code == f"schedule.{code}"
 
 
+def test_an_order_that_does_not_last_is_none(program):
+    module = program(
+        """
+for j in T.serial(9):
+    with T.block("change"):
+        vj = T.axis.spatial(9, j)
+        P[vj] = 0
+for i in T.serial(8):
+    with T.block("sum"):
+        vi = T.axis.reduce(8, i)
+        V[T.int64(P[vi])] = V[T.int64(P[vi])] + W[vi]
+""",
+        facts="T.assume(monotone(P))",
+    )
+    with pytest.raises(ScheduleError) as caught:
+        parallel(module, "i", accumulate="segmented")
+    assert caught.value.code == "schedule.parallel.not_proved"
+
+
 def test_the_order_that_segments_need_is_shown():
     with pytest.raises(ScheduleError, match=r"T\.int64\(P\[i\]\) never decreases along 'i'"):
         parallel(scatter(is_sorted=False), "i", accumulate="segmented")

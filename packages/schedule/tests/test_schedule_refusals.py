@@ -279,6 +279,7 @@ STOPPING = INSIDE.replace(
     "        for j in T.serial(8)", "        T.where(Y[vi, 0] < 1.0)\n        for j in T.serial(8)"
 )
 MAYBE_EMPTY = SUM.replace("for j in T.serial(8)", "for j in T.serial(n)")
+NEGATIVE = COPY.replace("T.serial(8)", "T.serial(n - 3)")
 GROWING = """
 for i in T.serial(8):
     for j in T.serial(T.int64(P[0])):
@@ -348,6 +349,7 @@ CASES = [
     ("fuse.kind", PARALLEL, "fuse", {"loops": ("i", "j")}),
     ("fuse.dependence", TRIANGLE, "fuse", {"loops": ("i", "j")}),
     ("fuse.not_proved", MAYBE_EMPTY, "fuse", {"loops": ("i", "j")}),
+    ("fuse.not_proved", NEGATIVE, "fuse", {"loops": ("i", "j")}),
     ("fuse.not_proved", GROWING, "fuse", {"loops": ("i", "j")}),
     ("lift_loop.not_alone", COPY, "lift_loop", {"loop": "j"}),
     ("lift_loop.init", FIRST, "lift_loop", {"loop": "j"}),

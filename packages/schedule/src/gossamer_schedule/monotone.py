@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from gossamer_ir.build import integer_value
-from gossamer_ir.nodes import Binary, Buffer, Cast, Expr, Function, Load, Monotone, Search, Var
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.nodes import Binary, Cast, Expr, Load, Monotone, Search, Var
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.sites import Site
+from gossamer_schedule.sizes import sizes_of
 
 
 def is_monotone(expr: Expr, site: Site) -> bool:
@@ -36,18 +38,12 @@ def is_monotone(expr: Expr, site: Site) -> bool:
 
 def _is_scaled(factor: Expr, expr: Expr, *, site: Site) -> bool:
     value = integer_value(factor)
-    is_natural = value >= 0 if value is not None else _is_size(factor, site.function)
+    is_natural = value >= 0 if value is not None else factor in sizes_of(site.function)
     return is_natural and is_monotone(expr, site)
 
 
-def _is_size(expr: Expr, function: Function) -> bool:
-    """Whether an expression is an extent of an array that is passed, so never negative."""
-    buffers = (found for found in function.buffers if isinstance(found, Buffer) and found.handle)
-    return any(expr in found.shape for found in buffers)
-
-
 def _is_monotone_load(load: Load, site: Site) -> bool:
-    facts = site.function.facts
+    facts = lasting_facts(site.function)
     is_fact = any(isinstance(f, Monotone) and f.buffer == load.buffer for f in facts)
     is_fixed = all(site.node.var not in free_vars(at) for at in load.indices[:-1])
     return is_fact and is_fixed and is_monotone(load.indices[-1], site)

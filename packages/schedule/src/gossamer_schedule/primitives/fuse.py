@@ -9,7 +9,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Binary, Block, Expr, For, Module
+from gossamer_ir.prove import Prover
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, substitute_body
 from gossamer_schedule.accesses import mentioned, values_at, written
@@ -25,6 +27,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, statements, with_function
+from gossamer_schedule.sizes import sizes_of
 from gossamer_schedule.steps import step
 
 
@@ -34,8 +37,8 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
     before holds, into one loop `<outer>_<inner>`.
 
     Raises `ScheduleError`: `schedule.fuse.loops` (fewer than two), `.not_nested`, `.dependence` (the
-    extent of one depends on another), `.not_proved` (an init may be lost where a loop is empty, or an
-    extent may change), `.start`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    extent of one depends on another), `.not_proved` (an init may be lost where a loop is empty, an
+    extent may change, or be negative), `.start`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import MATMUL
     >>> from gossamer_schedule.show import body_text
@@ -70,12 +73,16 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
         require_serial(site, "fuse")
         _require_plain(site, module)
     _require_independent(found, module)
+    _require_counts(found, module)
     _require_same_inits(found, module)
 
     name = namer_of(owner).fresh("_".join(loops))
     chain: list[For] = [site.node for site in found]
     body = substitute_body(chain[-1].body, _values(chain, name))
-    fused = replace(chain[0], var=name, extent=_product(chain), body=body)
+    notes = {key: value for loop in reversed(chain) for key, value in loop.annotations}
+    fused = replace(
+        chain[0], var=name, extent=_product(chain), body=body, annotations=tuple(notes.items())
+    )
 
     rewritten = with_function(module, owner, replaced(found[0], (fused,)))
 
@@ -121,6 +128,23 @@ def _require_independent(found: Sequence[Site], module: Module) -> None:
             "It is not proved that the extents of the loops do not change.",
             needs=f"{', '.join(sorted(clash))} is not written in the loops",
             place=found[0].place(module),
+        )
+
+
+def _require_counts(found: Sequence[Site], module: Module) -> None:
+    """Two negative extents, of loops that do not run, would make a positive product."""
+    prover = Prover(lasting_facts(found[0].function))
+    for size in sizes_of(found[0].function):
+        prover.assume_nonnegative(size)
+    for outer in found[0].loops:
+        prover.assume_range(outer.var, outer.start, outer.extent)
+    unknown = [site for site in found if not prover.proves_nonnegative(site.node.extent)]
+    if len(unknown) > 1:
+        raise refusal(
+            "fuse.not_proved",
+            "It is not proved that the fused loop runs as often as the loops do.",
+            needs=f"{text_of(unknown[-1].node.extent)} >= 0",
+            place=unknown[-1].place(module),
         )
 
 
