@@ -7,7 +7,13 @@ import numpy as np
 import pytest
 
 from gossamer_backend import facts
-from gossamer_backend.facts import check_facts, check_monotone, check_range, check_segments
+from gossamer_backend.facts import (
+    check_facts,
+    check_monotone,
+    check_range,
+    check_segments,
+    check_value,
+)
 from gossamer_ir.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import PaddedSlots, Relation, SortedSegments
@@ -66,6 +72,15 @@ def test_ranges_and_monotone_agree_with_a_slow_reading(dtype):
         in_range = all(low <= value < high for value in values)
         assert holds(check_range, array, low=low, high=high) == in_range
         assert holds(check_monotone, array) == (values == sorted(values))
+
+
+def test_an_element_that_is_not_what_it_should_be_is_named():
+    offsets = np.array([0, 2, 3], np.int32)
+    assert holds(check_value, offsets, at=0, value=0)
+    assert holds(check_value, offsets, at=2, value=3)
+    with pytest.raises(ArgumentError, match=r"Element 2 of 'x' is 3, expected 4\.") as caught:
+        check_value("x", offsets, at=2, value=4)
+    assert caught.value.code == "kernel.value"
 
 
 def test_the_rows_of_a_buffer_are_its_segments():

@@ -9,6 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
+import msgspec
 from hypothesis import strategies as st
 
 from gossamer_ir.build import handle, index, index_var
@@ -36,6 +37,7 @@ from gossamer_ir.nodes import (
     Function,
     FuseAxes,
     Guard,
+    HasValue,
     If,
     IfThenElse,
     IndexMap,
@@ -71,6 +73,7 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )  # fmt: skip
+from gossamer_ir.verify.regions import outside
 
 STAGES = ("coordinate", "position", "loop", "flat")
 
@@ -426,7 +429,9 @@ class Generator:
                 if self.flip():
                     options[name] = tuple(self.region() for _ in range(self.below(3)))
             init = tuple(self.store(0) for _ in range(self.below(2)))
-            return Block(self.name("block"), iters, self.body(fuel), init, **options)
+            block = Block(self.name("block"), iters, self.body(fuel), init, **options)
+            wrong = {field: None for field, _ in outside(block)}
+            return msgspec.structs.replace(block, **wrong) if wrong else block
 
         return self.scoped(build)
 
@@ -569,9 +574,11 @@ class Generator:
 
     def fact(self) -> Any:
         name = self.one(self.buffers).name
-        match self.below(5):
+        match self.below(6):
             case 0:
                 return InRange(name, self.size(), self.size())
+            case 4:
+                return HasValue(name, self.size(), self.size())
             case 1:
                 return Monotone(name)
             case 2:

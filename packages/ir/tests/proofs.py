@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gossamer_ir.build import add, index, index_var
-from gossamer_ir.nodes import InRange, Monotone, PaddedSlots, SortedSegments
+from gossamer_ir.nodes import HasValue, InRange, Monotone, PaddedSlots, SortedSegments
 
 SIZES = range(-2, 5)
 SIZES_WITH_ARRAYS = range(-1, 4)
@@ -24,6 +24,9 @@ VSCALES = (1, 2, 3)
 FACTS = (
     InRange("P", index(0), add(index_var("nnz"), index(1))),
     Monotone("P"),
+    Monotone("O"),
+    HasValue("O", index(0), index(0)),
+    HasValue("O", index(3), index_var("nnz")),
     InRange("Q", index(0), index_var("n")),
     SortedSegments("Q", "P", unique=True),
     InRange("D", index(0), index_var("n")),
@@ -33,10 +36,11 @@ FACTS = (
     SortedSegments("Z", None, unique=True),
     PaddedSlots("Z", index_var("n")),
 )
-"""P: offsets of fibres; Q: their coordinates, unique; D: with duplicates; R: rows of unique
-coordinates; Z: padded rows. W (int32), B (uint8) and V (int64) hold anything."""
+"""P: offsets of fibres; O: offsets that lead from 0 to nnz; Q: coordinates of the fibres, unique;
+D: with duplicates; R: rows of unique coordinates; Z: padded rows. W (int32), B (uint8) and V (int64)
+hold anything."""
 
-ARRAYS = ("P", "Q", "D", "R", "Z", "W", "B", "V")
+ARRAYS = ("P", "O", "Q", "D", "R", "Z", "W", "B", "V")
 Known = tuple[Any, ...]
 
 
@@ -87,7 +91,8 @@ def worlds() -> tuple[dict[str, Any], ...]:
             for at, coordinates in enumerate(unique[:2] + unique[-1:]):
                 found.append(
                     {
-                        "n": n, "nnz": nnz, "P": Array(list(offsets)), "Q": Array(coordinates),
+                        "n": n, "nnz": nnz, "P": Array(list(offsets)),
+                        "O": Array([0, *offsets[1:3], nnz]), "Q": Array(coordinates),
                         "D": Array(sorted_[at * (len(sorted_) - 1) // 2]),
                         "R": Array([[0, 1, 3], [1, 2, 3]]), "Z": Array([[0, n, n], [n, n, n]]),
                         "W": Array([3, -1, 0, 2]), "B": Array([255, 0, 1]), "V": Array([1, -2, 9]),

@@ -28,7 +28,7 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.script import parse_expr
 
 DTYPES = dict.fromkeys(("a", "i", "j", "k", "l", "m", "n", "nnz", "t", "x", "y", "V"), "int64")
-DTYPES |= dict.fromkeys(("P", "Q", "D", "R", "Z", "W"), "int32") | {"B": "uint8"}
+DTYPES |= dict.fromkeys(("P", "O", "Q", "D", "R", "Z", "W"), "int32") | {"B": "uint8"}
 
 M = ("i", "0", "m")
 J = ("j", "0", "n")
@@ -153,6 +153,11 @@ PROVED = {
     "indirect loads": [
         ([M], "T.int64(P[i]) >= 0"),
         ([M], "T.int64(P[i]) <= nnz"),
+        ([], "O[0] == 0"),
+        ([("i", "0", "4"), "O[0] <= O[i]"], "O[i] >= 0"),
+        ([("i", "0", "3"), "i == 0"], "O[i] <= O[i + 1]"),
+        ([], "T.int64(O[3]) == nnz"),
+        ([], "T.int64(O[4 - 1]) - T.int64(O[0]) == nnz"),
         ([M], "P[i] >= 0"),
         ([M], "T.int64(P[i]) <= T.int64(P[i + 1])"),
         ([M], "P[i] <= P[i + 1]"),
@@ -304,6 +309,10 @@ NOT_PROVED = {
     ],
     "indirect loads": [
         ([M], "T.int64(P[i]) < nnz"),
+        ([], "P[0] == 0"),
+        ([], "O[1] == 0"),
+        ([], "T.int64(O[2]) == nnz"),
+        ([], "T.int64(O[3]) < nnz"),
         ([M], "T.int64(P[i + 1]) <= T.int64(P[i])"),
         ([M], "T.int64(P[i]) < T.int64(P[i + 1])"),
         ([M], "P[i] > 0"),

@@ -161,7 +161,8 @@ def _guards_and_facts() -> Iterator[Source]:
             "sums", "a: handle, y: handle, indptr: handle, indices: handle, m: int64, n: int64, nnz: int64",
             buffers=f"A = a (nnz,) float32\nY = y (m,) float32\n"
             f"P = indptr (m + 1,) {dtype}\nQ = indices (nnz,) {dtype}",
-            facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nin_range(Q, 0, n)\n"
+            facts="in_range(P, 0, nnz + 1)\nmonotone(P)\nhas_value(P, 0, 0)\nhas_value(P, m, nnz)\n"
+            "in_range(Q, 0, n)\n"
             "sorted_segments(Q, P, unique=True)",
             body="""
 for i in T.serial(m):

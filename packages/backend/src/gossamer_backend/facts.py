@@ -12,7 +12,15 @@ import numpy as np
 
 from gossamer_backend.sizes import Array, Scalars, evaluate
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import Fact, InRange, Monotone, PaddedSlots, Relation, SortedSegments
+from gossamer_ir.nodes import (
+    Fact,
+    HasValue,
+    InRange,
+    Monotone,
+    PaddedSlots,
+    Relation,
+    SortedSegments,
+)
 
 PIECE = 1 << 16
 SEGMENTS = 1 << 14
@@ -70,6 +78,10 @@ def _check_values(
             check_range(names[fact.buffer], arrays[fact.buffer], low=low, high=high)
         case Monotone():
             check_monotone(names[fact.buffer], arrays[fact.buffer])
+        case HasValue():
+            at = evaluate(fact.index, scalars, arrays=arrays)
+            value = evaluate(fact.value, scalars, arrays=arrays)
+            check_value(names[fact.buffer], arrays[fact.buffer], at=at, value=value)
 
 
 def _check_relation(
@@ -182,6 +194,17 @@ def check_range(name: str, array: Array, *, low: int, high: int) -> None:
         "kernel.range",
         f"Element {where} of '{name}' is {flat[where]}, expected a value from {low} to {high - 1}.",
     )
+
+
+def check_value(name: str, array: Array, *, at: int, value: int) -> None:
+    """The element at an index is a value."""
+    found = array.reshape(-1)[at]
+    if found != value:
+        raise ArgumentError(
+            "kernel.value",
+            f"Element {at} of '{name}' is {found}, expected {value}.",
+            hint="Offsets lead from 0 to the number of elements.",
+        )
 
 
 def check_monotone(name: str, array: Array) -> None:

@@ -19,7 +19,16 @@ from gossamer_backend.check_module import ArrayTest, check_module
 from gossamer_backend.native import NOT_GUARDED, OK, Workspace
 from gossamer_backend.sizes import Array, Scalars, evaluate
 from gossamer_ir.errors import PluginError, UnsupportedError
-from gossamer_ir.nodes import Fact, InRange, Module, Monotone, PaddedSlots, Relation, SortedSegments
+from gossamer_ir.nodes import (
+    Fact,
+    HasValue,
+    InRange,
+    Module,
+    Monotone,
+    PaddedSlots,
+    Relation,
+    SortedSegments,
+)
 
 if TYPE_CHECKING:
     from gossamer_backend.kernel import Kernel
@@ -63,8 +72,12 @@ class GeneratedCheck:
         found = {name: arrays[name] for name in names}
         if sum(array.size for array in found.values()) <= self._small:
             return False
+        single = [fact for fact in facts if isinstance(fact, HasValue)]
+        if not all(_has_value(fact, scalars, arrays) for fact in single):
+            return False
         layouts = tuple((name, array.dtype, array.ndim) for name, array in found.items())
-        plans = _plans(tuple(facts), layouts)
+        several = tuple(fact for fact in facts if not isinstance(fact, HasValue))
+        plans = _plans(several, layouts)
         if plans is None or not all(_is_plain(array) for array in found.values()):
             return False
         kernel = self._kernel(tuple(plan.test for plan in plans))
@@ -88,6 +101,12 @@ class GeneratedCheck:
 
 def _is_plain(array: Array) -> bool:
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+
+
+def _has_value(fact: HasValue, scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
+    at = evaluate(fact.index, scalars, arrays=arrays)
+    found = arrays[fact.buffer].reshape(-1)[at]
+    return bool(found == evaluate(fact.value, scalars, arrays=arrays))
 
 
 def _passes(kernel: Kernel, values: Sequence[Array | int]) -> bool:
@@ -115,7 +134,7 @@ def _plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan
     """A plan for each buffer, offsets first; None where one cannot be tested."""
     by_buffer: dict[str, list[_Local]] = {}
     for fact in facts:
-        if isinstance(fact, Relation):
+        if isinstance(fact, (Relation, HasValue)):
             return None
         by_buffer.setdefault(fact.buffer, []).append(fact)
     plans: list[_Plan] = []

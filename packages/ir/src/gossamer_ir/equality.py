@@ -38,6 +38,7 @@ NAMES: dict[str, frozenset[str]] = {
     "Relation": frozenset({"left", "right"}),
     "InRange": frozenset({"buffer"}),
     "Monotone": frozenset({"buffer"}),
+    "HasValue": frozenset({"buffer"}),
     "SortedSegments": frozenset({"buffer", "indptr"}),
     "PaddedSlots": frozenset({"buffer"}),
     "Reducer": frozenset({"name"}),

@@ -486,6 +486,14 @@ class Monotone(Node, frozen=True):
     buffer: str
 
 
+class HasValue(Node, frozen=True):
+    """The element of the one-dimensional buffer at `index` is `value`."""
+
+    buffer: str
+    index: Expr
+    value: Expr
+
+
 class SortedSegments(Node, frozen=True):
     """Within each segment [indptr[p], indptr[p + 1]) the values never decrease; unique: they increase.
     Without indptr a segment is a row of the buffer's last dimension."""
@@ -502,7 +510,7 @@ class PaddedSlots(Node, frozen=True):
     length: Expr
 
 
-Fact: TypeAlias = Union[Relation, InRange, Monotone, SortedSegments, PaddedSlots]
+Fact: TypeAlias = Union[Relation, InRange, Monotone, HasValue, SortedSegments, PaddedSlots]
 
 
 # --- reducers --------------------------------------------------------------------------------

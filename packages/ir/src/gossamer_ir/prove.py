@@ -27,6 +27,7 @@ from gossamer_ir.nodes import (
     Const,
     Expr,
     Fact,
+    HasValue,
     IfThenElse,
     InRange,
     Load,
@@ -63,6 +64,7 @@ class Prover:
         self._hypotheses = Hypotheses()
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
+        self._values = [fact for fact in facts if isinstance(fact, HasValue)]
         padded = {fact.buffer for fact in facts if isinstance(fact, PaddedSlots)}
         self._segments = [
             fact for fact in facts if isinstance(fact, SortedSegments) and fact.buffer not in padded
@@ -356,6 +358,10 @@ class Prover:
             if load.buffer in self._monotone:
                 yield from self._ordered(atom, load, other, neighbour)
             yield from self._in_one_segment((atom, load), (other, neighbour))
+        for fact in self._values:
+            if fact.buffer == load.buffer and _is_equal(fact.index, load.indices[-1]):
+                yield affine_of(Binary("sub", atom, fact.value))
+                yield affine_of(Binary("sub", fact.value, atom))
         found = self._ranges.get(load.buffer)
         if found is not None:
             yield affine_of(Binary("sub", atom, found.low))
@@ -468,6 +474,10 @@ def _scaled_goal(goal: Affine, factor: int) -> Affine:
     """A goal times a factor: of integers, g >= 0 follows from factor * g >= 1 - factor."""
     scaled = scale(goal, factor)
     return Affine(scaled.terms, scaled.constant + factor - 1)
+
+
+def _is_equal(lhs: Expr, rhs: Expr) -> bool:
+    return affine_of(Binary("sub", lhs, rhs)) == Affine({}, 0)
 
 
 def _is_constant(expr: Expr) -> bool:

@@ -29,6 +29,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
+    HasValue,
     InRange,
     Load,
     Module,
@@ -282,7 +283,10 @@ class _Lowering:
             facts += [
                 InRange(indptr, build.ZERO, build.add(self._storage.nnz(axis), build.ONE)),
                 Monotone(indptr),
+                HasValue(indptr, build.ZERO, build.ZERO),
             ]
+            if axis.nnz is not None:
+                facts.append(HasValue(indptr, self._last(axis.indptr), axis.nnz))
         indices = self._index_name(getattr(axis, "indices", None))
         if indices is not None and isinstance(axis, (CompressedFixed, CompressedVaried)):
             high = build.add(axis.length, build.ONE) if axis.padded else axis.length
@@ -290,6 +294,12 @@ class _Lowering:
             facts += [SortedSegments(indices, indptr, axis.unique)] if axis.sorted else []
             facts += [PaddedSlots(indices, axis.length)] if axis.padded else []
         return facts
+
+    def _last(self, handle: str) -> Expr:
+        """The index of the last element of an indptr."""
+        (extent,) = self.ordinary(self._by_handle[handle]).shape
+        last: Expr = simplify(build.sub(extent, build.ONE))
+        return last
 
     def _index_name(self, handle: str | None) -> str | None:
         buffer = self._by_handle.get(handle) if handle is not None else None
@@ -326,11 +336,12 @@ def _ranges(function: Function) -> dict[str, Expr]:
 
 
 def _offset_facts(offsets: Buffer) -> list[Fact]:
-    """Offsets start at 0 or above, never decrease, and none exceeds the last."""
+    """Offsets start at 0, never decrease, and none exceeds the last."""
     last = build.sub(offsets.shape[0], build.ONE)
     total = build.widen(Load(offsets.name, (simplify(last),), offsets.dtype))
     return [
         InRange(offsets.name, build.ZERO, build.add(total, build.ONE)), Monotone(offsets.name),
+        HasValue(offsets.name, build.ZERO, build.ZERO),
     ]  # fmt: skip
 
 

@@ -13,6 +13,7 @@ from gossamer_ir.nodes import (
     EXPRESSIONS,
     Expr,
     Fact,
+    HasValue,
     InRange,
     Load,
     Monotone,
@@ -96,6 +97,9 @@ def fact_in_words(fact: Fact, names: Names) -> str:
             return f"every value is at least {low} and less than {high}"
         case Monotone():
             return "no value is less than the one before it"
+        case HasValue():
+            at, value = expression(fact.index, names), expression(fact.value, names)
+            return f"the value at {at} is {value}"
         case SortedSegments():
             order = "greater than" if fact.unique else "at least"
             where = (

@@ -7,6 +7,7 @@ import ast
 from gossamer_ir.build import ONE, add
 from gossamer_ir.nodes import (
     Fact,
+    HasValue,
     InRange,
     Monotone,
     PaddedSlots,
@@ -22,7 +23,7 @@ from gossamer_ir.script.lookups import buffer_named
 from gossamer_ir.script.statics import require_bool
 
 _RELATIONS = ("subset", "disjoint", "covers")
-_FACTS = (*_RELATIONS, "in_range", "monotone", "sorted_segments", "padded_slots")
+_FACTS = (*_RELATIONS, "in_range", "monotone", "has_value", "sorted_segments", "padded_slots")
 
 
 def assume_axes(ctx: Context, call: ast.Call) -> None:
@@ -80,6 +81,10 @@ def _fact(ctx: Context, call: ast.Call) -> Fact:
         return Monotone(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
     if name == "sorted_segments":
         return _sorted_segments(ctx, call)
+    if name == "has_value":
+        found = bind(ctx, call, "buffer index value", required=3)
+        at, value = index_expr(ctx, found["index"]), index_expr(ctx, found["value"])
+        return HasValue(_buffer(ctx, found), at, value)
     if name == "padded_slots":
         found = bind(ctx, call, "buffer length", required=2)
         return PaddedSlots(_buffer(ctx, found), index_expr(ctx, found["length"]))

@@ -13,6 +13,7 @@ from gossamer_ir.nodes import (
     DenseFixed,
     DenseVaried,
     Expr,
+    HasValue,
     InRange,
     Monotone,
     PaddedSlots,
@@ -158,6 +159,14 @@ def _monotone(w: Writer, fact: Monotone) -> None:
     w.put(f"monotone({fact.buffer})")
 
 
+def _has_value(w: Writer, fact: HasValue) -> None:
+    w.put(f"has_value({fact.buffer}, ")
+    write_index(w, fact.index, "index")
+    w.put(", ")
+    write_index(w, fact.value, "value")
+    w.put(")")
+
+
 def _sorted_segments(w: Writer, fact: SortedSegments) -> None:
     indptr = "" if fact.indptr is None else f", {fact.indptr}"
     w.put(f"sorted_segments({fact.buffer}{indptr}, unique={fact.unique})")
@@ -179,6 +188,7 @@ _FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
     Relation: _relation,
     InRange: _in_range,
     Monotone: _monotone,
+    HasValue: _has_value,
     SortedSegments: _sorted_segments,
     PaddedSlots: _padded_slots,
 }

@@ -2,7 +2,15 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Fact, InRange, Monotone, PaddedSlots, Relation, SortedSegments
+from gossamer_ir.nodes import (
+    Fact,
+    HasValue,
+    InRange,
+    Monotone,
+    PaddedSlots,
+    Relation,
+    SortedSegments,
+)
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.values import check_size
 
@@ -43,6 +51,9 @@ def check_facts(ctx: Context, facts: tuple[Fact, ...], at: At) -> None:
             case InRange():
                 check_size(ctx, fact.low, inner.down("low"))
                 check_size(ctx, fact.high, inner.down("high"))
+            case HasValue():
+                check_size(ctx, fact.index, inner.down("index"))
+                check_size(ctx, fact.value, inner.down("value"))
             case PaddedSlots():
                 check_size(ctx, fact.length, inner.down("length"))
             case SortedSegments() if fact.indptr is not None:

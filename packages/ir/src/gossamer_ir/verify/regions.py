@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gossamer_ir.affine import affine_of
 from gossamer_ir.build import add, sub
 from gossamer_ir.nodes import Block, Expr, Range, Region
@@ -13,22 +15,29 @@ def check_regions(ctx: Context, block: Block, at: At) -> None:
     """An access that is a constant distance outside of the region of its buffer is reported. A
     buffer without a region is not: published programs leave out index arrays, and whoever needs
     regions derives them (`gossamer_ir.regions`)."""
-    declared = {
-        (field, region.buffer): (region, at.down(field, count))
+    for field, count in outside(block):
+        name = getattr(block, field)[count].buffer
+        ctx.report(
+            "verify.block.region",
+            f"The block '{block.name}' touches '{name}' outside of the region in its T.{field}.",
+            at.down(field, count),
+            hint="Leave it out: regions follow from the body.",
+        )
+
+
+def outside(block: Block) -> Iterator[tuple[str, int]]:
+    """The declared regions, by field and number, that plainly leave out an access of the block; the
+    last one of a buffer that has several."""
+    declared = [
+        (field, count, region)
         for field in ("reads", "writes")
         for count, region in enumerate(getattr(block, field) or ())
-    }
+    ]
     for touch in touches_of_block(block) if declared else ():
-        field = "writes" if touch.is_store else "reads"
-        region, place = declared.get((field, touch.buffer), (None, at))
-        if region is not None and _is_outside(touch, region):
-            ctx.report(
-                "verify.block.region",
-                f"The block '{block.name}' touches '{touch.buffer}' outside of the region in its "
-                f"T.{field}.",
-                place,
-                hint="Leave it out: regions follow from the body.",
-            )
+        mine = "writes" if touch.is_store else "reads"
+        found = [row for row in declared if row[0] == mine and row[2].buffer == touch.buffer]
+        if found and all(_is_outside(touch, region) for _, _, region in found):
+            yield mine, found[-1][1]
 
 
 def _is_outside(touch: Touch, region: Region) -> bool:

@@ -15,6 +15,8 @@ _WRONG = {
     "a segment beyond the end": ([0, 2, 4], [0, 1, 1], "kernel.range"),
     "a negative segment": ([-1, 2, 3], [0, 1, 1], "kernel.range"),
     "segments that go back": ([0, 3, 2], [0, 1, 2], "kernel.monotone"),
+    "segments that begin late": ([1, 2, 3], [0, 1, 1], "kernel.value"),
+    "segments that end early": ([0, 2, 2], [0, 1, 1], "kernel.value"),
     "columns in no order": ([0, 2, 3], [1, 0, 1], "kernel.sorted"),
     "a column twice": ([0, 2, 3], [1, 1, 1], "kernel.sorted"),
 }
