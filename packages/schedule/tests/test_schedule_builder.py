@@ -135,3 +135,14 @@ for i in T.serial(8):
     with pytest.raises(ScheduleError, match=needed) as caught:
         ScheduleBuilder(module).parallel("i")
     assert caught.value.code == "schedule.parallel.not_proved"
+
+
+def test_look_ups_follow_the_data():
+    builder = ScheduleBuilder(examples.STAGED)
+    assert builder.get_producers("scale") == builder.get_child_blocks("j") == ("fetch",)
+    assert builder.get_consumers("fetch") == builder.get_child_blocks("k") == ("scale",)
+    assert builder.get_producers("fetch") == builder.get_consumers("scale") == ()
+    (fetch,) = builder.get_producers("scale")
+    assert builder.get_loops(fetch) == ("i", "j")
+    assert code_of(builder.get_producers, "nowhere") == "schedule.get_producers.no_block"
+    assert code_of(builder.get_child_blocks, "nowhere") == "schedule.get_child_blocks.no_name"

@@ -1,7 +1,14 @@
 """Schedule primitives, traces, and the rules for default schedules."""
 
 from gossamer_schedule.builder import ScheduleBuilder
-from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
+from gossamer_schedule.lookups import (
+    get_blocks,
+    get_child_blocks,
+    get_consumers,
+    get_iterations,
+    get_loops,
+    get_producers,
+)
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.cache_read import cache_read
@@ -42,10 +49,10 @@ from gossamer_schedule.table import PRIMITIVES
 __all__ = [
     "PRIMITIVES", "Result", "ScheduleBuilder", "annotate", "apply", "bind", "cache_read",
     "cache_write", "compute_at", "compute_inline", "decompose_reduction", "fuse", "get_blocks",
-    "get_iterations", "get_loops", "lift_loop", "parallel", "pipeline", "prefetch",
-    "reindex_cache_read", "reindex_cache_write", "reorder", "replay", "reverse_compute_at",
-    "reverse_compute_inline", "sample_categorical", "sample_perfect_tile", "set_scope",
-    "sparse_compute_at", "sparse_fuse", "sparse_reorder", "sparse_unfuse", "split",
-    "storage_align", "transform_layout", "unannotate", "unroll", "unsafe_parallel",
-    "unsafe_reorder", "unsafe_vectorize", "vectorize",
+    "get_child_blocks", "get_consumers", "get_iterations", "get_loops", "get_producers",
+    "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read", "reindex_cache_write",
+    "reorder", "replay", "reverse_compute_at", "reverse_compute_inline", "sample_categorical",
+    "sample_perfect_tile", "set_scope", "sparse_compute_at", "sparse_fuse", "sparse_reorder",
+    "sparse_unfuse", "split", "storage_align", "transform_layout", "unannotate", "unroll",
+    "unsafe_parallel", "unsafe_reorder", "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

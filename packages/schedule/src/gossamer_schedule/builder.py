@@ -10,7 +10,14 @@ from msgspec.structs import replace
 from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.handles import Handle, current
-from gossamer_schedule.lookups import get_blocks, get_iterations, get_loops
+from gossamer_schedule.lookups import (
+    get_blocks,
+    get_child_blocks,
+    get_consumers,
+    get_iterations,
+    get_loops,
+    get_producers,
+)
 from gossamer_schedule.replay import apply
 from gossamer_schedule.result import Result
 from gossamer_schedule.samples import is_reference, with_values
@@ -75,6 +82,18 @@ class ScheduleBuilder(Fluent):
         """The blocks in program order."""
         return self._handles(get_blocks(self.module, function=self._function))
 
+    def get_child_blocks(self, name: str) -> tuple[Handle, ...]:
+        """The blocks below a loop or block."""
+        return self._found(get_child_blocks, name)
+
+    def get_producers(self, block: str) -> tuple[Handle, ...]:
+        """The other blocks that write what a block reads."""
+        return self._found(get_producers, block)
+
+    def get_consumers(self, block: str) -> tuple[Handle, ...]:
+        """The other blocks that read what a block writes."""
+        return self._found(get_consumers, block)
+
     def get_iterations(self) -> tuple[Handle, ...]:
         """The sparse iterations in program order."""
         return self._handles(get_iterations(self.module, function=self._function))
@@ -120,6 +139,9 @@ class ScheduleBuilder(Fluent):
     def _values(self) -> dict[str, int | None]:
         """What sampling steps have drawn."""
         return {name: value for result in self._results for name, value in result.values.items()}
+
+    def _found(self, look_up: Callable[..., tuple[str, ...]], name: str) -> tuple[Handle, ...]:
+        return self._handles(look_up(self.module, self._current(name), function=self._function))
 
     def _handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
         return tuple(Handle(name, taken=len(self._results)) for name in names)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Block, For, Iteration, Module
-from gossamer_schedule.resolve import find_block, find_function
-from gossamer_schedule.sites import statements
+from collections.abc import Iterator
+
+from gossamer_ir.nodes import Block, Combine, For, Iteration, Load, Module, Search
+from gossamer_ir.walk import walk
+from gossamer_schedule.accesses import written
+from gossamer_schedule.resolve import find_block, find_function, find_named
+from gossamer_schedule.sites import Site, statements
 
 
 def get_loops(
@@ -59,3 +63,63 @@ def get_iterations(module: Module, *, function: str | None = None) -> tuple[str,
     """
     owner = find_function(module, "get_iterations", function=function)
     return tuple(found.name for found in statements(owner.body) if isinstance(found, Iteration))
+
+
+def get_child_blocks(module: Module, name: str, *, function: str | None = None) -> tuple[str, ...]:
+    """The blocks below a loop or block, in program order.
+
+    Raises `ScheduleError`: `schedule.get_child_blocks.no_name`, `.no_function`.
+
+    >>> from gossamer_schedule.examples import STAGED
+    >>> get_child_blocks(STAGED, "i")
+    ('fetch', 'scale')
+    """
+    owner = find_function(module, "get_child_blocks", function=function)
+    site = find_named(owner, "get_child_blocks", name=name)
+    return tuple(found.name for found in statements(site.node.body) if isinstance(found, Block))
+
+
+def get_producers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
+    """The other blocks that write what a block reads, in program order.
+
+    Raises `ScheduleError`: `schedule.get_producers.no_block`, `.no_function`.
+
+    >>> from gossamer_schedule.examples import STAGED
+    >>> get_producers(STAGED, "scale")
+    ('fetch',)
+    """
+    owner = find_function(module, "get_producers", function=function)
+    site = find_block(owner, "get_producers", block=block)
+    needed = _read(site.node)
+    return tuple(found.name for found in _others(site) if written((found,)) & needed)
+
+
+def get_consumers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
+    """The other blocks that read what a block writes, in program order.
+
+    Raises `ScheduleError`: `schedule.get_consumers.no_block`, `.no_function`.
+
+    >>> from gossamer_schedule.examples import STAGED
+    >>> get_consumers(STAGED, "fetch")
+    ('scale',)
+    """
+    owner = find_function(module, "get_consumers", function=function)
+    site = find_block(owner, "get_consumers", block=block)
+    made = written((site.node,))
+    return tuple(found.name for found in _others(site) if _read(found) & made)
+
+
+def _others(site: Site) -> Iterator[Block]:
+    """The blocks that are neither around a block, nor it, nor in it."""
+    apart = set(map(id, (*site.parents, site.node, *statements((site.node,)))))
+    for found in statements(site.function.body):
+        if isinstance(found, Block) and id(found) not in apart:
+            yield found
+
+
+def _read(block: Block) -> set[str]:
+    """The buffers that a block reads, those that a `Combine` updates too."""
+    nodes = list(walk(block))
+    loads = {node.buffer for node in nodes if isinstance(node, (Load, Search))}
+    updates = (node.stores for node in nodes if isinstance(node, Combine))
+    return loads | {store.buffer for stores in updates for store in stores}
