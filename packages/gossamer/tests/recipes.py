@@ -1,0 +1,76 @@
+"""Schedules that are executed after each step: by interpretation, and natively at the end."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from script_runs import call
+
+from gossamer.build import build
+from gossamer_ir.contracts import Schedule
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Module
+from gossamer_ir.verify import verify
+from gossamer_lower import lower_buffers, lower_iterations
+from gossamer_schedule import ScheduleBuilder
+
+Step = tuple[str, tuple[Any, ...], dict[str, Any]]
+Steps = Sequence[Step]
+Arguments = Mapping[str, Any]
+
+
+def step(op: str, *names: Any, **options: Any) -> Step:
+    """One step of a recipe."""
+    return op, names, options
+
+
+def scheduled(module: Module, **recipe: Steps) -> tuple[list[Module], Schedule]:
+    """The module after each step of a recipe's stages, the unscheduled module of each first, and the
+    schedule that the steps are."""
+    found, traces = [], {}
+    lower = {"coordinate": lower_iterations, "position": lower_buffers}
+    for stage in ("coordinate", "position", "loop"):
+        builder = ScheduleBuilder(module)
+        found.append(builder.module)
+        for op, names, options in recipe.get(stage, ()):
+            getattr(builder, op)(*names, **options)
+            found.append(verify(builder.module))
+        traces[stage] = builder.trace
+        module = lower[stage](builder.module) if stage in lower else builder.module
+    return found, Schedule(**traces)
+
+
+def require_recipe(
+    module: Module, cases: Sequence[tuple[Arguments, dict[str, Any]]], **recipe: Steps
+) -> None:
+    """Every step of a recipe leaves the expected arrays (exactly), and so does the kernel."""
+    steps, schedule = scheduled(module, **recipe)
+    kernel = build(module, schedule=schedule).kernel
+    for arguments, expected in cases:
+        for count, found in enumerate(steps):
+            (function,) = found.functions
+            copies = _copies({param.name: arguments[param.name] for param in function.params})
+            run(found, copies)
+            _require_equal(copies, expected, f"step {count} at the {found.stage} stage")
+        copies = _copies(arguments)
+        call(kernel, copies)
+        _require_equal(copies, expected, "the kernel")
+
+
+def _require_equal(found: Arguments, expected: Arguments, when: str) -> None:
+    for name, array in expected.items():
+        np.testing.assert_array_equal(found[name].reshape(array.shape), array, f"{name}, {when}")
+
+
+def _copies(arguments: Arguments) -> dict[str, Any]:
+    return {
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in arguments.items()
+    }
+
+
+def integers(random: np.random.Generator, *shape: int) -> Any:
+    """Small integers as float32, so that sums are exact."""
+    return random.integers(-3, 4, shape).astype(np.float32)

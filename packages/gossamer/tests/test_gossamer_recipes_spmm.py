@@ -1,0 +1,147 @@
+"""SpMM as published: naive over CSR, and over buckets of rows of equal length that accumulate."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+from recipes import integers, require_recipe, step
+from scipy import sparse
+
+from gossamer_ir.script import parse_module
+from gossamer_testkit import script
+
+NAIVE = (
+    step("split", "k", factors=(None, 2, 4)),
+    step("reorder", "k_0", "j", "k_1", "k_2"),
+    step("split", "i", factors=(None, 3)),
+    step("cache_write", "csrmm", buffer="C_data", scope="local"),
+    step("reverse_compute_at", "csrmm_C_data_local", loop="k_0"),
+    step("cache_read", "csrmm", buffer="A_data", scope="local"),
+    step("compute_at", "csrmm_A_data_local", loop="j"),
+    step("decompose_reduction", "csrmm", loop="j"),
+    step("unroll", "k_1"),
+    step("vectorize", "k_2"),
+    step("vectorize", "k_2_init"),
+    step("parallel", "i_0"),
+)
+
+
+def matrix(rows: int, columns: int) -> Any:
+    """Empty rows at both ends, one dense row."""
+    random = np.random.default_rng(rows)
+    dense = integers(random, rows, columns) * (random.random((rows, columns)) < 0.4)
+    if rows > 2:
+        dense[0] = dense[-1] = 0
+        dense[rows // 2] = np.arange(columns) % 5 + 1
+    return sparse.csr_matrix(dense.astype(np.float32))
+
+
+def csr_case(rows: int, columns: int, features: int) -> Any:
+    a, b = matrix(rows, columns), integers(np.random.default_rng(7), columns, features)
+    arguments = {
+        "a": a.data, "b": b, "c": np.full((rows, features), 77, np.float32), "indptr": a.indptr,
+        "indices": a.indices, "m": rows, "n": columns, "feat_size": features, "nnz": a.nnz,
+    }  # fmt: skip
+    return arguments, {"c": a @ b}
+
+
+SIZES = [(0, 3, 8), (7, 5, 13), (10, 4, 0), (11, 9, 8)]
+
+
+def test_naive():
+    module = parse_module(script("csr_spmm"))
+    require_recipe(module, [csr_case(*size) for size in SIZES], loop=NAIVE)
+
+
+GATHERED = (
+    step("split", "j", factors=(None, 4)),
+    step("split", "k", factors=(None, 8)),
+    step("reorder", "i", "k_0", "j_0", "j_1", "k_1"),
+    step("reindex_cache_read", "csrmm", buffer="B_data", scope="local"),
+    step("compute_at", "csrmm_B_data_local", loop="j_0"),
+    step("vectorize", "k_c"),
+    step("parallel", "i"),
+)
+
+
+def test_with_gathered_rows():
+    module = parse_module(script("csr_spmm"))
+    require_recipe(module, [csr_case(*size) for size in SIZES], loop=GATHERED)
+
+
+BUCKETED = """
+@T.prim_func
+def bucketed(c: T.handle, b: T.handle, a1: T.handle, rows1: T.handle, columns1: T.handle,
+             a2: T.handle, rows2: T.handle, columns2: T.handle, m: T.int64, n: T.int64,
+             feat_size: T.int64, count1: T.int64, count2: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    N = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(feat_size)
+    O = T.sp.dense_fixed(1)
+    I1 = T.sp.compressed_fixed(O, (m, count1), rows1, padded=False)
+    J1 = T.sp.compressed_fixed(I1, (n, 2), columns1, sorted=False, unique=False)
+    I2 = T.sp.compressed_fixed(O, (m, count2), rows2, padded=False)
+    J2 = T.sp.compressed_fixed(I2, (n, 4), columns2, sorted=False, unique=False)
+    A1 = T.sp.match_buffer(a1, (O, I1, J1), "float32")
+    A2 = T.sp.match_buffer(a2, (O, I2, J2), "float32")
+    B = T.sp.match_buffer(b, (N, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, K], "SS", "zeros") as [i, k]:
+        C[i, k] = 0.0
+    with T.sp.iteration([O, I1, J1, K], "SSRS", "bucket1") as [o1, i1, j1, k1]:
+        C[i1, k1] = C[i1, k1] + A1[o1, i1, j1] * B[j1, k1]
+    with T.sp.iteration([O, I2, J2, K], "SSRS", "bucket2") as [o2, i2, j2, k2]:
+        C[i2, k2] = C[i2, k2] + A2[o2, i2, j2] * B[j2, k2]
+"""
+
+
+def bucket(number: int, width: int) -> Any:
+    """The steps of one bucket: equal numbers of elements in each part of the rows."""
+    block, k, j, i = (f"{name}{number}" for name in ("bucket", "k", "j", "i"))
+    cache = f"{block}_C_data_local" + (f"_{number - 1}" if number > 1 else "")
+    return (
+        step("split", k, factors=(None, 4)),
+        step("reorder", f"{k}_0", j, f"{k}_1"),
+        step("reindex_cache_write", block, buffer="C_data", scope="local"),
+        step("reverse_compute_at", cache, loop=f"{k}_0"),
+        step("decompose_reduction", block, loop=j),
+        step("unroll", j),
+        step("vectorize", f"{k}_1"),
+        step("split", i, factors=(None, 8 // width)),
+        step("parallel", f"{i}_0"),
+    )
+
+
+def buckets_of(a: Any, width: int, rows: list[int], count: int) -> dict[str, Any]:
+    """Rows, or parts of rows, of at most `width` elements, padded."""
+    columns = np.full((len(rows), width), a.shape[1], np.int32)
+    values = np.zeros((len(rows), width), np.float32)
+    for at, row in enumerate(rows):
+        found = a.indices[a.indptr[row] : a.indptr[row + 1]][:width]
+        columns[at, : len(found)] = found
+        values[at, : len(found)] = a.data[a.indptr[row] : a.indptr[row + 1]][:width]
+    return {f"a{count}": values.ravel(), f"rows{count}": np.array(rows, np.int32),
+            f"columns{count}": columns.ravel(), f"count{count}": len(rows)}  # fmt: skip
+
+
+def bucket_case(rows: int, columns: int, features: int, longest: int) -> Any:
+    a, b = matrix(rows, columns), integers(np.random.default_rng(5), columns, features)
+    keep = [np.minimum(np.arange(count), 4) < min(longest, 4) for count in np.diff(a.indptr)]
+    a.data = a.data * np.concatenate([*keep, []])
+    a.eliminate_zeros()
+    a.sort_indices()
+    lengths = np.diff(a.indptr)
+    arguments = {"c": np.full((rows, features), 77, np.float32), "b": b, "m": rows, "n": columns,
+                 "feat_size": features}  # fmt: skip
+    arguments |= buckets_of(a, 2, [at for at, n in enumerate(lengths) if 0 < n <= 2], 1)
+    arguments |= buckets_of(a, 4, [at for at, n in enumerate(lengths) if n > 2], 2)
+    return arguments, {"c": a @ b}
+
+
+def test_bucketed():
+    cases = [
+        bucket_case(*size) for size in ((0, 3, 4, 4), (9, 7, 5, 2), (12, 8, 9, 4), (5, 6, 0, 4))
+    ]
+    require_recipe(parse_module(BUCKETED), cases, loop=(*bucket(1, 2), *bucket(2, 4)))
