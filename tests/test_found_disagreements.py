@@ -101,6 +101,34 @@ def main(y: T.handle, n0: T.int64, n1: T.int64) -> None:
 """,
         {"y": np.array([7, 8, 9, 10], I32), "n0": 4, "n1": 2},
     ),
+    "default rules know no results with elements behind the last one": (
+        """
+@T.prim_func
+def main(a: T.handle, b: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T.handle,
+         indptr_k: T.handle, indices_k: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(1)
+    J = T.sp.compressed_varied(I, (n0,), (indptr_j, indices_j))
+    K = T.sp.compressed_varied(J, (n1,), (indptr_k, indices_k))
+    L = T.sp.dense_fixed(n1)
+    M = T.sp.dense_fixed(n1)
+    N = T.sp.dense_fixed(n0)
+    A = T.sp.match_buffer(a, (I, J, K), "float32")
+    B = T.sp.match_buffer(b, (L, M), "float32")
+    Y = T.sp.match_buffer(y, (N, M), "float32", extra_storage=1)
+    with T.sp.iteration([I, J, K, M], "SSRS", "step") as [i, j, k, l]:
+        with T.init():
+            Y[j, l] = 0.0
+        Y[j, l] = Y[j, l] + A[i, j, k] * B[k, l]
+""",
+        {
+            "a": np.array([1, 2, 3], np.float32), "b": np.arange(4, dtype=np.float32),
+            "y": np.full(7, 5, np.float32),
+            "indptr_j": np.array([0, 2], I32), "indices_j": np.array([0, 2], I32),
+            "indptr_k": np.array([0, 1, 3], I32), "indices_k": np.array([1, 0, 1], I32),
+            "n0": 3, "n1": 2,
+        },
+    ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
 

@@ -10,6 +10,7 @@ import msgspec
 from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.contracts import Arg, Step
 from gossamer_ir.nodes import (
+    AnyBuffer,
     Axis,
     CompressedFixed,
     CompressedVaried,
@@ -93,13 +94,23 @@ def sparse_reduction(module: Module) -> SparseReduction | None:
 
 
 def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
-    """The function and the iteration of a coordinate module that holds nothing else."""
+    """The function and the iteration of a coordinate module that holds nothing else. Elements behind
+    the last one, which indices reach from the last row, would keep results of rows from being apart.
+    """
     if module.stage != "coordinate" or len(module.functions) != 1:
         return None
     function = module.functions[0]
     if len(function.body) != 1 or not isinstance(function.body[0], Iteration):
         return None
-    return function, function.body[0]
+    iteration = function.body[0]
+    stored = {node.buffer for node in walk(iteration) if isinstance(node, Store)}
+    if any(_has_more(buffer) for buffer in function.buffers if buffer.name in stored):
+        return None
+    return function, iteration
+
+
+def _has_more(buffer: AnyBuffer) -> bool:
+    return isinstance(buffer, SparseBuffer) and buffer.extra_storage > 0 and len(buffer.axes) > 1
 
 
 def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
