@@ -12,6 +12,15 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import apply
 from gossamer_schedule.show import body_text
 
+MEETING = """
+for i in T.serial(8):
+    for j in T.serial(i + 1):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("RS", [i, j])
+            with T.init():
+                V[vj] = 0.0
+            V[vj] = V[vj] + X[vi, vj]
+"""
 COPY = """
 for i in T.serial(8):
     for j in T.serial(8):
@@ -276,6 +285,21 @@ for i in T.serial(8):
         with T.block("sum"):
             vi, vj = T.axis.remap("SR", [i, j])
             V[vi] = V[vi] + X[vi, vj]
+""",
+    ),
+    "init of elements in which points of the reduction meet": (
+        MEETING, "decompose_reduction", {"block": "sum", "loop": "i"}, ("sum_init", "i_init", "j_init"),
+        """
+for i_init in T.serial(8):
+    for j_init in T.serial(i_init + 1):
+        with T.block("sum_init"):
+            vi_init, vj_init = T.axis.remap("SS", [i_init, j_init])
+            V[vj_init] = 0.0
+for i in T.serial(8):
+    for j in T.serial(i + 1):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("RS", [i, j])
+            V[vj] = V[vj] + X[vi, vj]
 """,
     ),
     "lanes of a reduction": (

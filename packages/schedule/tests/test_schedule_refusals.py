@@ -139,6 +139,10 @@ for i in T.serial(8):
                 V[vj] = 0.0
             V[vj] = V[vj] + X[vi, vj]
 """
+DEPENDING = BACKWARDS.replace(
+    'vi, vj = T.axis.remap("RS", [i, j])',
+    "vi = T.axis.reduce(8, i)\n            vj = T.axis.spatial(8, j)",
+)
 LOCAL_COPY = COPY.replace("Y[vi, vj] =", "Y[vi, vj] = Y[vi, vj + 1] *")
 PARTIAL = BEHIND.replace("for i in T.serial(8)", "for i in T.serial(4)")
 BUSY = BEHIND.replace(
@@ -505,7 +509,7 @@ CASES = [
     ("decompose_reduction.too_deep", BACKWARDS, "decompose_reduction",
      {"block": "sum", "loop": "j"}),
     ("decompose_reduction.mixed", FUSED, "decompose_reduction", {"block": "sum", "loop": "i"}),
-    ("decompose_reduction.dependence", BACKWARDS, "decompose_reduction",
+    ("decompose_reduction.dependence", DEPENDING, "decompose_reduction",
      {"block": "sum", "loop": "i"}),
     ("decompose_reduction.not_proved", REPEATED_INIT, "decompose_reduction",
      {"block": "sum", "loop": "t"}),

@@ -6,16 +6,15 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjoined, index_var
+from gossamer_ir.build import conjoined, conjuncts, index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Block, Expr, For, Module, Stmt, Store
-from gossamer_ir.touches import reduction_loops, spatial_loops
-from gossamer_ir.walk import free_vars, substitute, substitute_body
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Module, Stmt, Store
+from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict
-from gossamer_schedule.predicates import without_reduction
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -40,7 +39,8 @@ def decompose_reduction(
     """Moves the `init` of a block into block `<block>_init`, directly before a loop around it.
 
     The new block stands in loops `<loop>_init`, one for each loop from `loop` down to the block
-    that feeds no reduction iterator. The result's names are the block and those loops.
+    that feeds no reduction iterator, or one that the init mentions to select an element, in which points
+    of the reduction may meet. The result's names are the block and those loops.
 
     Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
     one directly around the block), `.too_deep` (a reduction loop is outside of it), `.mixed` (a loop
@@ -77,7 +77,7 @@ def decompose_reduction(
     nest = _require_enclosing(site, top, module=module)
     fed = reduction_loops(site.node, values_at(site))
     _require_outside_reduction(site, fed, loop=loop)
-    kept = _require_spatial(site, nest, fed=fed)
+    kept = _require_spatial(site, nest)
     _require_one_init(site, top, fed=fed)
 
     namer = namer_of(owner)
@@ -130,27 +130,46 @@ def _require_outside_reduction(site: Site, fed: set[str], *, loop: str) -> None:
             )
 
 
-def _require_spatial(site: Site, nest: Sequence[For], *, fed: set[str]) -> tuple[For, ...]:
+def _selecting(block: Block) -> tuple[BlockIter, ...]:
+    """The spatial iterators, and those of the reduction that the init, or the domain of such an iterator,
+    mentions: points of a reduction may meet in the element that is initialised."""
+    needed = {name for stmt in block.init for name in free_vars(stmt)}
+    found: list[BlockIter] = []
+    for item in reversed(block.iters):
+        if item.kind == "S" or item.var in needed:
+            needed |= free_vars(item.domain)
+            found.insert(0, item)
+    return tuple(found)
+
+
+def _dropped(site: Site) -> set[str]:
+    """The iterators that select no element to be initialised, and the loops that feed them."""
+    selecting = {found.var for found in _selecting(site.node)}
+    others = tuple(found for found in site.node.iters if found.var not in selecting)
+    feeding = reduction_loops(replace(site.node, iters=others), values_at(site))
+    return feeding | {found.var for found in others}
+
+
+def _require_spatial(site: Site, nest: Sequence[For]) -> tuple[For, ...]:
     """The loops of the new nest."""
-    spatial = spatial_loops(site.node, values_at(site))
+    selecting, dropped = _selecting(site.node), _dropped(site)
+    values = values_at(site)
+    feeding = {name for found in selecting for name in free_vars(resolve(found.value, values))}
     for found in nest:
-        if found.var in fed & spatial:
+        if found.var in dropped & feeding:
             raise refusal(
                 f"{_NAME}.mixed",
-                f"Loop '{found.var}' feeds a spatial and a reduction iterator of block "
-                f"'{site.node.name}'.",
+                f"Loop '{found.var}' feeds an iterator that selects the element and one that does not, of "
+                f"block '{site.node.name}'.",
             )
-    kept = tuple(found for found in nest if found.var not in fed)
-    dropped = fed | {item.var for item in site.node.iters if item.kind == "R"}
+    kept = tuple(found for found in nest if found.var not in dropped)
     used = {name for found in kept for name in free_vars(found.start) | free_vars(found.extent)}
-    for item in site.node.iters:
-        if item.kind == "S":
-            used |= free_vars(item.domain)
-    used |= {name for stmt in site.node.init for name in free_vars(stmt)}
+    for item in selecting:
+        used |= free_vars(item.domain)
     if used & dropped or has_let(site, len(nest)):
         raise refusal(
             f"{_NAME}.dependence",
-            f"The init of block '{site.node.name}' or its spatial loops depend on "
+            f"The init of block '{site.node.name}' or its loops depend on "
             f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
         )
     return kept
@@ -205,12 +224,14 @@ def _used_elsewhere(site: Site, top: Site) -> set[str]:
 
 def _init_block(site: Site, names: dict[str, str], *, namer: Namer) -> Block:
     block: Block = site.node
-    spatial = [found for found in block.iters if found.kind == "S"]
+    spatial = [replace(found, kind="S") for found in _selecting(block)]
+    dropped = _dropped(site)
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     fresh = {found.var: namer.fresh(f"{found.var}_init") for found in spatial}
     renamed |= {old: index_var(new) for old, new in fresh.items()}
     iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
-    predicate = conjoined(without_reduction(block, values_at(site)))
+    parts = conjuncts(block.predicate)
+    predicate = conjoined(part for part in parts if not free_vars(part) & dropped)
     return Block(
         namer.fresh(f"{block.name}_init"),
         iters,
