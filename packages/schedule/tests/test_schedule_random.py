@@ -14,7 +14,10 @@ from gossamer_schedule.sites import statements
 
 FACTORS = st.sampled_from([(None, 2), (None, 3), (2, None), (2, None, 3), (2, 8), (None, 1)])
 STEPS = st.sampled_from(
-    ["split", "reorder", "cache", "move", "decompose", "unroll", "vectorize", "parallel"]
+    [
+        *("split", "reorder", "fuse", "cache", "move", "decompose", "unroll", "vectorize"),
+        *("parallel", "parts", "bind", "tile", "annotate"),
+    ]
 )
 
 
@@ -30,6 +33,22 @@ def draw_step(data, builder: ScheduleBuilder) -> None:
             nest = get_loops(builder.module, data.draw(blocks))
             order = data.draw(st.permutations(nest))
             builder.reorder(*order[: data.draw(st.integers(2, 5))])
+        case "fuse":
+            nest = get_loops(builder.module, data.draw(blocks))
+            first = data.draw(st.integers(0, max(len(nest) - 2, 0)))
+            builder.fuse(*nest[first : first + data.draw(st.integers(2, 3))])
+        case "parts":
+            form = data.draw(st.sampled_from(["privatised", "segmented"]))
+            builder.parallel(data.draw(loops), accumulate=form, parts=3)
+        case "bind":
+            thread = data.draw(st.sampled_from(["blockIdx.x", "threadIdx.x"]))
+            builder.bind(data.draw(loops), thread=thread)
+        case "tile":
+            name, loop = f"t{len(builder.trace)}", data.draw(loops)
+            builder.sample_perfect_tile(loop, name=name, parts=2, largest=4)
+            builder.split(loop, factors=(f"${name}_0", f"${name}_1"))
+        case "annotate":
+            builder.annotate(data.draw(blocks), key="origin", value=len(builder.trace))
         case "cache":
             block = data.draw(blocks)
             builder.cache_write(block, buffer=written_by(builder.module, block), scope="local")

@@ -9,7 +9,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.contracts import Step, Trace
-from gossamer_ir.errors import ArgumentError, Diagnostic, UserError, VerifyError
+from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script.modules import Parsed, parse_text
 from gossamer_ir.script.render import render
@@ -121,15 +121,11 @@ def _applied(module: Module, step: Step) -> Module:
             f"There is no pass or primitive '{step.op}'.",
             hint="gossamer opt --list shows them.",
         )
-    try:
-        return replay(module, (step,))
-    except UserError as error:
-        error.text = error.text or _carets(module, error.diagnostics)
-        raise
+    return replay(module, (step,))
 
 
-def _carets(module: Module | Parsed, found: Iterable[Diagnostic]) -> str:
-    """The lines of a module's text with carets below the places of diagnostics."""
+def _carets(module: Parsed, found: Iterable[Diagnostic]) -> str:
+    """The lines of a text with carets below the places of diagnostics."""
     shown = [render(module, (one,)).partition("\n")[2] for one in found]
     return "\n".join(dict.fromkeys(filter(None, shown)))
 
