@@ -7,7 +7,8 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 import msgspec
 
 from gossamer_ir.build import ZERO, add, index_var, mul
-from gossamer_ir.nodes import BlockIter, Expr, For, Load, Var
+from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
+from gossamer_ir.touches import touches
 from gossamer_ir.walk import resolve, walk
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.digits import ascending, is_covering
@@ -15,11 +16,14 @@ from gossamer_schedule.linear import (
     UNIT,
     Form,
     Product,
+    form_of,
     product_of,
     times,
     to_expr,
     without_guard,
 )
+from gossamer_schedule.patterns import match_all
+from gossamer_schedule.reindexed import determined_by
 from gossamer_schedule.sites import Site, loops_of
 
 
@@ -49,6 +53,28 @@ def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
         for dim, at in enumerate(indices)
         if isinstance(at, Var) and at.name in by_name
     ]
+
+
+def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form | None]]:
+    """How the stores below a target loop select each iterator of the block, where the indices at which the
+    block reads tell all of its iterators."""
+    loads = {
+        found for found in walk(site.node) if isinstance(found, Load) and found.buffer == buffer
+    }
+    names, loops = {item.var for item in site.node.iters}, loops_of(site.function)
+    if len(loads) != 1 or not names <= determined_by(site, next(iter(loads)).indices):
+        return {}
+    (load,) = loads
+    forms: dict[str, list[Form | None]] = {name: [] for name in names}
+    for touch in touches(target.node.body, values=values_at(target)):
+        if touch.buffer == buffer and touch.is_store:
+            points = tuple(at for at in touch.indices if not isinstance(at, Range))
+            found = match_all(load.indices, points, free=names)
+            if found is None or found.keys() != names:
+                return {}
+            for name, value in found.items():
+                forms[name].append(form_of(value, {}, loops=loops))
+    return forms
 
 
 def part_of(

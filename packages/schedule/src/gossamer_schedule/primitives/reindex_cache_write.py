@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
 from gossamer_ir.reducers import Reduction, identity
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_schedule.accesses import values_at
-from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope
+from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope, selecting_iters
 from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reassociating, reduction_of
@@ -52,8 +52,8 @@ def reindex_cache_write(
     in `order` (by default that of the block), as in `reindex_cache_read`.
 
     A reduction without `init` starts at the identity of its reducer in the cache, and the copy combines
-    the result with what the element holds: several points may then meet in one element. Everything
-    else is stored, and different points must be different elements.
+    the result with what the element holds: several points, of the reduction, too, may then meet in one
+    element. Everything else is stored, and different points must be different elements.
 
     Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither given a
     value nor reduced, or the cache would be initialised again), `.not_proved` (also: two points may be
@@ -83,6 +83,7 @@ def reindex_cache_write(
     old = find_buffer(owner, _NAME, buffer=buffer)
 
     require_scope(scope, _NAME)
+    site = _with_points(site, buffer)
     element = required_element(site, buffer, primitive=_NAME)
     dimensions = required_dimensions(site, element.iters, order, primitive=_NAME)
     reduction = _require_initialised(site, element)
@@ -116,6 +117,21 @@ def reindex_cache_write(
 
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+
+
+def _with_points(site: Site, buffer: str) -> Site:
+    """The site of the block where those iterators are spatial that select the element of a reduction that
+    is initialised elsewhere: they also select the place in the cache."""
+    block: Block = site.node
+    reduction = reduction_of(block)
+    if reduction is None or reduction.store.buffer != buffer or block.init:
+        return site
+    selecting = {item.var for item in selecting_iters(block, reduction.store.indices)}
+    iters = tuple(
+        replace(item, kind="S") if item.var in selecting else item for item in block.iters
+    )
+    points = replaced(site, (replace(block, iters=iters),))
+    return find_block(points, _NAME, block=block.name)
 
 
 def _require_initialised(site: Site, element: Element) -> Reduction | None:
