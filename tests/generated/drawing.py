@@ -5,7 +5,8 @@ from __future__ import annotations
 from random import Random
 
 from gossamer_ir.nodes import Function, Module, Param
-from tests.generated.bodies import DTYPES, Bodies
+from tests.generated.bodies import Bodies
+from tests.generated.drawn_buffers import DTYPES
 from tests.generated.common import Common
 from tests.generated.forests import DrawnForest
 from tests.generated.program import Program
