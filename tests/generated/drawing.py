@@ -6,8 +6,8 @@ from random import Random
 
 from gossamer_ir.nodes import Function, Module, Param
 from tests.generated.bodies import Bodies
-from tests.generated.drawn_buffers import DTYPES
 from tests.generated.common import Common
+from tests.generated.drawn_buffers import DTYPES
 from tests.generated.forests import DrawnForest
 from tests.generated.program import Program
 
