@@ -95,6 +95,8 @@ def total(a: T.handle, y: T.handle, n: T.int64):
             vi = T.axis.reduce(n, i)
             Y[0] = Y[0] + A[vi]
 """)
+    with pytest.raises(ScheduleError, match="Needed: an index of the element follows the loop"):
+        parallel(module, "i", accumulate="segmented")
     result = parallel(module, "i", accumulate="privatised", parts=3).module
     for count in (0, 1, 2, 10):
         terms, found = np.arange(count, dtype=np.float32), np.full(1, 7.0, np.float32)
@@ -118,6 +120,15 @@ def test_what_cannot_be_accumulated_is_refused(code, arguments):
     assert caught.value.code == f"schedule.{code}"
 
 
+def test_the_end_of_a_split_loop_has_no_element():
+    builder = ScheduleBuilder(scatter()).split("i", factors=(None, 3))
+    with pytest.raises(ScheduleError, match="Needed: vi < n") as caught:
+        builder.parallel("i_1", accumulate="segmented")
+    assert caught.value.code == "schedule.parallel.not_proved"
+    builder.parallel("i_1", accumulate="privatised", parts=2)
+    require_scatter(builder.module, "+", count=7)
+
+
 def test_an_order_that_does_not_last_is_none(program):
     module = program(
         """
@@ -138,7 +149,7 @@ for i in T.serial(8):
 
 
 def test_the_order_that_segments_need_is_shown():
-    with pytest.raises(ScheduleError, match=r"T\.int64\(P\[i\]\) never decreases along 'i'"):
+    with pytest.raises(ScheduleError, match=r"Needed: T\.int64\(P\[i\]\) never decreases\."):
         parallel(scatter(is_sorted=False), "i", accumulate="segmented")
 
 

@@ -8,7 +8,7 @@ not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 
 import msgspec
 from msgspec.structs import replace
@@ -43,7 +43,6 @@ from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import all_buffers, find_function, find_loop, namer_of
 from gossamer_schedule.sites import (
     Site,
-    loops_of,
     name_of,
     replaced,
     statements,
@@ -82,22 +81,41 @@ def require_sum(site: Site, module: Module) -> Sum:
 def require_segments(found: Sum, module: Module) -> int:
     """The dimension whose index alone changes with the loop, and never decreases."""
     loop: For = found.site.node
+    inner = {below.var for below in statements(loop.body) if isinstance(below, For)}
     changing = [dim for dim, at in enumerate(found.element) if loop.var in free_vars(at)]
-    inner = set(loops_of(found.site.function)) - {above.var for above in found.site.loops}
-    if len(changing) == 1:
-        (dim,) = changing
-        at = found.element[dim]
-        if not free_vars(at) & inner - {loop.var} and is_monotone(at, found.site):
-            return dim
+    ordered = [
+        dim
+        for dim in changing
+        if not free_vars(found.element[dim]) & inner and is_monotone(found.element[dim], found.site)
+    ]
+    _require_every_iteration(found, inner, module=module)
+    if len(changing) == 1 and ordered:
+        return ordered[0]
     raise refusal(
         "parallel.not_proved",
         f"It is not proved that loop '{loop.var}' visits the elements of '{found.buffer.name}' in "
         "order.",
         needs=" or ".join(f"{text_of(found.element[dim])} never decreases" for dim in changing)
-        + f" along '{loop.var}'",
+        or "an index of the element follows the loop",
         hint="accumulate='privatised' needs no order.",
         place=found.site.place(module),
     )
+
+
+def _require_every_iteration(found: Sum, inner: Set[str], *, module: Module) -> None:
+    """The first element of a part is read off its first iteration, which must therefore have one."""
+    values = values_at(found.site) | {item.var: item.value for item in found.block.iters}
+    outer = {loop.var for loop in found.site.loops} | {found.site.node.var}
+    for part in conjuncts(found.block.predicate):
+        names = free_vars(resolve(part, values))
+        if names & outer or not names & inner:
+            raise refusal(
+                "parallel.not_proved",
+                f"It is not proved that each iteration of loop '{found.site.node.var}' has an element.",
+                needs=text_of(part),
+                hint="Make the loop parallel before it is split.",
+                place=found.site.place(module),
+            )
 
 
 def in_parts(
