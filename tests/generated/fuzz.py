@@ -16,7 +16,7 @@ import os
 import sys
 import time
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Sequence
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field
@@ -24,7 +24,7 @@ from itertools import islice
 from pathlib import Path
 from random import Random
 from tempfile import TemporaryDirectory
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
@@ -62,6 +62,15 @@ class Settings:
     trail: str
 
 
+class Failure(NamedTuple):
+    """A program by its number, what is wrong with it, and whether that is a verdict; else the process
+    that judged it raised an error or died."""
+
+    number: int
+    what: str
+    is_verdict: bool = True
+
+
 @dataclass
 class Tally:
     """What a number of programs came to."""
@@ -71,7 +80,7 @@ class Tally:
     scheduled: int = 0
     met: Counter[str] = field(default_factory=Counter)
     refused: Counter[str] = field(default_factory=Counter)
-    failures: list[tuple[int, str]] = field(default_factory=list)
+    failures: list[Failure] = field(default_factory=list)
 
     def add(self, other: Tally) -> None:
         self.programs += other.programs
@@ -115,7 +124,7 @@ def drawn(number: int, settings: Settings) -> tuple[Program, Way]:
 def batch(numbers: range, settings: Settings) -> Tally:
     """Judges programs in a process of its own, which leaves a trail of what it is at."""
     found = Tally()
-    trail = Path(settings.trail, str(os.getpid()))
+    trail = trail_of(numbers, settings)
     for number in numbers:
         trail.write_text(str(number))
         program, way = drawn(number, settings)
@@ -127,18 +136,25 @@ def batch(numbers: range, settings: Settings) -> Tally:
         if verdict.refusal:
             found.refused[verdict.refusal] += 1
         if verdict.disagreement or verdict.refusal not in (None, *ALLOWED[way.schedule]):
-            found.failures.append((number, str(verdict.disagreement or verdict.refusal)))
+            what = str(verdict.disagreement or verdict.refusal)
+            found.failures.append(Failure(number, what))
     trail.unlink()
     return found
 
 
-def report(number: int, settings: Settings, console: Console) -> None:
-    """Prints a program that disagrees, made as small as it goes."""
-    program, way = drawn(number, settings)
-    verdict = way.verdict(program)
-    smaller = shrunk(program, lambda candidate: bool(way.verdict(candidate).disagreement))
+def trail_of(numbers: range, settings: Settings) -> Path:
+    """Where a batch says which program it is at."""
+    return Path(settings.trail, str(numbers.start))
+
+
+def report(failure: Failure, settings: Settings, console: Console) -> None:
+    """Prints a program; one that disagrees is made as small as it goes."""
+    number = failure.number
+    smaller, way = drawn(number, settings)
+    if failure.is_verdict:
+        smaller = shrunk(smaller, lambda candidate: bool(way.verdict(candidate).disagreement))
     console.rule(f"program {number} of seed {settings.seed}")
-    console.print(str(verdict.disagreement or verdict.refusal), markup=False)
+    console.print(failure.what, markup=False)
     console.print(smaller.text, markup=False, highlight=False)
     for name, value in (*smaller.sizes.items(), *smaller.arrays.items()):
         console.print(f"{name} = {value!r}", markup=False, highlight=False)
@@ -157,25 +173,32 @@ def run(wanted: range, settings: Settings, *, processes: int, seconds: float) ->
     batches = iter(wanted[at : at + BATCH] for at in range(0, len(wanted), BATCH))
     with _progress() as progress, ProcessPoolExecutor(processes) as pool:
         task = progress.add_task("programs", total=len(wanted), said="")
-        waiting = {pool.submit(batch, part, settings) for part in islice(batches, 2 * processes)}
-        try:
-            while waiting:
-                done, waiting = wait(waiting, return_when=FIRST_COMPLETED)
-                for found in done:
-                    total.add(found.result())
-                progress.update(task, completed=total.programs, said=_said(total))
-                if time.monotonic() < end and len(total.failures) < MOST_FAILURES:
-                    waiting |= _submitted(pool, batches, settings, count=len(done))
-        except BrokenProcessPool:
-            left = sorted(int(path.read_text()) for path in Path(settings.trail).iterdir())
-            total.failures += [(number, "the process died") for number in left]
+        waiting: dict[Future[Tally], range] = {}
+        is_going_on = True
+        while is_going_on or waiting:
+            room = 2 * processes - len(waiting) if is_going_on else 0
+            parts = list(islice(batches, room))
+            waiting |= {pool.submit(batch, part, settings): part for part in parts}
+            done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+            for found in done:
+                total.add(_outcome(found, waiting.pop(found), settings))
+            progress.update(task, completed=total.programs, said=_said(total))
+            is_broken = any(isinstance(found.exception(), BrokenProcessPool) for found in done)
+            is_in_time = time.monotonic() < end and len(total.failures) < MOST_FAILURES
+            is_going_on = bool(parts) and is_in_time and not is_broken
     return total
 
 
-def _submitted(
-    pool: ProcessPoolExecutor, batches: Iterator[range], settings: Settings, *, count: int
-) -> set[Future[Tally]]:
-    return {pool.submit(batch, part, settings) for part in islice(batches, count)}
+def _outcome(found: Future[Tally], numbers: range, settings: Settings) -> Tally:
+    """What a batch found; where it ended with an error or its process died, at which program."""
+    error = found.exception()
+    if error is None:
+        return found.result()
+    trail = trail_of(numbers, settings)
+    if not trail.exists():
+        return Tally()
+    what = f"{type(error).__name__}: {error}"
+    return Tally(failures=[Failure(int(trail.read_text()), what, is_verdict=False)])
 
 
 def _progress() -> Progress:
@@ -239,8 +262,10 @@ def main(given: Sequence[str] | None = None) -> int:
     with TemporaryDirectory() as trail:
         settings = Settings(options.seed, options.native, options.scheduled, trail)
         if options.only is not None:
-            report(options.only, settings, console)
-            return 0
+            program, way = drawn(options.only, settings)
+            verdict = way.verdict(program)
+            report(Failure(options.only, str(verdict)), settings, console)
+            return int(verdict != Verdict())
         total = run(
             range(options.programs),
             settings,
@@ -249,11 +274,8 @@ def main(given: Sequence[str] | None = None) -> int:
         )
     seconds = time.monotonic() - start
     write(options.out, total, settings, seconds)
-    for number, what in total.failures[:MOST_FAILURES]:
-        if what == "the process died":
-            console.print(f"program {number} of seed {options.seed}: {what}", markup=False)
-        else:
-            report(number, settings, console)
+    for failure in total.failures[:MOST_FAILURES]:
+        report(failure, settings, console)
     console.print(table(total))
     seldom = too_seldom(total)
     console.print(
