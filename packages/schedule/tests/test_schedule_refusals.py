@@ -231,6 +231,7 @@ STAGED_HALF = STAGED.replace(
     'vi, vj = T.axis.remap("SS", [i, j])',
     "vi = T.axis.spatial(64, i)\n            vj = T.axis.spatial(8, j)",
 )
+USED_BEFORE = STAGED.replace("for i in", "for t in T.serial(8):\n    V[t] = Q[t, 0]\nfor i in")
 PREFETCHED = STAGED + "T.prefetch(Q[0, 0])\n"
 TRIANGLE_DOMAIN = TRIANGLE.replace(
     'vi, vj = T.axis.remap("SS", [i, j])',
@@ -291,6 +292,12 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SS", [i, j])
             P[0] = 1
 """
+SKEWED_SUM = SUM.replace(
+    'vi, vj = T.axis.remap("SR", [i, j])',
+    "vi = T.axis.spatial(8, i)\n            vj = T.axis.reduce(15, i + j)",
+)
+RAGGED_SUM = SUM.replace("for j in T.serial(8)", "for j in T.serial(T.int64(P[i]))")
+SUM_TWICE = SUM + "    W[i] = V[i]\n"
 LOCAL = {"scope": "local"}
 ROWS = {"buffer": "Y", "distance": 2}
 COPIED = {"block": "copy", "buffer": "X", "distance": 2}
@@ -455,6 +462,7 @@ CASES = [
     ("compute_inline.changed", STAGED.replace("Z[wh, wk] =", "X[wh, wk] ="), "compute_inline",
      {"block": "first"}),
     ("compute_inline.other_access", PREFETCHED, "compute_inline", {"block": "first"}),
+    ("compute_inline.other_access", USED_BEFORE, "compute_inline", {"block": "first"}),
     ("compute_inline.not_proved", STAGED_HALF, "compute_inline", {"block": "first"}),
     ("compute_inline.not_proved", STAGED.replace("Q[vi, vj]", "Q[vi // 2, vj]"), "compute_inline",
      {"block": "first"}),
@@ -488,7 +496,8 @@ CASES = [
      {"buffer": "Q", "index_map": "i, j -> i, j // 3, j % 3", "pad": "none"}),
     ("transform_layout.other_access", STAGED.replace('"float32")', '"float32")\nT.assume(monotone(Q))'),
      "transform_layout", {"buffer": "Q", "index_map": "i, j -> j, i"}),
-    ("reverse_compute_at.reduction", SUM, "reverse_compute_at", {"block": "sum", "loop": "i"}),
+    ("reverse_compute_at.reduction", SUM.replace("V[vi]", "V[vi // 2]"), "reverse_compute_at",
+     {"block": "sum", "loop": "i"}),
     ("reverse_compute_at.reduction", RECURRENCE, "reverse_compute_at",
      {"block": "second", "loop": "i"}),
     ("reverse_compute_at.kind", BEHIND.replace("for i in T.serial", "for i in T.parallel"),
@@ -513,6 +522,21 @@ CASES = [
      {"block": "sum", "loop": "i"}),
     ("decompose_reduction.not_proved", REPEATED_INIT, "decompose_reduction",
      {"block": "sum", "loop": "t"}),
+    ("rfactor.body", TWO_COPIES, "rfactor", {"loop": "i"}),
+    ("rfactor.kind", SUM.replace("for j in T.serial", "for j in T.parallel"), "rfactor", {"loop": "j"}),
+    ("rfactor.spatial", SUM, "rfactor", {"loop": "i"}),
+    ("rfactor.spatial", COPY, "rfactor", {"loop": "j"}),
+    ("rfactor.mixed", SKEWED_SUM, "rfactor", {"loop": "j"}),
+    ("rfactor.extent", RAGGED_SUM, "rfactor", {"loop": "j"}),
+    ("rfactor.extent", SUM.replace("j in T.serial(8)", "j in T.serial(2, 6)"), "rfactor",
+     {"loop": "j"}),
+    ("rfactor.not_reducer", LAST_WINS, "rfactor", {"loop": "j"}),
+    ("rfactor.axis", SUM, "rfactor", {"loop": "j", "axis": 2}),
+    ("rfactor.init", SUM.replace("V[vi] = 0.0", "V[vi] = X[vi, vj]"), "rfactor", {"loop": "j"}),
+    ("rfactor.reads", SUM.replace("V[vi] = 0.0", "V[vi] = V[0]"), "rfactor", {"loop": "j"}),
+    ("rfactor.element", SUM.replace("V[vi]", "V[vj]"), "rfactor", {"loop": "j"}),
+    ("rfactor.not_proved", SUM.replace("V[vi]", "V[T.int64(P[vi])]"), "rfactor", {"loop": "j"}),
+    ("rfactor.other_access", SUM_TWICE, "rfactor", {"loop": "j"}),
 ]  # fmt: skip
 NESTED_ITERATION = parse_module("""
 @T.prim_func
@@ -620,6 +644,7 @@ ARGUMENTS = {
     "reindex_cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
     "reindex_cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "reverse_compute_at": {"block": "copy", "loop": "i"},
+    "rfactor": {"loop": "i"},
     "decompose_reduction": {"block": "copy", "loop": "i"},
     "sparse_compute_at": {"iteration": "csrmm", "into": "csrmm", "var": "i"},
     "sparse_fuse": {"iteration": "csrmm", "axes": ("I", "J")},

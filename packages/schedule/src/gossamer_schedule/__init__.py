@@ -26,6 +26,7 @@ from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
+from gossamer_schedule.primitives.rfactor import rfactor
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
 from gossamer_schedule.primitives.set_scope import set_scope
@@ -51,8 +52,8 @@ __all__ = [
     "cache_write", "compute_at", "compute_inline", "decompose_reduction", "fuse", "get_blocks",
     "get_child_blocks", "get_consumers", "get_iterations", "get_loops", "get_producers",
     "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read", "reindex_cache_write",
-    "reorder", "replay", "reverse_compute_at", "reverse_compute_inline", "sample_categorical",
-    "sample_perfect_tile", "set_scope", "sparse_compute_at", "sparse_fuse", "sparse_reorder",
-    "sparse_unfuse", "split", "storage_align", "transform_layout", "unannotate", "unroll",
+    "reorder", "replay", "reverse_compute_at", "reverse_compute_inline", "rfactor",
+    "sample_categorical", "sample_perfect_tile", "set_scope", "sparse_compute_at", "sparse_fuse",
+    "sparse_reorder", "sparse_unfuse", "split", "storage_align", "transform_layout", "unannotate", "unroll",
     "unsafe_parallel", "unsafe_reorder", "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

@@ -68,20 +68,28 @@ def copy_nest(
     *,
     conditions: Iterable[Expr] = (),
     init: tuple[Stmt, ...] = (),
+    reduced: str = "",
     namer: Namer,
 ) -> Stmt:
-    """A block of the stores for all values of some iterators, which become spatial, in one loop each."""
+    """A block of the stores for all values of some iterators, in one loop each; all but the one that is
+    `reduced` become spatial."""
     fresh = {found.var: namer.fresh(f"{found.var}_c") for found in iters}
     loops = {found.var: namer.fresh(f"{_stem(found.var)}_c") for found in iters}
     in_block, in_loops = _variables(fresh), _variables(loops)
     copied = tuple(
-        BlockIter(fresh[item.var], "S", substitute(item.domain, in_block), in_loops[item.var])
+        BlockIter(
+            fresh[item.var],
+            "R" if item.var == reduced else "S",
+            substitute(item.domain, in_block),
+            in_loops[item.var],
+        )
         for item in iters
     )
     nest: Stmt = Block(
         namer.fresh(name),
         copied,
         substitute_body(stores, in_block),
+        init=substitute_body(init, in_block),
         predicate=conjoined(substitute(part, in_block) for part in conditions),
     )
     for item in reversed(iters):

@@ -25,6 +25,7 @@ from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
+from gossamer_schedule.primitives.rfactor import rfactor
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
 from gossamer_schedule.primitives.set_scope import set_scope
@@ -77,6 +78,7 @@ class Fluent:
     reorder = _fluent(reorder)
     reverse_compute_at = _fluent(reverse_compute_at)
     reverse_compute_inline = _fluent(reverse_compute_inline)
+    rfactor = _fluent(rfactor)
     sample_categorical = _fluent(sample_categorical)
     sample_perfect_tile = _fluent(sample_perfect_tile)
     set_scope = _fluent(set_scope)

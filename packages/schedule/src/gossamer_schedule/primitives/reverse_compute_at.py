@@ -8,8 +8,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Block, For, Module
+from gossamer_ir.nodes import Block, For, Module, Store
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
+from gossamer_schedule.consumed import is_own_value
 from gossamer_schedule.moving import (
     is_recurrence,
     moved,
@@ -31,7 +32,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.selected import selected_parts
-from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "reverse_compute_at"
@@ -41,21 +42,21 @@ _NAME = "reverse_compute_at"
 def reverse_compute_at(
     module: Module, block: str, *, loop: str, function: str | None = None
 ) -> Result:
-    """Moves a block without reduction to the end of a loop's body, restricted to what one iteration
-    of the loop produces.
+    """Moves a block to the end of a loop's body, restricted to what one iteration of the loop produces.
 
-    The block stands in loops of its own behind the nest of `loop`, and each iterator is one of
-    them. A loop of the moved block runs over the part that one iteration produces (the product of
-    the producer's inner loops) and keeps its name; a loop with one iteration disappears. The
-    result's names are those of the remaining loops.
+    The block stands in loops of its own behind the nest of `loop`, and each iterator is one of them;
+    what it combines in one element, if it is a reduction, one iteration of `loop` produces. A loop of
+    the moved block runs over the part that one iteration produces (the product of the producer's inner
+    loops) and keeps its name; a loop with one iteration disappears. The result's names are those of
+    the remaining loops.
 
-    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block is one, or reads other
-    elements of what it writes), `.kind` (the loop or one around it is neither serial nor unrolled),
-    `.binding` (its iterators are not its loops), `.scope` (it does not stand behind the loop's
-    nest), `.other_access` (something between uses what it writes, or writes what it reads),
-    `.no_producer` (nothing under the loop writes what it reads), `.not_proved` (an element may be
-    produced by several iterations, or not completely), `.no_block`, `.no_loop`, `.no_function`,
-    `.stage`.
+    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block reads other elements of
+    what it writes, or combines several spatial points in one element), `.kind` (the loop or one around
+    it is neither serial nor unrolled), `.binding` (its iterators are not its loops), `.scope` (it does
+    not stand behind the loop's nest), `.other_access` (something between uses what it writes, or writes
+    what it reads), `.no_producer` (nothing under the loop writes what it reads), `.not_proved` (an
+    element may be produced by several iterations, or not completely), `.no_block`, `.no_loop`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.cache_write import cache_write
@@ -90,7 +91,7 @@ def reverse_compute_at(
     site = find_block(owner, _NAME, block=block)
     target = find_loop(owner, _NAME, loop=loop)
 
-    _require_no_reduction(site, module)
+    _require_own_elements(site, module)
     require_plain_loops(target, module, primitive=_NAME)
     own = require_own_loops(site, module, primitive=_NAME)
     top = _require_behind(site, target, own=own, module=module)
@@ -111,13 +112,18 @@ def reverse_compute_at(
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-def _require_no_reduction(site: Site, module: Module) -> None:
+def _require_own_elements(site: Site, module: Module) -> None:
+    """Each point, or each reduction, must be about an element of its own."""
     block: Block = site.node
-    if block.init or any(found.kind == "R" for found in block.iters) or is_recurrence(block):
+    is_reducing = block.init or any(found.kind == "R" for found in block.iters)
+    stores = [found for found in statements(block.body) if isinstance(found, Store)]
+    if is_recurrence(block) or (
+        is_reducing and not all(is_own_value(site, found) for found in stores)
+    ):
         raise refusal(
             f"{_NAME}.reduction",
-            f"Block '{block.name}' is a reduction or uses other elements of what it writes, and "
-            f"{_NAME} moves neither.",
+            f"Block '{block.name}' uses other elements of what it writes, or reduces several points into "
+            f"one element, and {_NAME} moves neither.",
             place=site.place(module),
         )
 
@@ -198,6 +204,9 @@ def _require_parts(
             captured |= part.path
         if any(loop.var not in captured for loop in path):
             raise _not_proved(site, path)
+    reduced = [parts.get(found.var) for found in site.node.iters if found.kind == "R"]
+    if any(part is not None and part.count is not None for part in reduced):
+        raise _not_proved(site, path)
     return parts
 
 
