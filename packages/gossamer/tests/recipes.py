@@ -43,9 +43,13 @@ def scheduled(module: Module, **recipe: Steps) -> tuple[list[Module], Schedule]:
 
 
 def require_recipe(
-    module: Module, cases: Sequence[tuple[Arguments, dict[str, Any]]], **recipe: Steps
+    module: Module,
+    cases: Sequence[tuple[Arguments, dict[str, Any]]],
+    *,
+    tolerance: float = 0.0,
+    **recipe: Steps,
 ) -> None:
-    """Every step of a recipe leaves the expected arrays (exactly), and so does the kernel."""
+    """Every step of a recipe leaves the expected arrays (but for a tolerance), and so does the kernel."""
     steps, schedule = scheduled(module, **recipe)
     kernel = build(module, schedule=schedule).kernel
     for arguments, expected in cases:
@@ -53,15 +57,17 @@ def require_recipe(
             (function,) = found.functions
             copies = _copies({param.name: arguments[param.name] for param in function.params})
             run(found, copies)
-            _require_equal(copies, expected, f"step {count} at the {found.stage} stage")
+            when = f"step {count} at the {found.stage} stage"
+            _require_equal(copies, expected, when, tolerance=tolerance)
         copies = _copies(arguments)
         call(kernel, copies)
-        _require_equal(copies, expected, "the kernel")
+        _require_equal(copies, expected, "the kernel", tolerance=tolerance)
 
 
-def _require_equal(found: Arguments, expected: Arguments, when: str) -> None:
+def _require_equal(found: Arguments, expected: Arguments, when: str, *, tolerance: float) -> None:
     for name, array in expected.items():
-        np.testing.assert_array_equal(found[name].reshape(array.shape), array, f"{name}, {when}")
+        left = found[name].reshape(array.shape)
+        np.testing.assert_allclose(left, array, rtol=0, atol=tolerance, err_msg=f"{name}, {when}")
 
 
 def _copies(arguments: Arguments) -> dict[str, Any]:

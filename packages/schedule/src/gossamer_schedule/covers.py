@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
+from msgspec.structs import replace
+
 from gossamer_ir.build import integer_value
 from gossamer_ir.nodes import BlockIter
 from gossamer_ir.touches import reduction_loops
@@ -21,7 +23,10 @@ def require_covered(site: Site, iters: Sequence[BlockIter], *, primitive: str) -
 
     Raises `.not_proved`.
     """
-    loops, outer = loops_of(site.function), values_at(site)
+    outer = values_at(site)
+    loops = loops_of(site.function) | {
+        found.var: replace(found, extent=resolve(found.extent, outer)) for found in site.nest
+    }
     values = outer | {found.var: found.value for found in site.node.iters}
     idle = {found.var for found in site.nest if (integer_value(found.extent) or 0) < 1}
     idle -= reduction_loops(site.node, outer)

@@ -20,7 +20,6 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
     Store,
-    While,
 )
 from gossamer_ir.walk import resolve, rewrite_body
 from gossamer_schedule.accesses import mentioned, written
@@ -55,7 +54,7 @@ def _not_assigning(site: Site, module: Module, primitive: str) -> Exception:
 
 
 def required_writer(function: Function, buffer: str, *, primitive: str) -> Site:
-    """The site of the only block that writes a buffer, which is outside of all other blocks.
+    """The site of the block that holds the only store to a buffer.
 
     Raises `.writers`.
     """
@@ -66,12 +65,12 @@ def required_writer(function: Function, buffer: str, *, primitive: str) -> Site:
     ]
     stores = [node for node in statements(function.body) if isinstance(node, Store)]
     count = sum(node.buffer == buffer for node in stores)
-    if len(found) != 1 or count != 1:
+    if not found or count != 1:
         raise refusal(
             f"{primitive}.writers",
             f"Buffer '{buffer}' is written in {count} places, and not by one block.",
         )
-    return found[0]
+    return found[-1]
 
 
 def domain_conditions(
@@ -82,28 +81,19 @@ def domain_conditions(
     return Compare("ge", value, start), below(sub(value, start), extent)
 
 
-def changed_later(site: Site) -> set[str]:
-    """The buffers that may be written after a statement ran for the first time, but for its own stores
-    and those of the loops that hold nothing else."""
-    found: set[str] = set()
-    is_alone = True
-    for parent, name, index in reversed(site.path):
-        body = getattr(parent, name)
-        is_alone = is_alone and len(body) == 1
-        if not is_alone:
-            is_repeated = isinstance(parent, (For, While))
-            found |= written(body if is_repeated else body[index + 1 :])
-    return found - written((site.node,))
-
-
-def without_block(site: Site) -> Function:
-    """The function without the block and the loops that hold nothing else."""
+def own_nest(site: Site) -> Site:
+    """The site of the block with the loops that hold nothing else."""
     hops = 0
     for parent, name, _ in reversed(site.path):
         if not isinstance(parent, For) or len(getattr(parent, name)) != 1:
             break
         hops += 1
-    return replaced(site.up(hops), ())
+    return site.up(hops)
+
+
+def without_block(site: Site) -> Function:
+    """The function without the block and the loops that hold nothing else."""
+    return replaced(own_nest(site), ())
 
 
 def without_buffer(function: Function, buffer: str) -> Function:

@@ -27,19 +27,20 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.walk import map_children, substitute, walk
-from gossamer_schedule.accesses import mentioned
+from gossamer_schedule.accesses import mentioned, written
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import is_function_of_element, with_parts
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.inlining import (
-    changed_later,
     domain_conditions,
+    own_nest,
     required_assignment,
     required_writer,
     without_block,
     without_buffer,
 )
 from gossamer_schedule.knowledge import Knowledge
+from gossamer_schedule.moving import position
 from gossamer_schedule.patterns import match_all
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
@@ -52,7 +53,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, with_function
+from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "compute_inline"
@@ -68,9 +69,10 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
 
     Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not one assignment),
     `.parameter` (it writes a parameter), `.writers` (something else writes the buffer, too),
-    `.changed` (what it reads is written later), `.other_access` (the buffer is searched or
-    prefetched), `.not_proved` (the loops may not visit the whole domain of an iterator, or it is not
-    known which point made the element of a load), `.no_block`, `.no_function`, `.stage`.
+    `.changed` (what it reads is written later), `.other_access` (the buffer is searched, prefetched,
+    or not only used behind the block in the same body), `.not_proved` (the loops may not visit the
+    whole domain of an iterator, or it is not known which point made the element of a load),
+    `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.primitives.cache_read import cache_read
@@ -99,9 +101,10 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
     require_allocated(find_buffer(owner, _NAME, buffer=store.buffer), _NAME)
     required_writer(owner, store.buffer, primitive=_NAME)
     require_covered(site, site.node.iters, primitive=_NAME)
-    _require_lasting(site)
     bare = without_block(site)
     _require_only_loads(bare, store)
+    _require_behind(site, store)
+    _require_lasting(site)
 
     inlined = replace(bare, body=_Inlining(site, store).body(bare.body))
     rewritten = with_function(module, owner, without_buffer(inlined, store.buffer))
@@ -112,7 +115,8 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
 
 def _require_lasting(site: Site) -> None:
     """What the block reads must be the same wherever it is computed instead."""
-    changed = mentioned((site.node,)) & changed_later(site)
+    nest = own_nest(site)
+    changed = mentioned((site.node,)) & written(nest.siblings[position(nest) + 1 :])
     if changed:
         raise refusal(
             f"{_NAME}.changed",
@@ -128,6 +132,19 @@ def _require_only_loads(function: Function, store: Store) -> None:
                 f"{_NAME}.other_access",
                 f"Buffer '{store.buffer}' is searched or prefetched, which an expression cannot be.",
             )
+
+
+def _require_behind(site: Site, store: Store) -> None:
+    """What the block makes may only be used behind it, each time that it runs."""
+    nest = own_nest(site)
+    parent, name, index = nest.path[-1]
+    before = replace(parent, **{name: getattr(parent, name)[:index]})
+    above = replaced(nest.up(1), (before,)) if len(nest.path) > 1 else before
+    if store.buffer in mentioned(above.body):
+        raise refusal(
+            f"{_NAME}.other_access",
+            f"Buffer '{store.buffer}' is not only used behind block '{site.node.name}', in the same body.",
+        )
 
 
 class _Inlining:
