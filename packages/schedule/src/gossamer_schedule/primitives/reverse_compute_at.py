@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Block, For, Module, Store
+from gossamer_ir.nodes import Block, BlockIter, For, Module, Store
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.consumed import is_own_value
+from gossamer_schedule.linear import Form
 from gossamer_schedule.moving import (
     is_recurrence,
     moved,
@@ -21,7 +22,7 @@ from gossamer_schedule.moving import (
     require_plain_loops,
 )
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.produced import Part, dimensions_of, part_of
+from gossamer_schedule.produced import Part, dimensions_of, matched_forms, part_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -98,7 +99,7 @@ def reverse_compute_at(
     path = path_between(target, top)
     _require_free_way(site, top, own=own)
     produced = _require_producers(site, top, target=target)
-    parts = _require_parts(site, own, path, produced=produced)
+    parts = _require_parts(site, own, path, target=target, produced=produced)
 
     nest, names = moved(site, own, parts)
 
@@ -186,7 +187,12 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
 
 
 def _require_parts(
-    site: Site, own: Sequence[For], path: Sequence[For], *, produced: Mapping[str, list[Access]]
+    site: Site,
+    own: Sequence[For],
+    path: Sequence[For],
+    *,
+    target: Site,
+    produced: Mapping[str, list[Access]],
 ) -> dict[str, Part]:
     """What each iterator of the block runs over under the loop."""
     parts: dict[str, Part] = {}
@@ -196,8 +202,7 @@ def _require_parts(
             raise _not_proved(site, path)
         captured = {loop.var for loop in path if integer_value(loop.extent) == 1}
         captured |= {name for part in selected.values() for name in part.path}
-        for dim, found in dimensions_of(site, buffer):
-            forms = [store.indices[dim] for store in stores]
+        for found, forms in _selections(site, buffer, stores, target=target):
             part = part_of(site, found, forms=forms, path=path, known=parts)
             if part is None or parts.setdefault(found.var, part) != part:
                 raise _not_proved(site, path)
@@ -208,6 +213,20 @@ def _require_parts(
     if any(part is not None and part.count is not None for part in reduced):
         raise _not_proved(site, path)
     return parts
+
+
+def _selections(
+    site: Site, buffer: str, stores: Sequence[Access], *, target: Site
+) -> Iterator[tuple[BlockIter, list[Form | None]]]:
+    """Iterators of the block, and how the stores select each."""
+    plain = dimensions_of(site, buffer)
+    if len(plain) < len(site.node.iters):
+        matched = matched_forms(site, buffer, target)
+        if matched:
+            yield from ((found, matched[found.var]) for found in site.node.iters)
+            return
+    for dim, found in plain:
+        yield found, [store.indices[dim] for store in stores]
 
 
 def _not_proved(site: Site, path: Sequence[For]) -> Exception:
