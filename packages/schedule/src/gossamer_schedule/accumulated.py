@@ -8,7 +8,7 @@ not depend on the number of threads.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence, Set
+from collections.abc import Iterable, Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -35,87 +35,20 @@ from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.copies import copy_nest
-from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.predicates import below
 from gossamer_schedule.primitives.split import split
-from gossamer_schedule.reassociation import reassociating, reduction_of, single_block
-from gossamer_schedule.refusals import refusal, text_of
-from gossamer_schedule.resolve import all_buffers, find_function, find_loop, namer_of
-from gossamer_schedule.sites import (
-    Site,
-    name_of,
-    replaced,
-    statements,
-    with_function,
-)
+from gossamer_schedule.reassociation import reassociating
+from gossamer_schedule.resolve import find_function, find_loop, namer_of
+from gossamer_schedule.sites import Site, name_of, replaced, statements, with_function
+from gossamer_schedule.sums import Sum, require_segments, require_sum
 
 
-class Sum(msgspec.Struct, frozen=True):
-    """The one reduction below a loop, with the indices of its element in terms of loops."""
+class Parts(msgspec.Struct, frozen=True):
+    """A sum whose loop was split: the site of the loop over `count` parts."""
 
     site: Site
-    block: Block
-    reduction: Reduction
-    element: tuple[Expr, ...]
-    buffer: Buffer
-
-
-def require_sum(site: Site, module: Module) -> Sum:
-    """The reduction that is all that the loop at a site does, without an init."""
-    block = single_block(site.node.body)
-    reduction = None if block is None else reduction_of(block)
-    if block is None or reduction is None or block.init:
-        raise refusal(
-            "parallel.no_sum",
-            f"Loop '{site.node.var}' does more than one reduction X[...] = X[...] op value.",
-            hint="Apply decompose_reduction to a block with an init.",
-            place=site.place(module),
-        )
-    values = values_at(site) | {found.var: found.value for found in block.iters}
-    element = tuple(resolve(at, values) for at in reduction.store.indices)
-    (buffer,) = (b for b in all_buffers(site.function) if b.name == reduction.store.buffer)
-    assert isinstance(buffer, Buffer)  # of the loop stage
-    return Sum(site, block, reduction, element, buffer)
-
-
-def require_segments(found: Sum, module: Module) -> int:
-    """The dimension whose index alone changes with the loop, and never decreases."""
-    loop: For = found.site.node
-    inner = {below.var for below in statements(loop.body) if isinstance(below, For)}
-    changing = [dim for dim, at in enumerate(found.element) if loop.var in free_vars(at)]
-    ordered = [
-        dim
-        for dim in changing
-        if not free_vars(found.element[dim]) & inner and is_monotone(found.element[dim], found.site)
-    ]
-    _require_every_iteration(found, inner, module=module)
-    if len(changing) == 1 and ordered:
-        return ordered[0]
-    raise refusal(
-        "parallel.not_proved",
-        f"It is not proved that loop '{loop.var}' visits the elements of '{found.buffer.name}' in "
-        "order.",
-        needs=" or ".join(f"{text_of(found.element[dim])} never decreases" for dim in changing)
-        or "an index of the element follows the loop",
-        hint="accumulate='privatised' needs no order.",
-        place=found.site.place(module),
-    )
-
-
-def _require_every_iteration(found: Sum, inner: Set[str], *, module: Module) -> None:
-    """The first element of a part is read off its first iteration, which must therefore have one."""
-    values = values_at(found.site) | {item.var: item.value for item in found.block.iters}
-    outer = {loop.var for loop in found.site.loops} | {found.site.node.var}
-    for part in conjuncts(found.block.predicate):
-        names = free_vars(resolve(part, values))
-        if names & outer or not names & inner:
-            raise refusal(
-                "parallel.not_proved",
-                f"It is not proved that each iteration of loop '{found.site.node.var}' has an element.",
-                needs=text_of(part),
-                hint="Make the loop parallel before it is split.",
-                place=found.site.place(module),
-            )
+    sum: Sum
+    count: int
 
 
 def in_parts(
@@ -140,14 +73,6 @@ def in_parts(
     blocks = (name_of(found) for found in statements(made.body) if isinstance(found, Block))
     added = (name for name in blocks if name not in before)
     return with_function(cut.module, owner, made), (*cut.names, *added)
-
-
-class Parts(msgspec.Struct, frozen=True):
-    """A sum whose loop was split: the site of the loop over `count` parts."""
-
-    site: Site
-    sum: Sum
-    count: int
 
 
 def privatised(parts: Parts) -> Function:
