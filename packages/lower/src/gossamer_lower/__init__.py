@@ -7,6 +7,7 @@ from gossamer_lower.extract_preprocess import extract_preprocess
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.guard_flat import guard_flat
 from gossamer_lower.hoist_conditions import hoist_conditions
+from gossamer_lower.hoist_guards import hoist_guards
 from gossamer_lower.hoist_searches import hoist_searches
 from gossamer_lower.hoist_vectors import hoist_vectors
 from gossamer_lower.lower_blocks import lower_blocks
@@ -33,6 +34,7 @@ __all__ = [
     "guard_accesses",
     "guard_flat",
     "hoist_conditions",
+    "hoist_guards",
     "hoist_searches",
     "hoist_vectors",
     "lower_blocks",

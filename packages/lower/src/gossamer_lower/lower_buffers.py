@@ -13,6 +13,7 @@ from typing import Any, TypeGuard
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.affine import affine_of, expr_of
 from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -45,7 +46,6 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )  # fmt: skip
-from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import map_children, walk
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.storage import Storage, element, relative
@@ -298,8 +298,7 @@ class _Lowering:
     def _last(self, handle: str) -> Expr:
         """The index of the last element of an indptr."""
         (extent,) = self.ordinary(self._by_handle[handle]).shape
-        last: Expr = simplify(build.sub(extent, build.ONE))
-        return last
+        return _before(extent)
 
     def _index_name(self, handle: str | None) -> str | None:
         buffer = self._by_handle.get(handle) if handle is not None else None
@@ -337,12 +336,15 @@ def _ranges(function: Function) -> dict[str, Expr]:
 
 def _offset_facts(offsets: Buffer) -> list[Fact]:
     """Offsets start at 0, never decrease, and none exceeds the last."""
-    last = build.sub(offsets.shape[0], build.ONE)
-    total = build.widen(Load(offsets.name, (simplify(last),), offsets.dtype))
+    total = build.widen(Load(offsets.name, (_before(offsets.shape[0]),), offsets.dtype))
     return [
         InRange(offsets.name, build.ZERO, build.add(total, build.ONE)), Monotone(offsets.name),
         HasValue(offsets.name, build.ZERO, build.ZERO),
     ]  # fmt: skip
+
+
+def _before(extent: Expr) -> Expr:
+    return expr_of(affine_of(build.sub(extent, build.ONE)))
 
 
 def _absolute(condition: Compare) -> Compare:

@@ -60,6 +60,7 @@ PASSES: dict[str, Pass] = {
     "plan_allocations": _LOOPS,
     "hoist_conditions": _LOOPS,
     "guard_accesses": _LOOPS,
+    "hoist_guards": _LOOPS,
     "peel_rest": _LOOPS,
     "vectorize_loops": _LOOPS,
     "unroll_loops": _LOOPS,

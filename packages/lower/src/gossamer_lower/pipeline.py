@@ -8,6 +8,7 @@ from gossamer_lower.expand_reducers import expand_reducers
 from gossamer_lower.expand_search import expand_search
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.hoist_conditions import hoist_conditions
+from gossamer_lower.hoist_guards import hoist_guards
 from gossamer_lower.hoist_searches import hoist_searches
 from gossamer_lower.hoist_vectors import hoist_vectors
 from gossamer_lower.lower_blocks import lower_blocks
@@ -24,6 +25,7 @@ FLAT_PASSES = (
     plan_allocations,
     hoist_conditions,
     guard_accesses,
+    hoist_guards,
     peel_rest,
     vectorize_loops,
     unroll_loops,

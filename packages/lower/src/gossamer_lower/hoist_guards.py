@@ -1,0 +1,200 @@
+"""A guard of an index that grows with a loop leaves the loop, which then begins with one guard of all.
+
+The elements that the iterations access lie between those of the first and the last one, both of which
+are accessed: so the guard outside stops the kernel if, and only if, one inside would have, before the
+loop has done anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of
+from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.nodes import (
+    Binary,
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Guard,
+    If,
+    IfThenElse,
+    Load,
+    Module,
+    Search,
+    Stmt,
+    While,
+)  # fmt: skip
+from gossamer_ir.prove import Prover
+from gossamer_ir.simplify import TRUE
+from gossamer_ir.walk import free_vars, walk
+from gossamer_lower.hoist_searches import is_searching
+from gossamer_lower.magnitudes import Magnitudes
+from gossamer_lower.stages import bound_variables, map_functions
+
+
+def hoist_guards(module: Module) -> Module:
+    """Takes a loop-stage module without blocks.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     for j in T.serial(i):
+    ...         T.guard(P[i] + j >= 0 and P[i] + j < n, X)
+    ...         Y[i] = Y[i] + X[P[i] + j]
+    ... ''')
+    >>> print(body_text(hoist_guards(before)))
+    for i in T.serial(n):
+        T.guard(T.if_then_else(i > 0, P[i] >= 0 and P[i] <= n - i, True), X)
+        for j in T.serial(i):
+            Y[i] = Y[i] + X[P[i] + j]
+    """
+    return map_functions(module, "loop", "loop", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    if not any(isinstance(node, Guard) for stmt in function.body for node in walk(stmt)):
+        return function
+    hoisting = _Hoisting(function)
+    return msgspec.structs.replace(function, body=hoisting.body(function.body))
+
+
+class _Line(NamedTuple):
+    """An index as `step * (var - start) + first`, with a step that is not negative."""
+
+    first: Expr
+    step: Expr
+
+
+class _Hoisting:
+    """Knows what is written, and what the facts say of steps."""
+
+    def __init__(self, function: Function) -> None:
+        facts = lasting_facts(function)
+        buffers = [found for found in function.buffers if isinstance(found, Buffer)]
+        self._written = written_by(function)
+        self._prover = Prover(facts)
+        self._magnitudes = Magnitudes(buffers, facts)
+        for extent in (extent for found in buffers if found.handle for extent in found.shape):
+            self._prover.assume_nonnegative(extent)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self._statement(stmt)
+        return tuple(result)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case For():
+                return self._loop(stmt)
+            case While():
+                return (While(stmt.condition, self.body(stmt.body)),)
+            case If():
+                return (If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body)),)
+        return (stmt,)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        self._magnitudes.bind(loop.var, loop.start, loop.extent)
+        body = self.body(loop.body)
+        inner = frozenset(bound_variables(body))
+        leaving: dict[Guard, None] = {}
+        kept: list[Stmt] = []
+        is_first = True
+        for stmt in body:
+            new = self._outside(stmt, loop, inner) if isinstance(stmt, Guard) and is_first else None
+            if new is None:
+                kept.append(stmt)
+                is_first = is_first and not isinstance(stmt, Guard)
+            else:
+                leaving[new] = None
+        return (*leaving, msgspec.structs.replace(loop, body=tuple(kept)))
+
+    def _outside(self, guard: Guard, loop: For, inner: frozenset[str]) -> Guard | None:
+        """The guard before a loop of a guard that each iteration comes by; None where there is none.
+        What the guard reads may be read there, since no guard that stays comes before it; what it
+        searches is searched where all that need it find it."""
+        condition, extent = guard.condition, loop.extent
+        if free_vars(condition) & inner or is_searching(condition):
+            return None
+        if not self._is_lasting(condition, loop.start, extent):
+            return None
+        parts = self._parts(tuple(build.conjuncts(condition)), loop)
+        every = None if parts is None else build.conjoined(parts)
+        if every is None:
+            return None
+        count = build.integer_value(extent)
+        runs = Compare("gt", extent, build.ZERO)
+        return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)
+
+    def _is_lasting(self, *parts: Expr) -> bool:
+        reads = (node.buffer for node in walk(*parts) if isinstance(node, (Load, Search)))
+        return self._written.isdisjoint(reads)
+
+    def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
+        """What holds before the loop if, and only if, the parts hold in all its iterations."""
+        result: list[Expr] = []
+        lines: dict[Expr, None] = {}
+        for part in parts:
+            if loop.var not in free_vars(part):
+                result.append(part)
+            elif isinstance(part, Compare) and part.op == "ge" and part.rhs == build.ZERO:
+                lines[part.lhs] = None
+            elif isinstance(part, Compare) and part.op == "lt":
+                line = self._line(part.lhs, loop)
+                if line is None or not self._fits(line, loop.extent, part.rhs):
+                    return None
+                lines.pop(part.lhs, None)
+                result += _within(line, loop.extent, part.rhs)
+            else:
+                return None
+        return None if lines else result
+
+    def _line(self, index: Expr, loop: For) -> _Line | None:
+        form = affine_of(index)
+        rest, step = Affine({}, form.constant), Affine({}, 0)
+        for atom, count in form.terms.items():
+            factors = list(factors_of(atom))
+            if loop.var not in free_vars(atom):
+                rest = combine(rest, Affine({atom: 1}, 0), count)
+            elif (variable := build.index_var(loop.var)) in factors:
+                factors.remove(variable)
+                step = combine(step, affine_of(_product(factors)), count)
+            else:
+                return None
+        found = expr_of(step)
+        if loop.var in free_vars(found) or not self._prover.proves_nonnegative(found):
+            return None
+        first = combine(rest, affine_of(build.mul(found, loop.start)), 1)
+        return _Line(expr_of(first), found)
+
+    def _fits(self, line: _Line, extent: Expr, size: Expr) -> bool:
+        """Whether nothing wraps but the index itself, which may, inside as outside."""
+        parts = (line.step, build.sub(size, extent), build.add(size, build.ONE))
+        return self._is_lasting(size) and all(map(self._magnitudes.is_exact, parts))
+
+
+def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:
+    """The conditions that the first index and `extent` ones from there lie in a dimension, extent
+    being more than 0."""
+    yield Compare("ge", line.first, build.ZERO)
+    if line.step == build.ONE:
+        yield Compare("le", line.first, build.sub(size, extent))
+        return
+    yield Compare("lt", line.first, size)
+    room = Binary("sub", build.sub(size, build.ONE), line.first)
+    steps = build.floordiv(room, build.sub(extent, build.ONE))
+    yield IfThenElse(Compare("gt", extent, build.ONE), Compare("le", line.step, steps), TRUE)
+
+
+def _product(factors: list[Expr]) -> Expr:
+    result: Expr = build.ONE
+    for factor in factors:
+        result = build.mul(result, factor)
+    return result
