@@ -129,6 +129,22 @@ def main(a: T.handle, b: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T
             "n0": 3, "n1": 2,
         },
     ),
+    "an init visits what has its one slot filled anywhere": (
+        """
+@T.prim_func
+def main(y: T.handle, indices_j: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_fixed(I, (n1, 1), indices_j)
+    N = T.sp.dense_fixed(n1)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I, N, J], "SRS", "step") as [i, n, j]:
+        with T.init():
+            Y[i] = 0
+        Y[i] = Y[i] + 1
+""",
+        {"y": np.array([4, 5, 6], I32), "indices_j": np.array([2, 0, 2], I32), "n0": 3, "n1": 2},
+    ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
 

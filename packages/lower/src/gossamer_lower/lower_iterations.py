@@ -258,12 +258,19 @@ class _Lowering:
         is the iterator itself, or where the element's positions along fused axes are all those of
         the fused iterator.
         """
-        is_element = found.domain.extent == build.ONE or all(
+        is_element = self._has_one_value(found, nest) or all(
             self._is_selected(stmt, found.var, nest=nest)
             for stmt in init
             if isinstance(stmt, Store)
         )
         return found if is_element else msgspec.structs.replace(found, kind="R")
+
+    def _has_one_value(self, found: BlockIter, nest: _Nest) -> bool:
+        """Whether an iterator is over a dense axis of one element, which an attached one may lack."""
+        return found.domain.extent == build.ONE and any(
+            _is_unit(iterator.axis) and iterator.position == build.index_var(found.var)
+            for iterator in nest.in_block.values()
+        )
 
     def _is_selected(self, store: Store, var: str, *, nest: _Nest) -> bool:
         if var not in nest.fused:
