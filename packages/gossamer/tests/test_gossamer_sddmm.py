@@ -150,6 +150,29 @@ def test_nan_and_infinity_stay_where_they_belong(dtype, features):
     np.testing.assert_array_equal(gs.sddmm(matrix, x, y), expected)
 
 
+def lying(array, *, elements):
+    """A copy that begins some elements behind a cache line, among NaNs."""
+    size = array.dtype.itemsize
+    memory = np.full(array.size + 192 // size, np.nan, array.dtype)
+    first = (-memory.ctypes.data % 64) // size + elements
+    found = memory[first : first + array.size].reshape(array.shape)
+    found[:] = array
+    return found
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize("features", [16, 32, 48, 128])
+def test_operands_may_begin_anywhere(dtype, features):
+    matrix = matrices(dtype)["usual"]
+    x, y = operands(matrix.shape, features, dtype=dtype)
+    y[matrix.indices[0]] = np.nan
+    expected = sampled(matrix, x, y)
+    tensor = from_scipy(matrix)
+    for elements in range(64 // x.itemsize):
+        found = gs.sddmm(tensor, lying(x, elements=3), lying(y, elements=elements))
+        np.testing.assert_array_equal(found, expected)
+
+
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("features", [1, 16, 33, 128, 1000])
 def test_sums_are_off_by_rounding_only(features, dtype):

@@ -38,6 +38,7 @@ from gossamer_ir.nodes import (
     Param,
     Ramp,
     ReduceOp,
+    Reinterpret,
     Search,
     Select,
     Stmt,
@@ -407,3 +408,10 @@ def test_gathers_and_predicated_loads():
     np.testing.assert_array_equal(evaluate(masked, X=elements), [10, 12, -1])
     absent = Load("X", (index(9),), "int64", constant(False, "bool"), index(-5))
     assert evaluate(absent, X=elements) == -5
+
+
+def test_a_pointer_is_the_address_of_its_first_element():
+    array = np.arange(4)
+    address = Reinterpret("int64", Var("x", "handle"))
+    assert evaluate(address, X=array) == array.ctypes.data
+    assert evaluate(address, X=array[1:]) == array.ctypes.data + 8

@@ -456,6 +456,8 @@ MORE_CASES = {
     "a shape with an unknown variable": (
         "verify.var.undefined", module(buffers=(*BUFFERS, Buffer("T", (index_var("z"),), "float32")))
     ),
+    "an address of few bits": ("verify.var.handle", value(Reinterpret("int32", handle("x")), "int32")),
+    "the address of a buffer": ("verify.var.handle", value(Reinterpret("int64", handle("X")))),
     "a condition of integers": ("verify.condition.dtype", module(While(N, ()))),
     "a vector condition": ("verify.condition.dtype", module(If(MASK, ()))),
     "a select with other lanes": (
@@ -578,6 +580,7 @@ RIGHT = {
     ),
     "a block with the name of a buffer": module(Block("X", (), ())),
     "a search for a coordinate": value(Search("exact", "Q", (), ZERO, N, N)),
+    "the address of a parameter": value(Reinterpret("int64", handle("x"))),
     "a gather by narrow lanes": value(
         Load("X", (Load("Q", (RUN,), "int32x4"),), FLOATS), FLOATS
     ),

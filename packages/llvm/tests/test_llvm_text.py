@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Param,
     Prefetch,
     Ramp,
+    Reinterpret,
     Store,
     TransposeReduce,
     Var,
@@ -49,6 +50,20 @@ def copy(predicate):
     rest = NOTHING if predicate is not None else None
     load = Load("X", (RUN,), "float32x16", predicate, rest)
     return Store("Y", (RUN,), load, predicate)
+
+
+def test_the_address_of_an_array_is_a_number(module, text, checked):
+    where = Binary("bitand", Reinterpret("int64", Var("x", "handle")), index(7))
+    source = checked(text(module(Store("Y", (where,), constant(1, "float32")))))
+    assert source.count("ptrtoint ptr %p") == 1
+
+
+def test_a_distance_from_a_shared_place_is_a_constant(module, text, checked):
+    """`16 - n` and `32 - n` by themselves would take a register each."""
+    early = [Ramp(sub(index(first), N), index(1), WIDE) for first in (16, 32)]
+    source = checked(text(module(*(Store("Y", (run,), NOTHING) for run in early))))
+    assert ", i64 16" in source
+    assert ", i64 32" in source
 
 
 def test_no_name_of_the_module_reaches_the_text(text, checked):

@@ -301,7 +301,15 @@ SUM_TWICE = SUM + "    W[i] = V[i]\n"
 LOCAL = {"scope": "local"}
 ROWS = {"buffer": "Y", "distance": 2}
 COPIED = {"block": "copy", "buffer": "X", "distance": 2}
+ALONG = {"loop": "j", "buffer": "X", "lanes": 8}
 CASES = [
+    ("align.lanes", COPY, "align", {**ALONG, "lanes": 1}),
+    ("align.rows", COPY, "align", {**ALONG, "lanes": 16}),
+    ("align.rows", FETCH, "align", {**ALONG, "buffer": "S"}),
+    ("align.buffer", FETCH, "align", {**ALONG, "buffer": "L"}),
+    ("align.innermost", COPY, "align", {**ALONG, "loop": "i"}),
+    ("align.start", LATE, "align", {**ALONG, "loop": "i"}),
+    ("align.kind", PARALLEL, "align", {**ALONG, "loop": "i"}),
     ("split.factors", COPY, "split", {"loop": "j", "factors": (None, None)}),
     ("split.factors", COPY, "split", {"loop": "j", "factors": (None, 0)}),
     ("split.factors", COPY, "split", {"loop": "j", "factors": (None, "n")}),
@@ -616,6 +624,7 @@ REPLAY_CASES = [
 COORDINATE_PRIMITIVES = ("sparse_compute_at", "sparse_fuse", "sparse_reorder", "sparse_unfuse")
 ANY_STAGE = ("annotate", "sample_categorical", "unannotate")
 ARGUMENTS = {
+    "align": ALONG,
     "annotate": {"name": "i", "key": "a", "value": 1},
     "bind": {"loop": "i", "thread": "blockIdx.x"},
     "fuse": {"loops": ("i", "j")},

@@ -232,11 +232,32 @@ def test_groups_of_long_rows_follow_the_features(features, group):
 
 LANES = [
     (40, WIDE, "float32", (3, 16)),
-    (40, WIDE, "float64", (5, 8)),
-    (40, NARROW, "float32", (5, 8)),
+    (39, WIDE, "float64", (5, 8)),
+    (39, NARROW, "float32", (5, 8)),
     (16, WIDE, "float32", (1, 16)),
     (None, WIDE, "float32", (None, 16)),
 ]
+
+
+ALIGNED = [
+    (32, WIDE, "float32", 16, (3, 16)),
+    (32, NARROW, "float64", 4, (9, 4)),
+    (16 * (UNROLLED_VECTORS - 1), WIDE, "float32", 16, (UNROLLED_VECTORS, 16)),
+]
+
+
+@pytest.mark.parametrize(("features", "target", "dtype", "lanes", "expected"), ALIGNED)
+def test_rows_of_whole_vectors_are_read_where_lines_begin(features, target, dtype, lanes, expected):
+    schedule = choose(sized(COORDINATE, features, dtype=dtype), target)
+    (step,) = [step for step in schedule.loop if step.op == "align"]
+    assert step.args == {"loop": "k", "buffer": "Y_data", "lanes": lanes}
+    assert factors(schedule)[1] == expected
+
+
+@pytest.mark.parametrize("features", [None, 1, 16, 33, 16 * UNROLLED_VECTORS])
+def test_other_rows_are_read_from_their_beginning(features):
+    schedule = choose(sized(COORDINATE, features), WIDE)
+    assert "align" not in [step.op for step in schedule.loop]
 
 
 @pytest.mark.parametrize(("features", "target", "dtype", "expected"), LANES)

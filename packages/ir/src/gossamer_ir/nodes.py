@@ -107,7 +107,8 @@ class Cast(Node, frozen=True):
 
 
 class Reinterpret(Node, frozen=True):
-    """The bits of a number as a number of another dtype with as many bits in each lane."""
+    """The bits of a number as a number of another dtype with as many bits in each lane; those of a
+    pointer, `Var(name, "handle")`, as the int64 that is the address of its first element."""
 
     dtype: str
     value: Expr

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.build import integer_value
+from gossamer_ir.affine import Affine, affine_of, expr_of
+from gossamer_ir.build import ZERO, dtype_of, integer_value
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Expr, Ramp
@@ -28,6 +29,8 @@ def emit_address(
 ) -> Address:
     """`is_certain` says that the access happens, hence that the address lies in the buffer."""
     place = frame.buffers[buffer]
+    indices, distance = _apart(indices)
+    is_certain &= distance == 0
     last = indices[-1] if indices else None
     is_run = isinstance(last, Ramp) and integer_value(last.stride) == 1
     if isinstance(last, Ramp) and is_run:
@@ -39,7 +42,34 @@ def emit_address(
     offset = _flatten(frame, place, values, flags=" nsw" if is_certain else "")
     kind = " inbounds" if is_certain else ""
     pointer = _step(frame, place, offset, kind)
+    if distance:
+        pointer, offset = _further(frame, place, pointer, offset=offset, distance=distance)
     return Address(place, pointer, offset, is_scattered)
+
+
+def _apart(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
+    """Indices without the constant from which the last one subtracts something, and that constant: by
+    itself it is a part of an instruction, and what is left is shared."""
+    *outer, last = indices or (ZERO,)
+    is_run = isinstance(last, Ramp) and integer_value(last.stride) == 1
+    first = last.base if isinstance(last, Ramp) and is_run else last
+    if dtype_of(first) != "int64":
+        return indices, 0
+    form = affine_of(first)
+    if not form.constant or not any(factor < 0 for factor in form.terms.values()):
+        return indices, 0
+    rest = expr_of(Affine(form.terms, 0))
+    if isinstance(last, Ramp):
+        rest = Ramp(rest, last.stride, last.lanes)
+    return (*outer, rest), form.constant
+
+
+def _further(
+    frame: Frame, place: Place, pointer: str, *, offset: Value, distance: int
+) -> tuple[str, Value]:
+    element = memory_type(place.buffer.dtype)
+    moved = frame.text.value(f"getelementptr {element}, ptr {pointer}, i64 {distance}")
+    return moved, add(frame, offset, index_constant(distance))
 
 
 def _flatten(frame: Frame, place: Place, values: list[Value], *, flags: str) -> Value:

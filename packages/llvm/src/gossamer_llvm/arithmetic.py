@@ -132,7 +132,8 @@ def emit_reinterpret(frame: Frame, node: Reinterpret) -> Value:
     target = value_type(node.dtype)
     if target == value.type:
         return Value(value.text, node.dtype)
-    return Value(frame.text.value(f"bitcast {value.typed} to {target}"), node.dtype)
+    operation = "ptrtoint" if value.dtype == "handle" else "bitcast"
+    return Value(frame.text.value(f"{operation} {value.typed} to {target}"), node.dtype)
 
 
 def emit_call(frame: Frame, node: Call) -> Value:

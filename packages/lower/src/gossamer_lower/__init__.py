@@ -19,10 +19,12 @@ from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.pipeline import FLAT_PASSES, lower_to_flat
 from gossamer_lower.plan_allocations import plan_allocations
+from gossamer_lower.remove_masks import remove_masks
 from gossamer_lower.remove_preprocess import remove_preprocess
 from gossamer_lower.remove_unused_args import remove_unused_args
 from gossamer_lower.specialize_buffer import specialize_buffer
 from gossamer_lower.unroll_loops import unroll_loops
+from gossamer_lower.unswitch_loops import unswitch_loops
 from gossamer_lower.vectorize_loops import vectorize_loops
 
 __all__ = [
@@ -46,9 +48,11 @@ __all__ = [
     "outline_parallel",
     "peel_rest",
     "plan_allocations",
+    "remove_masks",
     "remove_preprocess",
     "remove_unused_args",
     "specialize_buffer",
     "unroll_loops",
+    "unswitch_loops",
     "vectorize_loops",
 ]

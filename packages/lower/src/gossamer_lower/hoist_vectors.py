@@ -15,10 +15,8 @@ from gossamer_ir import build
 from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
-    Broadcast,
     Buffer,
     Compare,
-    Expr,
     For,
     Function,
     If,
@@ -31,7 +29,8 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import free_vars, map_children, rewrite, statements, walk
+from gossamer_ir.walk import free_vars, rewrite, statements, walk
+from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
 MOST_VECTORS = 16
@@ -82,29 +81,30 @@ class _Hoisting:
         }
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(self._statement(stmt) for stmt in body)
+        return tuple(new for stmt in body for new in self._statement(stmt))
 
-    def _statement(self, stmt: Stmt) -> Stmt:
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case For():
                 return self._loop(stmt)
             case While():
-                return While(stmt.condition, self.body(stmt.body))
+                return (While(stmt.condition, self.body(stmt.body)),)
             case If():
                 mark = self._prover.mark()
                 self._prover.assume(stmt.condition)
                 then_body = self.body(stmt.then_body)
                 self._prover.release(mark)
-                return If(stmt.condition, then_body, self.body(stmt.else_body))
-        return stmt
+                return (If(stmt.condition, then_body, self.body(stmt.else_body)),)
+        return (stmt,)
 
-    def _loop(self, loop: For) -> Stmt:
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
         lets = self._lets(loop) if _is_serial(loop) else {}
         if not lets:
-            return self._with_inside(loop)
+            return (self._with_inside(loop),)
         kept = rewrite(loop, lambda node: _variable(node, lets))
         runs = Compare("gt", loop.extent, build.ZERO)
-        return If(runs, (*lets.values(), self._with_inside(kept)))
+        both: tuple[Stmt, ...] = (*lets.values(), self._with_inside(kept))
+        return both if build.integer_value(loop.extent) else (If(runs, both),)
 
     def _with_inside(self, loop: For) -> For:
         mark = self._prover.mark()
@@ -143,9 +143,9 @@ class _Hoisting:
         mark = self._prover.mark()
         self._prover.assume_range(lane.name, build.ZERO, build.index(last.lanes.count))
         if load.predicate is not None:
-            self._prover.assume(_of_lane(load.predicate, lane))
+            self._prover.assume(in_lane(load.predicate, lane))
         exists = all(
-            self._prover.proves_in_range(_of_lane(index, lane), extent)
+            self._prover.proves_in_range(in_lane(index, lane), extent)
             for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
         )
         self._prover.release(mark)
@@ -162,13 +162,3 @@ def _is_serial(loop: For) -> bool:
 
 def _variable(node: Any, lets: Mapping[Load, Let]) -> Var | None:
     return lets[node].var if isinstance(node, Load) and node in lets else None
-
-
-def _of_lane(expr: Expr, lane: Var) -> Expr:
-    """A vector's value in one lane."""
-    match expr:
-        case Ramp():
-            return build.add(expr.base, build.mul(expr.stride, lane))
-        case Broadcast():
-            return expr.value
-    return map_children(expr, lambda child: _of_lane(child, lane))

@@ -170,7 +170,7 @@ def _captured_scalars(
     bound = bound_variables((loop,))
     shapes = walk(*(extent for buffer in buffers for extent in buffer.shape))
     used = {node.name: node for node in chain(shapes, inside) if isinstance(node, Var)}
-    return tuple(var for name, var in used.items() if name not in bound)
+    return tuple(var for name, var in used.items() if name not in bound and var.dtype != "handle")
 
 
 def _facts_about(

@@ -64,6 +64,7 @@ PASSES: dict[str, Pass] = {
     "peel_rest": _LOOPS,
     "vectorize_loops": _LOOPS,
     "unroll_loops": _LOOPS,
+    "remove_masks": _LOOPS,
     "combine_lane_reductions": _LOOPS,
     "hoist_vectors": _LOOPS,
     "hoist_searches": _LOOPS,
@@ -72,6 +73,7 @@ PASSES: dict[str, Pass] = {
     "outline_parallel": Pass(
         "loop", "flat", ("blocks", "vectorized loops", "unrolled loops", "searches")
     ),
+    "unswitch_loops": Pass("flat", "flat"),
     "guard_flat": Pass("flat", "flat"),
     "lower_math": Pass("flat", "flat"),
     "simplify": Pass(None, None),

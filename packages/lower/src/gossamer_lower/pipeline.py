@@ -16,7 +16,9 @@ from gossamer_lower.merge_searches import merge_searches
 from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.plan_allocations import plan_allocations
+from gossamer_lower.remove_masks import remove_masks
 from gossamer_lower.unroll_loops import unroll_loops
+from gossamer_lower.unswitch_loops import unswitch_loops
 from gossamer_lower.vectorize_loops import vectorize_loops
 
 FLAT_PASSES = (
@@ -29,12 +31,14 @@ FLAT_PASSES = (
     peel_rest,
     vectorize_loops,
     unroll_loops,
+    remove_masks,
     combine_lane_reductions,
     hoist_vectors,
     hoist_searches,
     merge_searches,
     expand_search,
     outline_parallel,
+    unswitch_loops,
 )
 """What runs on a module of the loop stage, in this order."""
 

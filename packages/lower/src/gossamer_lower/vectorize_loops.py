@@ -10,7 +10,7 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import affine_of
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
@@ -152,9 +152,10 @@ class _Vectorizing:
             return None
         if not self._is_always_in_bounds(store):
             return None
-        bound = self._peeled_bound(outer, inner, found)
-        whole = None if bound is None else build.floordiv(bound, inner.extent)
-        condition = found.condition if bound is None else None
+        peeled = self._peeled(outer, inner, found)
+        bound = None if peeled is None else peeled.bound
+        whole = None if bound is None else self._whole_vectors(outer, inner, bound)
+        condition = found.condition if peeled is None else peeled.rest
         vectors = Vectors(inner)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
         lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
@@ -168,10 +169,10 @@ class _Vectorizing:
         main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=(accumulate,))
         total = Binary(op, _load_of(store), _lanes_combined(op, partial))
         result: list[Stmt] = [Store(store.buffer, store.indices, total)]
-        if whole is not None and _is_masked_rest(inner):
+        if peeled is not None and whole is not None and _is_masked_rest(inner):
             masked = Store(lanes.name, where, _accumulated(vectors, partial, found))
             at = {outer.var: whole}
-            reached = substitute(found.condition, {**at, inner.var: build.ZERO})
+            reached = substitute(peeled.condition, {**at, inner.var: build.ZERO})
             result.insert(0, If(reached, substitute_body((masked,), at)))
         elif bound is not None and whole is not None:
             rest = build.sub(bound, build.mul(whole, inner.extent))
@@ -188,14 +189,28 @@ class _Vectorizing:
             for index, extent in zip(store.indices, self._shapes[store.buffer], strict=True)
         )
 
-    def _peeled_bound(self, outer: For, inner: For, found: _LaneReduction) -> Expr | None:
-        """The bound, where the condition is just "position < bound" for fixed lanes: whole vectors
-        then need no mask. None where all of them do."""
-        bound = _bound_of(outer, inner, found.condition)
+    def _peeled(self, outer: For, inner: For, found: _LaneReduction) -> _Peeled | None:
+        """The one part of the condition that is "position < bound" for fixed lanes: whole vectors
+        then need no mask for it. None where all of them do."""
         lanes = build.integer_value(inner.extent)
-        if bound is None or lanes is None or not self._covers(outer, lanes, bound):
-            return None
-        return bound
+        parts = list(build.conjuncts(found.condition))
+        for part in parts:
+            bound = _bound_of(outer, inner, part)
+            if bound is None or lanes is None or not self._covers(outer, lanes, bound):
+                continue
+            rest = build.conjoined([other for other in parts if other is not part])
+            return _Peeled(part, bound, rest) if rest is None or _is_masked_rest(inner) else None
+        return None
+
+    def _whole_vectors(self, outer: For, inner: For, bound: Expr) -> Expr:
+        """How many vectors have all their lanes below the bound; all but one is a constant, often."""
+        last = build.sub(outer.extent, build.ONE)
+        reached = build.mul(last, inner.extent)
+        if build.integer_value(last) and self._prover.proves_nonnegative(
+            Binary("sub", bound, reached)
+        ):
+            return last
+        return build.floordiv(bound, inner.extent)
 
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
         reached = build.mul(outer.extent, build.index(lanes))
@@ -212,21 +227,32 @@ class _LaneReduction(msgspec.Struct, frozen=True):
     condition: Expr | None
 
 
+class _Peeled(msgspec.Struct, frozen=True):
+    """A part of a condition that bounds a position, and the rest of the condition."""
+
+    condition: Expr
+    bound: Expr
+    rest: Expr | None
+
+
 def _is_masked_rest(loop: For) -> bool:
     """Whether the loop asks for the rest of a reduction as one masked vector (`vectorize(rest=)`)."""
     return dict(loop.annotations).get("rest") == "masked"
 
 
-def _bound_of(outer: For, inner: For, condition: Expr | None) -> Expr | None:
-    """The bound, where the condition is `outer * lanes + inner < bound`."""
+def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
+    """The bound, where the condition is `outer * lanes + inner < bound`, or says so."""
     if not isinstance(condition, Compare) or condition.op != "lt" or outer.start != build.ZERO:
         return None
-    position = affine_of(condition.lhs)
     lanes = build.integer_value(inner.extent)
-    wanted = {build.index_var(outer.var): lanes, build.index_var(inner.var): 1}
-    is_position = position.terms == wanted and position.constant == 0
-    is_fixed = not free_vars(condition.rhs) & {outer.var, inner.var}
-    return condition.rhs if is_position and is_fixed else None
+    if lanes is None or build.dtype_of(condition.lhs) != "int64":
+        return None
+    wanted = Affine({build.index_var(outer.var): lanes, build.index_var(inner.var): 1}, 0)
+    ahead = combine(affine_of(condition.lhs), wanted, -1)
+    bound = condition.rhs
+    if ahead != Affine({}, 0):
+        bound = expr_of(combine(affine_of(bound), ahead, -1))
+    return None if free_vars(bound) & {outer.var, inner.var} else bound
 
 
 def _lane_reduction(loop: For) -> _LaneReduction | None:

@@ -9,6 +9,7 @@ from gossamer_schedule.lookups import (
     get_loops,
     get_producers,
 )
+from gossamer_schedule.primitives.align import align
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.cache_read import cache_read
@@ -48,7 +49,7 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.table import PRIMITIVES
 
 __all__ = [
-    "PRIMITIVES", "Result", "ScheduleBuilder", "annotate", "apply", "bind", "cache_read",
+    "PRIMITIVES", "Result", "ScheduleBuilder", "align", "annotate", "apply", "bind", "cache_read",
     "cache_write", "compute_at", "compute_inline", "decompose_reduction", "fuse", "get_blocks",
     "get_child_blocks", "get_consumers", "get_iterations", "get_loops", "get_producers",
     "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read", "reindex_cache_write",

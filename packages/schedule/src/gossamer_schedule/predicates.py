@@ -6,7 +6,7 @@ from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, conjoined, conjuncts, integer_value
+from gossamer_ir.build import ZERO, conjoined, conjunction, conjuncts, integer_value
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Var
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.touches import Values, reduction_loops
@@ -22,11 +22,28 @@ def below(value: Expr, extent: Expr) -> Compare:
 def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
     """The block under the further condition that a loop's variable is below its extent, said by the
     block variable that stands for the loop where there is one."""
-    condition = below(Var(loop, "int64"), extent)
+    return _restricted(block, below(*_position(block, loop, extent)), loop)
+
+
+def within(block: Block, loop: str, *, extent: Expr) -> Block:
+    """The block under the further condition that a loop's variable is in [0, extent), said as in
+    `bounded`."""
+    var, end = _position(block, loop, extent)
+    condition = conjunction(Compare("ge", var, ZERO), below(var, end))
+    assert condition is not None
+    return _restricted(block, condition, loop)
+
+
+def _position(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:
+    """The variable that stands for a loop in a block, and its bound."""
+    var = Var(loop, "int64")
     for found in block.iters:
-        if found.value == condition.lhs:
-            condition = below(Var(found.var, "int64"), _extent_in_block(block, found, extent))
-            break
+        if found.value == var:
+            return Var(found.var, "int64"), _extent_in_block(block, found, extent)
+    return var, extent
+
+
+def _restricted(block: Block, condition: Expr, loop: str) -> Block:
     values = {item.var: item.value for item in block.iters}
     return replace(block, predicate=_under(condition, block.predicate, loop, values))
 

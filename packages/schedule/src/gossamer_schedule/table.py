@@ -8,6 +8,7 @@ from inspect import CO_VARARGS, unwrap
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gossamer_ir.nodes import Module
+from gossamer_schedule.primitives.align import align
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.cache_read import cache_read
@@ -61,6 +62,7 @@ def _fluent(primitive: Callable[Concatenate[Module, P], Result]) -> Callable[Con
 class Fluent:
     """The primitives as methods, which take their arguments but for the module and return the object."""
 
+    align = _fluent(align)
     annotate = _fluent(annotate)
     bind = _fluent(bind)
     cache_read = _fluent(cache_read)

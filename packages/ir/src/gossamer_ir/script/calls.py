@@ -121,11 +121,13 @@ def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
 
 
 def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
-    """`T.reinterpret(x, "int32")`, also `T.reinterpret("int32", x)`."""
+    """`T.reinterpret(x, "int32")`, also `T.reinterpret("int32", x)`; int64 of a handle, too."""
     found = bind(ctx, call, "value dtype", required=2)
     if static_text(ctx, found["value"]) is not None:
         found = {"value": found["dtype"], "dtype": found["value"]}
-    return Reinterpret(value_dtype(ctx, found["dtype"]), expr(ctx, found["value"]))
+    dtype, value = value_dtype(ctx, found["dtype"]), found["value"]
+    is_name = dtype == "int64" and isinstance(value, ast.Name)
+    return Reinterpret(dtype, expr(ctx, value, "handle" if is_name else None))
 
 
 def _choice(

@@ -170,7 +170,9 @@ def check_cast(ctx: Context, node: Cast, at: At) -> str | None:
 
 
 def check_reinterpret(ctx: Context, node: Reinterpret, at: At) -> str | None:
-    """Numbers of as many bits, with the lanes of the value."""
+    """Numbers of as many bits, with the lanes of the value; a pointer as int64."""
+    if _is_address(ctx, node):
+        return node.dtype
     dtype = check_expr(ctx, node.value, at.down("value"))
     if known(node.dtype) is None:
         ctx.report("verify.dtype.unknown", f"'{node.dtype}' is no dtype of values.", at)
@@ -183,6 +185,12 @@ def check_reinterpret(ctx: Context, node: Reinterpret, at: At) -> str | None:
             hint="Numbers of as many bits and lanes are expected.",
         )
     return node.dtype
+
+
+def _is_address(ctx: Context, node: Reinterpret) -> bool:
+    found = node.value
+    is_pointer = isinstance(found, Var) and found.dtype == "handle" and found.name in ctx.handles
+    return is_pointer and node.dtype == "int64"
 
 
 def _has_bits_of(left: str, right: str) -> bool:

@@ -1,0 +1,104 @@
+"""Loops that begin where memory does: masks where they are needed, and none where it begins with them."""
+
+import numpy as np
+import pytest
+
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Binary, For, If, Load, Ramp
+from gossamer_ir.walk import statements, walk
+from gossamer_lower import (
+    lower_to_flat,
+    remove_masks,
+    unroll_loops,
+    unswitch_loops,
+    vectorize_loops,
+)
+from gossamer_lower.examples import body_text, program
+
+EARLY = 'T.reinterpret("int64", x) // 4 % 4'
+SUMS = f"""
+if n > 7:
+    for i in T.serial(2):
+        for a in T.unroll(3):
+            for l in T.vectorized(4, annotations={{"rest": "masked"}}):
+                if a * 4 + l - {EARLY} >= 0 and a * 4 + l - {EARLY} < 8:
+                    Y[i] = Y[i] + X[a * 4 + l - {EARLY}]
+"""
+RUNS = "Y[T.ramp(0, 1, 4)] = T.Select({0}, X[T.ramp(0, 1, 4)], X[T.ramp(4, 1, 4)])"
+ALWAYS = {
+    "at least": "T.ramp(4 - n % 4, 1, 4) >= T.broadcast(1, 4)",
+    "below": "T.ramp(n % 4, 1, 4) < T.broadcast(7, 4)",
+    "constants": "T.ramp(0, 2, 4) < T.broadcast(7, 4)",
+}
+SOMETIMES = {
+    "too many lanes": "T.ramp(n % 4, 1, 4) < T.broadcast(6, 4)",
+    "unknown": "T.ramp(n, 1, 4) < T.broadcast(7, 4)",
+}
+
+
+def flat():
+    return lower_to_flat(program(SUMS))
+
+
+def bodies(module, kind):
+    return [stmt for stmt in statements(module.functions[0].body) if isinstance(stmt, kind)]
+
+
+def placed(array, elements):
+    memory = np.full(array.size + 16, np.nan, np.float32)
+    first = (-memory.ctypes.data % 16) // 4 + elements
+    found = memory[first : first + array.size]
+    found[:] = array
+    return found
+
+
+@pytest.mark.parametrize("elements", range(4))
+@pytest.mark.parametrize("size", [0, 8, 11])
+def test_sums_are_those_of_the_program(elements, size):
+    x = np.arange(size, dtype=np.float32)
+    found = np.zeros(size, np.float32)
+    p = np.zeros(size, np.int64)
+    run(flat(), {"x": placed(x, elements), "y": found, "p": p, "n": size})
+    np.testing.assert_array_equal(found[:3], [28, 28, 0][:size])
+
+
+def test_the_loop_is_there_for_arrays_that_begin_with_a_vector():
+    module = flat()
+    (asked,) = [stmt for stmt in bodies(module, If) if "handle" in repr(stmt.condition)]
+    sums = [
+        [node for node in walk(*body) if isinstance(node, Binary) and node.op == "add"]
+        for body in (asked.then_body, asked.else_body)
+    ]
+    assert [len(found) for found in sums] == [4, 3]
+
+
+@pytest.mark.parametrize("name", ALWAYS)
+def test_a_mask_that_all_lanes_pass_is_left_out(name):
+    before = program(RUNS.format(ALWAYS[name]))
+    assert body_text(remove_masks(before)) == "Y[T.ramp(0, 1, 4)] = X[T.ramp(0, 1, 4)]"
+
+
+@pytest.mark.parametrize("name", SOMETIMES)
+def test_other_masks_stay(name):
+    before = program(RUNS.format(SOMETIMES[name]))
+    assert remove_masks(before) == before
+
+
+def test_without_a_condition_on_an_address_nothing_is_doubled():
+    after = lower_to_flat(program("for i in T.serial(n):\n    if n > 8: Y[i] = X[i]"))
+    assert len(bodies(after, For)) == 1
+
+
+def test_an_address_that_is_used_and_not_asked_doubles_nothing():
+    after = lower_to_flat(program(f"for i in T.serial(n): Y[i] = T.float32({EARLY})"))
+    assert unswitch_loops(after) == after
+
+
+def test_the_middle_vectors_have_no_masks():
+    module = remove_masks(unroll_loops(vectorize_loops(program(SUMS))))
+    loads = [
+        node
+        for node in walk(*module.functions[0].body)
+        if isinstance(node, Load) and node.buffer == "X" and isinstance(node.indices[-1], Ramp)
+    ]
+    assert [load.predicate is None for load in loads] == [False, True, False]

@@ -1,0 +1,78 @@
+"""A loop that begins early does what it did, wherever the array begins."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import diagnostics
+from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule.show import body_text
+
+ROWS = parse_module("""
+@T.prim_func
+def rows(x: T.handle, y: T.handle, m: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m, 8), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    for i in T.serial(m):
+        for k in T.serial(8):
+            with T.block("rows"):
+                vi, vk = T.axis.remap("SR", [i, k])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + X[vi, vk]
+""")
+
+
+def early():
+    return ScheduleBuilder(ROWS).align("k", buffer="X", lanes=4)
+
+
+def in_vectors():
+    split = early().split("k", factors=(3, 4)).decompose_reduction("rows", loop="k_0")
+    return split.vectorize("k_1", rest="masked")
+
+
+def in_other_parts():
+    return early().split("k", factors=(None, 5)).unroll("k_1")
+
+
+def placed(array, elements):
+    """A copy whose address is that many elements behind a multiple of 16 bytes, among NaNs."""
+    memory = np.full(array.size + 16, np.nan, np.float32)
+    first = (-memory.ctypes.data % 16) // 4 + elements
+    found = memory[first : first + array.size].reshape(array.shape)
+    found[:] = array
+    return found
+
+
+@pytest.mark.parametrize("elements", range(4))
+@pytest.mark.parametrize("scheduled", [early, in_vectors, in_other_parts])
+def test_sums_stay_wherever_the_array_begins(scheduled, elements):
+    module = scheduled().module
+    assert diagnostics(module) == ()
+    for rows in (0, 1, 3):
+        x = np.arange(8 * rows, dtype=np.float32).reshape(rows, 8)
+        y = np.full(rows, -1, np.float32)
+        run(module, {"x": placed(x, elements), "y": y, "m": rows})
+        np.testing.assert_array_equal(y, x.sum(axis=1))
+
+
+def test_what_a_condition_reads_by_the_loop_is_read_in_its_old_range_only():
+    text = """
+@T.prim_func
+def kept(x: T.handle, y: T.handle):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (8,), "float32")
+    Y = T.match_buffer(y, (8,), "float32")
+    for k in T.serial(8):
+        with T.block("kept"):
+            vk = T.axis.spatial(8, k)
+            T.where(X[vk] > 0.0)
+            Y[vk] = X[vk]
+"""
+    early = ScheduleBuilder(parse_module(text)).align("k", buffer="X", lanes=4).module
+    assert "T.if_then_else(vk >= 0 and vk < 8, X[vk] > 0.0, False)" in body_text(early)
