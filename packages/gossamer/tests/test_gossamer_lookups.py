@@ -14,6 +14,8 @@ from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.script import parse_module, print_module
 
+SORTED = {", sorted=False, unique=False": ""}
+"""What makes a walk of the lookups of one matrix in another."""
 FILLS = {"0.0": 0.0, 'T.float32("nan")': np.nan, 'T.float32("inf")': np.inf, "7.0": 7.0}
 
 
@@ -36,12 +38,14 @@ def test_csr_iterated_densely_times_dense(spelling, dtype, index, pattern):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize("fill", FILLS)
-def test_the_coordinates_of_another_matrix(pattern, fill):
+@pytest.mark.parametrize("changes", [{}, SORTED], ids=["searched", "walked"])
+def test_the_coordinates_of_another_matrix(changes, pattern, fill):
     for other in PATTERNS:
         mine, theirs = PATTERNS[pattern], PATTERNS[other]
         if mine.shape != theirs.shape:
             continue
-        module = program("csr_times_csr_elementwise", fill=fill)
+        module = program("csr_times_csr_elementwise", fill=fill, changes=changes)
+        assert ("_cursor" in print_module(stages(module)[-1])) == bool(changes)
         (indptr_a, indices_a), (indptr_b, indices_b) = csr(mine, "int32"), csr(theirs, "int32")
         a, b = data(len(indices_a), "float32"), data(len(indices_b), "float32", 3)
         arguments = {
