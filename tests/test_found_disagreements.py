@@ -171,6 +171,44 @@ def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64) -> None:
         ScheduleBuilder(module).cache_write("step", buffer="Z", scope="global")
 
 
+ATTACHED = """
+@T.prim_func
+def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_varied(I, (n1,), (indptr_j, indices_j))
+    K = T.sp.dense_fixed(2, parent=J)
+    M = T.sp.dense_fixed(n1)
+    Y = T.sp.match_buffer(y, (M,), "int32")
+    with T.sp.iteration([I, M, T.sp.attach(K, M)], "RSR", "step") as [i, m, k]:
+        Y[m] = Y[m] + 1
+"""
+
+
+def test_an_attached_axis_stays_behind_what_its_parents_fibre_is_selected_by():
+    builder = ScheduleBuilder(parse_module(ATTACHED))
+    with pytest.raises(ScheduleError, match="'K' must come after axis 'I'"):
+        builder.sparse_reorder("step", order=("m", "k", "i"))
+    builder.sparse_reorder("step", order=("m", "i", "k"))
+
+
+def test_beyond_the_end_of_a_split_loop_nothing_is_searched():
+    module = parse_module(ATTACHED)
+    arrays = {
+        "y": np.zeros(2, I32),
+        "indptr_j": np.array([0, 1, 1, 3], I32), "indices_j": np.array([1, 0, 1], I32),
+    }  # fmt: skip
+
+    def schedule(module):
+        builder = ScheduleBuilder(module)
+        if module.stage == "position":
+            builder.split("i", factors=(None, 4))
+        return builder.module
+
+    program = Program(module, arrays, {"n0": 3, "n1": 2})
+    assert judged(program, native=True, schedule=schedule) == Verdict()
+
+
 def test_a_guard_that_names_an_allocated_buffer_has_it_before():
     """The cache is guarded under the name of the buffer that it stands for."""
     module = lower_iterations(

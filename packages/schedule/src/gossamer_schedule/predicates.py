@@ -7,7 +7,7 @@ from collections.abc import Sequence, Set
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, conjoined, conjunction, conjuncts, integer_value
-from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Var
+from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.touches import Values, reduction_loops
 from gossamer_ir.walk import free_vars, resolve, substitute, walk
@@ -84,8 +84,8 @@ def in_turn(conditions: Sequence[Expr]) -> Expr | None:
     return result
 
 
-def _loads(expr: Expr) -> list[Load]:
-    return [found for found in walk(expr) if isinstance(found, Load)]
+def _loads(expr: Expr) -> list[Load | Search]:
+    return [found for found in walk(expr) if isinstance(found, (Load, Search))]
 
 
 def guarded(inner: Expr, loop: str, *, extent: Expr) -> Expr:

@@ -148,6 +148,9 @@ def _axes_of(item: IterationAxis) -> tuple[str, ...]:
 def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
     if isinstance(item, AttachAxis):
         yield item.parent
+        own = axes.get(axes[item.axis].parent or "")
+        if own is not None and own.parent is not None:
+            yield own.parent
         return
     for name in _axes_of(item):
         axis = axes.get(name)
