@@ -221,6 +221,16 @@ FROM_INIT = STAGED.replace('SS", [h, k]', 'SR", [h, k]').replace(
                 V[wh] = Q[wh, 0]
             V[wh] = V[wh] + 1.0""",
 )
+ALLOCATED = """
+for i in T.serial(8):
+    R = T.alloc_buffer((8,), "float32")
+    for j in T.serial(8):
+        R[j] = X[i, j]
+    for k in T.serial(8):
+        with T.block("inner"):
+            vi, vk = T.axis.remap("SS", [i, k])
+            Y[vi, vk] = R[vk]
+"""
 STAGED_SUM = STAGED.replace('SS", [i, j]', 'SR", [i, j]').replace(
     "            Q[vi, vj] = X[vi, vj]",
     """            with T.init():
@@ -410,6 +420,7 @@ CASES = [
     ("sample_perfect_tile.decision", COPY, "sample_perfect_tile",
      {"loop": "i", "name": "t", "parts": 2, "decision": (2, None)}),
     ("cache_read.scope", SUM, "cache_read", {"block": "sum", "buffer": "X", "scope": "l1"}),
+    ("cache_read.inner", ALLOCATED, "cache_read", {"block": "inner", "buffer": "R", **LOCAL}),
     ("cache_read.no_buffer", SUM, "cache_read", {"block": "sum", "buffer": "Q", **LOCAL}),
     ("cache_read.loads", SUM, "cache_read", {"block": "sum", "buffer": "Y", **LOCAL}),
     ("cache_read.written", SUM, "cache_read", {"block": "sum", "buffer": "V", **LOCAL}),
@@ -467,6 +478,8 @@ CASES = [
     ("compute_inline.parameter", BEHIND, "compute_inline", {"block": "first"}),
     ("compute_inline.writers", STAGED + COPY.replace("Y[", "Q["), "compute_inline",
      {"block": "first"}),
+    ("compute_inline.predicate", STAGED.replace("Q[vi, vj] =", "T.where(i + j < 9)\n            Q[vi, vj] ="),
+     "compute_inline", {"block": "first"}),
     ("compute_inline.changed", STAGED.replace("Z[wh, wk] =", "X[wh, wk] ="), "compute_inline",
      {"block": "first"}),
     ("compute_inline.other_access", PREFETCHED, "compute_inline", {"block": "first"}),
@@ -480,6 +493,9 @@ CASES = [
      "reverse_compute_inline", {"block": "second"}),
     ("reverse_compute_inline.writers",
      STAGED.replace("Q[vi, vj] =", "Q[0, vj] = 0.0\n            Q[vi, vj] ="),
+     "reverse_compute_inline", {"block": "second"}),
+    ("reverse_compute_inline.predicate",
+     STAGED.replace("Z[wh, wk] =", "T.where(h + k < 9)\n            Z[wh, wk] ="),
      "reverse_compute_inline", {"block": "second"}),
     ("reverse_compute_inline.scope", STAGED + "    Y[h, 0] = 1.0\n", "reverse_compute_inline",
      {"block": "second"}),

@@ -9,11 +9,12 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, index_var, integer_value
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import AnyBuffer, Block, BlockIter, Expr, For, Node, Scope, Stmt
+from gossamer_ir.nodes import Allocate, AnyBuffer, Block, BlockIter, Expr, For, Node, Scope, Stmt
 from gossamer_ir.walk import free_vars, substitute, substitute_body
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.accesses import mentioned
+from gossamer_schedule.knowledge import stored
 from gossamer_schedule.refusals import listing, refusal
-from gossamer_schedule.sites import Site
+from gossamer_schedule.sites import Site, bound_above, statements
 
 
 def require_scope(scope: str, primitive: str) -> None:
@@ -24,6 +25,22 @@ def require_scope(scope: str, primitive: str) -> None:
             f"'{scope}' is not a scope.",
             hint=listing("scopes", get_args(Scope)),
         )
+
+
+def require_outside(site: Site, buffer: str, *, primitive: str) -> None:
+    """The buffer must be there outside of the nest of a block, where the copy will be.
+
+    Raises `.inner`.
+    """
+    nest = site.up(len(site.nest)).node
+    for found in statements((nest,)):
+        if isinstance(found, Allocate) and found.buffer.name == buffer:
+            raise refusal(
+                f"{primitive}.inner",
+                f"Buffer '{buffer}' is allocated in the loops around block '{site.node.name}', outside of "
+                "which it would be copied.",
+                hint=f"Apply {primitive} before what makes it moves there.",
+            )
 
 
 def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter, ...]:
@@ -38,21 +55,22 @@ def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter,
 def require_own_selectors(
     site: Site, iters: Sequence[BlockIter], selectors: Sequence[Node], *, primitive: str
 ) -> None:
-    """What selects elements must be the same outside of the nest: it depends on iterators, parameters
-    and buffers that the nest does not write, and domains start at 0."""
+    """What selects elements must be the same outside of the nest: it depends on iterators, on what is
+    bound around the nest, and on buffers that the nest does not write; domains start at 0."""
     domains = [found.domain for found in iters]
     needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
     known = {found.var for found in iters} | {param.name for param in site.function.params}
+    known |= bound_above(site)
     nest = site.up(len(site.nest)).node
     if (
         needed - known
-        or mentioned((*selectors, *domains)) & written((nest,))
+        or mentioned((*selectors, *domains)) & stored((nest,))
         or any(integer_value(found.domain.start) != 0 for found in iters)
     ):
         raise refusal(
             f"{primitive}.domain",
-            f"The elements of block '{site.node.name}' depend on more than its iterators, the "
-            "parameters, and buffers that its nest does not write.",
+            f"The elements of block '{site.node.name}' depend on more than its iterators, what is bound "
+            "around its nest, and buffers that its nest does not write.",
         )
 
 

@@ -11,14 +11,14 @@ from msgspec.structs import replace
 from gossamer_ir.build import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, If, Load, Stmt, Store
 from gossamer_ir.walk import free_vars, rewrite_body
-from gossamer_schedule.accesses import written
-from gossamer_schedule.copies import require_own_selectors, selecting_iters
+from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered
+from gossamer_schedule.knowledge import stored
 from gossamer_schedule.predicates import is_bound_of
 from gossamer_schedule.reads import Read, reads_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.safe_reads import is_safe
-from gossamer_schedule.sites import Site
+from gossamer_schedule.sites import Site, bound_above
 
 
 class Elements(msgspec.Struct, frozen=True):
@@ -32,8 +32,9 @@ class Elements(msgspec.Struct, frozen=True):
 def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
     """The elements that the body of a block reads, all of which may be read before its nest.
 
-    Raises `.loads`, `.written`, `.domain` and `.not_proved`.
+    Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
+    require_outside(site, buffer, primitive=primitive)
     reads = _require_reads(site, buffer, primitive=primitive)
     block: Block = site.node
     conditions = tuple(
@@ -43,6 +44,7 @@ def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
     )
     iters = selecting_iters(block, _selectors(reads))
     known = {found.var for found in iters} | {param.name for param in site.function.params}
+    known |= bound_above(site)
     own = tuple(part for part in conditions if free_vars(part) <= known)
     elements = Elements(reads, iters, own)
     if not _is_safe(site, elements, buffer=buffer):
@@ -60,7 +62,7 @@ def _require_reads(site: Site, buffer: str, *, primitive: str) -> tuple[Read, ..
             f"{primitive}.loads",
             f"The body of block '{site.node.name}' does not load from '{buffer}'.",
         )
-    if buffer in written((site.up(len(site.nest)).node,)):
+    if buffer in stored((site.up(len(site.nest)).node,)):
         raise refusal(
             f"{primitive}.written",
             f"The nest of block '{site.node.name}' writes '{buffer}' itself.",

@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import sub
+from gossamer_ir.build import conjuncts, sub
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.walk import resolve, rewrite_body
+from gossamer_ir.walk import free_vars, resolve, rewrite_body
 from gossamer_schedule.accesses import mentioned, written
 from gossamer_schedule.predicates import below
 from gossamer_schedule.refusals import refusal
@@ -43,6 +43,21 @@ def required_assignment(site: Site, module: Module, *, primitive: str) -> Store:
     if store.buffer in mentioned((*store.indices, store.value)):
         raise _not_assigning(site, module, primitive)
     return store
+
+
+def require_own_conditions(site: Site, *, primitive: str) -> None:
+    """The conditions of a block must be of its iterators, not of the loops around it.
+
+    Raises `.predicate`.
+    """
+    used = {name for part in conjuncts(site.node.predicate) for name in free_vars(part)}
+    loops = sorted(used & {loop.var for loop in site.loops})
+    if loops:
+        raise refusal(
+            f"{primitive}.predicate",
+            f"A condition of block '{site.node.name}' is not of its iterators, but of {', '.join(loops)}.",
+            hint=f"Apply {primitive} before the loops are split again.",
+        )
 
 
 def _not_assigning(site: Site, module: Module, primitive: str) -> Exception:

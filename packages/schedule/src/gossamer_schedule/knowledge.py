@@ -2,10 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
+
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Expr, Fact, For, Function
+from gossamer_ir.nodes import Expr, Fact, For, Function, Stmt, Store
 from gossamer_ir.prove import Prover
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_ir.walk import walk
+from gossamer_schedule.accesses import mentioned
+
+
+def stored(body: Iterable[Stmt]) -> set[str]:
+    """The buffers that statements store to, those that they allocate, too."""
+    return {found.buffer for found in walk(*body) if isinstance(found, Store)}
 
 
 class Knowledge(Prover):
@@ -13,7 +21,7 @@ class Knowledge(Prover):
 
     def __init__(self, function: Function, *more: Fact) -> None:
         super().__init__((*lasting_facts(function), *more))
-        self._changing = written(function.body)
+        self._changing = stored(function.body)
 
     def learn_range(self, var: str, start: Expr, extent: Expr) -> None:
         """From here on, start <= var < start + extent holds."""

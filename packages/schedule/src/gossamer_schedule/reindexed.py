@@ -13,7 +13,7 @@ from typing import cast
 import msgspec
 
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
-from gossamer_ir.build import ONE, add, index_var, integer_value, sub, widen
+from gossamer_ir.build import ONE, ZERO, add, index_var, integer_value, sub, widen
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -73,7 +73,8 @@ def required_dimensions(
             "selects an element once.",
             hint=listing("iterators", needed),
         )
-    return tuple(found[name] for name in order or needed)
+    dimensions = tuple(found[name] for name in order or needed)
+    return dimensions or (Dimension(ZERO, ONE, frozenset()),)
 
 
 def determined_by(site: Site, indices: Iterable[Expr]) -> frozenset[str]:

@@ -12,11 +12,11 @@ from gossamer_ir.build import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Combine, Expr, Load, Store
 from gossamer_ir.walk import free_vars, rewrite, walk
 from gossamer_schedule.accesses import mentioned, values_at
-from gossamer_schedule.copies import require_own_selectors, selecting_iters
+from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.predicates import is_bound_of, without_reduction
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.sites import Site, statements
+from gossamer_schedule.sites import Site, bound_above, statements
 
 
 class Element(msgspec.Struct, frozen=True):
@@ -31,8 +31,10 @@ class Element(msgspec.Struct, frozen=True):
 def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
     """The element that a block writes, all of which may be copied behind its nest.
 
-    Raises `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and `.not_proved`.
+    Raises `.inner`, `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and
+    `.not_proved`.
     """
+    require_outside(site, buffer, primitive=primitive)
     store = _require_one_store(site, buffer, primitive=primitive)
     _require_own_element(site, store, primitive=primitive)
     _require_sole_user(site, buffer, primitive=primitive)
@@ -107,6 +109,7 @@ def _require_conditions(
         if not any(is_bound_of(part, found) for found in site.node.iters)
     )
     allowed = {found.var for found in iters} | {param.name for param in site.function.params}
+    allowed |= bound_above(site)
     is_dropping = len(tuple(conjuncts(site.node.predicate))) > len(of_elements)
     is_assigned = gives_values(site.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):

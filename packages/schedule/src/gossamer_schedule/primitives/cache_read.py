@@ -38,7 +38,8 @@ def cache_read(
     init, the predicate and the domains of the block read is not cached. The result's names are the
     buffer, the copy block and its loops.
 
-    Raises `ScheduleError`: `schedule.cache_read.scope` (unknown), `.loads` (the body of the block does
+    Raises `ScheduleError`: `schedule.cache_read.scope` (unknown), `.inner` (the
+    buffer is allocated in the nest), `.loads` (the body of the block does
     not load from the buffer), `.written` (the nest writes the buffer), `.domain` (an element depends
     on more than the iterators of the block, or on what its nest writes), `.not_proved` (an element may
     be read that the block does not read), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.

@@ -42,7 +42,8 @@ def cache_write(
     iterator that selects an element: `k_c` for iterator `vk`. A reduction without `init` gets one
     that loads the old value. The result's names are the buffer, the copy block and its loops.
 
-    Raises `ScheduleError`: `schedule.cache_write.scope` (unknown), `.stores` (the block does not
+    Raises `ScheduleError`: `schedule.cache_write.scope` (unknown), `.inner` (the
+    buffer is allocated in the nest), `.stores` (the block does not
     store to the buffer in exactly one place), `.reads` (it reads other elements of it),
     `.element` (the element depends on a reduction iterator, or nothing initialises it),
     `.not_proved` (the loops may not visit the whole domain of an iterator), `.predicate` (a

@@ -12,6 +12,7 @@ from gossamer_ir.walk import rewrite_body, walk
 from gossamer_schedule.accesses import mentioned, written
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import consumed_parts
+from gossamer_schedule.knowledge import stored
 from gossamer_schedule.moving import (
     is_recurrence,
     moved,
@@ -82,7 +83,7 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     top = _require_before(site, target, own=own, module=module)
     _require_private(site, target, own=own, made=made)
     _require_free_way(site, top, own=own)
-    parts = consumed_parts(site, own, target, changing=written((top.node,)))
+    parts = consumed_parts(site, own, target, changing=stored((top.node,)))
 
     nest, names = moved(site, own, parts)
     buffers = [found for found in all_buffers(owner) if found.name in made]

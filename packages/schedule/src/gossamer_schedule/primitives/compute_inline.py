@@ -34,6 +34,7 @@ from gossamer_schedule.covers import require_covered
 from gossamer_schedule.inlining import (
     domain_conditions,
     own_nest,
+    require_own_conditions,
     required_assignment,
     required_writer,
     without_block,
@@ -69,10 +70,10 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
 
     Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not one assignment),
     `.parameter` (it writes a parameter), `.writers` (something else writes the buffer, too),
-    `.changed` (what it reads is written later), `.other_access` (the buffer is searched, prefetched,
-    or not only used behind the block in the same body), `.not_proved` (the loops may not visit the
-    whole domain of an iterator, or it is not known which point made the element of a load),
-    `.no_block`, `.no_function`, `.stage`.
+    `.predicate` (a condition of the block is of its loops, not of iterators), `.changed` (what it reads
+    is written later), `.other_access` (the buffer is searched, prefetched, or not only used behind the
+    block in the same body), `.not_proved` (the loops may not visit the whole domain of an iterator, or
+    it is not known which point made the element of a load), `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.primitives.cache_read import cache_read
@@ -100,6 +101,7 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
     store = required_assignment(site, module, primitive=_NAME)
     require_allocated(find_buffer(owner, _NAME, buffer=store.buffer), _NAME)
     required_writer(owner, store.buffer, primitive=_NAME)
+    require_own_conditions(site, primitive=_NAME)
     require_covered(site, site.node.iters, primitive=_NAME)
     bare = without_block(site)
     _require_only_loads(bare, store)

@@ -44,8 +44,8 @@ def reindex_cache_read(
 
     Raises `ScheduleError`: `schedule.reindex_cache_read.single` (the block reads several elements),
     `.order` (not each of these iterators once), `.shape` (the size of a domain is not known before the
-    function runs, nor is it a fibre), `.scope`, `.loads`, `.written`, `.domain` and `.not_proved` as in
-    `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    function runs, nor is it a fibre), `.scope`, `.inner`, `.loads`, `.written`, `.domain` and
+    `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.show import body_text

@@ -57,7 +57,7 @@ def reindex_cache_write(
 
     Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither given a
     value nor reduced, or the cache would be initialised again), `.not_proved` (also: two points may be
-    one element), `.order` and `.shape` as in `reindex_cache_read`, `.scope`, `.stores`, `.reads`,
+    one element), `.order` and `.shape` as in `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`,
     `.element`, `.predicate`, `.domain` and `.other_access` as in `cache_write`, `.no_buffer`,
     `.no_block`, `.no_function`, `.stage`.
 

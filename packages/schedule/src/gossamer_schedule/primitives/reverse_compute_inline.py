@@ -16,6 +16,7 @@ from gossamer_schedule.covers import require_covered
 from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.inlining import (
     domain_conditions,
+    require_own_conditions,
     required_assignment,
     required_writer,
     without_block,
@@ -53,9 +54,10 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
     assignment), `.element` (the block does not read one element, that of its iterators, of one
     buffer that the function allocates), `.writers` (that is not written by one block),
     `.other_access` (it is used elsewhere, or something on the way uses what the block writes or
-    writes what it reads), `.scope` (the block does not stand behind the nest of the maker in a nest
-    of its own), `.not_proved` (its loops may not visit the whole domain of an iterator, or two points
-    may store to one element), `.no_block`, `.no_function`, `.stage`.
+    writes what it reads), `.predicate` (a condition of the block is of its loops, not of iterators),
+    `.scope` (the block does not stand behind the nest of the maker in a nest of its own),
+    `.not_proved` (its loops may not visit the whole domain of an iterator, or two points may store to
+    one element), `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.primitives.cache_write import cache_write
@@ -85,6 +87,7 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
     maker = required_writer(owner, load.buffer, primitive=_NAME)
     made = required_assignment(maker, module, primitive=_NAME)
     _require_free_way(site, maker, module=module, between=load.buffer)
+    require_own_conditions(site, primitive=_NAME)
     require_covered(site, site.node.iters, primitive=_NAME)
     require_distinct(site, store.buffer, primitive=_NAME)
 
