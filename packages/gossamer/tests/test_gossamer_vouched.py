@@ -80,6 +80,21 @@ def test_what_is_vouched_for_is_checked_on_request():
         bind(kernel, bad, verified=("p", "q"), check=True)
 
 
+@pytest.mark.parametrize("rows", [2, 100_000])
+@pytest.mark.parametrize(("at", "change"), [(0, 1), (-1, -1)])
+def test_offsets_that_do_not_lead_from_nothing_to_all_are_named(rows, at, change):
+    kernel = gs.compile(SCRIPT.format(name="two", relation="").replace("    T.sp.assume()\n", ""))
+    bad = arrays([[0, 2]] * rows, [[1]] * rows)
+    bad["p"][at] += change
+    place = at % (rows + 1)
+    bind(kernel, bad, verified=("p", "q", "r", "s"))
+    message = rf"Element {place} of 'p' is {bad['p'][at]}, expected {bad['p'][at] - change}\."
+    for options in ({}, {"verified": ("p", "q"), "check": True}):
+        with pytest.raises(ArgumentError, match=message) as caught:
+            bind(kernel, bad, **options)
+        assert caught.value.code == "kernel.value"
+
+
 def test_a_tensor_whose_arrays_were_changed_is_named_where_it_is_checked():
     matrix = sparse.random_array((20, 30), density=0.3, rng=np.random.default_rng(3), format="csr")
     tensor = from_scipy(matrix.astype(np.float32))
@@ -107,7 +122,7 @@ def test_facts_survive_every_encoding():
         assert parse_module(print_module(stage)) == stage
     facts = {fact for param in signature_of(stage).buffers for fact in param.facts}
     assert {type(fact).__name__ for fact in facts} == {
-        "InRange", "Monotone", "Relation", "SortedSegments",
+        "HasValue", "InRange", "Monotone", "Relation", "SortedSegments",
     }  # fmt: skip
     kernel = gs.compile(module)
     stored = Artifact.decode(kernel.artifact.encode())
