@@ -17,6 +17,7 @@ from gossamer_schedule import get_loops, replay
 from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
 from gossamer_schedule.rules.sampled_products import (
+    LARGEST_ALIGNED,
     LEAST_OPERAND,
     LEAST_ROW,
     LONG_GROUP,
@@ -258,6 +259,13 @@ def test_rows_of_whole_vectors_are_read_where_lines_begin(features, target, dtyp
 def test_other_rows_are_read_from_their_beginning(features):
     schedule = choose(sized(COORDINATE, features), WIDE)
     assert "align" not in [step.op for step in schedule.loop]
+
+
+def test_rows_of_an_operand_that_is_far_away_are_read_from_their_beginning():
+    module = sized(COORDINATE, 32)
+    for columns, aligned in ((LARGEST_ALIGNED // 128, 1), (LARGEST_ALIGNED // 128 + 1, 0)):
+        steps = choose(module, WIDE, rows_of(3, columns=columns)).loop
+        assert [step.op for step in steps].count("align") == aligned
 
 
 @pytest.mark.parametrize(("features", "target", "dtype", "expected"), LANES)
