@@ -6,15 +6,13 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjoined, conjuncts, index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Module, Stmt, Store
+from gossamer_ir.nodes import Block, For, Module, Store
 from gossamer_ir.touches import reduction_loops
-from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict
+from gossamer_schedule.inits import init_nest, require_init_loops
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -26,7 +24,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, has_let, loops_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "decompose_reduction"
@@ -77,13 +75,10 @@ def decompose_reduction(
     nest = _require_enclosing(site, top, module=module)
     fed = reduction_loops(site.node, values_at(site))
     _require_outside_reduction(site, fed, loop=loop)
-    kept = _require_spatial(site, nest)
+    kept = require_init_loops(site, nest, primitive=_NAME)
     _require_one_init(site, top, fed=fed)
 
-    namer = namer_of(owner)
-    names = {found.var: namer.fresh(f"{found.var}_init") for found in kept}
-    made = _init_block(site, names, namer=namer)
-    inits = _nest(kept, names, (made,))
+    inits, names = init_nest(site, kept, namer=namer_of(owner))
     update = replace(site.node, init=())
 
     without = find_loop(replaced(site, (update,)), _NAME, loop=loop)
@@ -91,7 +86,7 @@ def decompose_reduction(
     rewritten = with_function(module, owner, changed)
 
     taken = step(block=block, loop=loop, function=function)
-    return Result(rewritten, (made.name, *names.values()), Step(_NAME, taken))
+    return Result(rewritten, names, Step(_NAME, taken))
 
 
 def _require_init(site: Site, module: Module) -> None:
@@ -128,51 +123,6 @@ def _require_outside_reduction(site: Site, fed: set[str], *, loop: str) -> None:
                 f"'{site.node.name}'.",
                 hint=f"Decompose at '{found.var}' or a loop around it.",
             )
-
-
-def _selecting(block: Block) -> tuple[BlockIter, ...]:
-    """The spatial iterators, and those of the reduction that the init, or the domain of such an iterator,
-    mentions: points of a reduction may meet in the element that is initialised."""
-    needed = {name for stmt in block.init for name in free_vars(stmt)}
-    found: list[BlockIter] = []
-    for item in reversed(block.iters):
-        if item.kind == "S" or item.var in needed:
-            needed |= free_vars(item.domain)
-            found.insert(0, item)
-    return tuple(found)
-
-
-def _dropped(site: Site) -> set[str]:
-    """The iterators that select no element to be initialised, and the loops that feed them."""
-    selecting = {found.var for found in _selecting(site.node)}
-    others = tuple(found for found in site.node.iters if found.var not in selecting)
-    feeding = reduction_loops(replace(site.node, iters=others), values_at(site))
-    return feeding | {found.var for found in others}
-
-
-def _require_spatial(site: Site, nest: Sequence[For]) -> tuple[For, ...]:
-    """The loops of the new nest."""
-    selecting, dropped = _selecting(site.node), _dropped(site)
-    values = values_at(site)
-    feeding = {name for found in selecting for name in free_vars(resolve(found.value, values))}
-    for found in nest:
-        if found.var in dropped & feeding:
-            raise refusal(
-                f"{_NAME}.mixed",
-                f"Loop '{found.var}' feeds an iterator that selects the element and one that does not, of "
-                f"block '{site.node.name}'.",
-            )
-    kept = tuple(found for found in nest if found.var not in dropped)
-    used = {name for found in kept for name in free_vars(found.start) | free_vars(found.extent)}
-    for item in selecting:
-        used |= free_vars(item.domain)
-    if used & dropped or has_let(site, len(nest)):
-        raise refusal(
-            f"{_NAME}.dependence",
-            f"The init of block '{site.node.name}' or its loops depend on "
-            f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
-        )
-    return kept
 
 
 def _require_one_init(site: Site, top: Site, *, fed: set[str]) -> None:
@@ -220,32 +170,3 @@ def _used_elsewhere(site: Site, top: Site) -> set[str]:
     ]
     own = list(statements(site.node.body))
     return mentioned(found for found in others if all(found is not item for item in own))
-
-
-def _init_block(site: Site, names: dict[str, str], *, namer: Namer) -> Block:
-    block: Block = site.node
-    spatial = [replace(found, kind="S") for found in _selecting(block)]
-    dropped = _dropped(site)
-    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    fresh = {found.var: namer.fresh(f"{found.var}_init") for found in spatial}
-    renamed |= {old: index_var(new) for old, new in fresh.items()}
-    iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
-    parts = conjuncts(block.predicate)
-    predicate = conjoined(part for part in parts if not free_vars(part) & dropped)
-    return Block(
-        namer.fresh(f"{block.name}_init"),
-        iters,
-        substitute_body(block.init, renamed),
-        predicate=None if predicate is None else substitute(predicate, renamed),
-    )
-
-
-def _nest(kept: Sequence[For], names: dict[str, str], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    for loop in reversed(kept):
-        start, extent = substitute(loop.start, renamed), substitute(loop.extent, renamed)
-        made = For(names[loop.var], start, extent, body)
-        if loop.kind != "parallel":
-            made = replace(made, kind=loop.kind, thread=loop.thread)
-        body = (made,)
-    return body

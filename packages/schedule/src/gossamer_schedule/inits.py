@@ -1,0 +1,105 @@
+"""The init of a block as a nest of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import conjoined, conjuncts, index_var
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Stmt
+from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
+from gossamer_schedule.accesses import values_at
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.sites import Site, has_let
+
+
+def require_init_loops(site: Site, nest: Sequence[For], *, primitive: str) -> tuple[For, ...]:
+    """The loops of a nest around a block in which its init runs.
+
+    Raises `.mixed` and `.dependence`.
+    """
+    selecting, dropped = _selecting(site.node), _dropped(site)
+    values = values_at(site)
+    feeding = {name for found in selecting for name in free_vars(resolve(found.value, values))}
+    for found in nest:
+        if found.var in dropped & feeding:
+            raise refusal(
+                f"{primitive}.mixed",
+                f"Loop '{found.var}' feeds an iterator that selects the element and one that does not, of "
+                f"block '{site.node.name}'.",
+            )
+    kept = tuple(found for found in nest if found.var not in dropped)
+    used = {name for found in kept for name in free_vars(found.start) | free_vars(found.extent)}
+    for item in selecting:
+        used |= free_vars(item.domain)
+    if used & dropped or has_let(site, len(nest)):
+        raise refusal(
+            f"{primitive}.dependence",
+            f"The init of block '{site.node.name}' or its loops depend on "
+            f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
+        )
+    return kept
+
+
+def init_nest(
+    site: Site, kept: Sequence[For], *, namer: Namer
+) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
+    """Block `<block>_init` of what the init of a block does, in loops `<loop>_init` like those that are
+    kept, and the names of both."""
+    names = {found.var: namer.fresh(f"{found.var}_init") for found in kept}
+    made = _init_block(site, names, namer=namer)
+    return _nest(kept, names, (made,)), (made.name, *names.values())
+
+
+def _selecting(block: Block) -> tuple[BlockIter, ...]:
+    """The spatial iterators, and those of the reduction that the init, or the domain of such an iterator,
+    mentions: points of a reduction may meet in the element that is initialised."""
+    needed = {name for stmt in block.init for name in free_vars(stmt)}
+    found: list[BlockIter] = []
+    for item in reversed(block.iters):
+        if item.kind == "S" or item.var in needed:
+            needed |= free_vars(item.domain)
+            found.insert(0, item)
+    return tuple(found)
+
+
+def _dropped(site: Site) -> set[str]:
+    """The iterators that select no element to be initialised, and the loops that feed them."""
+    selecting = {found.var for found in _selecting(site.node)}
+    others = tuple(found for found in site.node.iters if found.var not in selecting)
+    feeding = reduction_loops(replace(site.node, iters=others), values_at(site))
+    return feeding | {found.var for found in others}
+
+
+def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer) -> Block:
+    block: Block = site.node
+    spatial = [replace(found, kind="S") for found in _selecting(block)]
+    dropped = _dropped(site)
+    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
+    fresh = {found.var: namer.fresh(f"{found.var}_init") for found in spatial}
+    renamed |= {old: index_var(new) for old, new in fresh.items()}
+    iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
+    parts = conjuncts(block.predicate)
+    predicate = conjoined(part for part in parts if not free_vars(part) & dropped)
+    return Block(
+        namer.fresh(f"{block.name}_init"),
+        iters,
+        substitute_body(block.init, renamed),
+        predicate=None if predicate is None else substitute(predicate, renamed),
+    )
+
+
+def _nest(
+    kept: Sequence[For], names: Mapping[str, str], body: tuple[Stmt, ...]
+) -> tuple[Stmt, ...]:
+    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
+    for loop in reversed(kept):
+        start, extent = substitute(loop.start, renamed), substitute(loop.extent, renamed)
+        made = For(names[loop.var], start, extent, body)
+        if loop.kind != "parallel":
+            made = replace(made, kind=loop.kind, thread=loop.thread)
+        body = (made,)
+    return body
