@@ -145,6 +145,29 @@ def main(y: T.handle, indices_j: T.handle, n0: T.int64, n1: T.int64) -> None:
 """,
         {"y": np.array([4, 5, 6], I32), "indices_j": np.array([2, 0, 2], I32), "n0": 3, "n1": 2},
     ),
+    "a let above an iteration with an init may read what was written": (
+        """
+@T.prim_func
+def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n)
+    J = T.sp.dense_fixed(m)
+    X = T.sp.match_buffer(x, (I,), "float32")
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    Z = T.sp.match_buffer(z, (I, J), "float32")
+    with T.sp.iteration([I], "S", "outer") as [i]:
+        X[i] = X[i] + 1.0
+        before: T.float32 = X[i]
+        with T.sp.iteration([J], "R", "inner") as [j]:
+            with T.init():
+                Y[i] = 0.0
+            Y[i] = Y[i] + before * Z[i, j]
+""",
+        {
+            "x": np.array([1, 2, 3], np.float32), "y": np.full(3, 9, np.float32),
+            "z": np.arange(6, dtype=np.float32), "n": 3, "m": 2,
+        },
+    ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
 

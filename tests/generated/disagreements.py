@@ -18,9 +18,6 @@ from tests.generated.compilers import COMPILER, Compiler, Scheduler, unscheduled
 from tests.generated.numbers import loaded
 from tests.generated.program import Program
 
-REFUSALS = frozenset({"lower.let_above_block"})
-"""Programs may be refused for these reasons."""
-
 
 class Disagreement(Exception):
     """What a stage does and the oracle does not."""

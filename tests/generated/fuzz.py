@@ -32,7 +32,7 @@ from rich.table import Table
 
 from tests.generated.census import census, required
 from tests.generated.compilers import unscheduled
-from tests.generated.disagreements import REFUSALS, Verdict, judged
+from tests.generated.disagreements import Verdict, judged
 from tests.generated.drawing import draw_program
 from tests.generated.program import Program
 from tests.generated.schedules import REFUSED_SCHEDULES, by_rules, random_schedule
@@ -41,14 +41,6 @@ from tests.generated.shrinking import shrunk
 BATCH, ENOUGH, MOST_FAILURES = 40, 200, 10
 MANY = 20_000
 """How many programs have to meet everything that is required `ENOUGH` times; fewer in proportion."""
-
-
-ALLOWED = {
-    "none": REFUSALS,
-    "rules": REFUSALS,
-    "random": REFUSALS | REFUSED_SCHEDULES,
-}
-"""For which reasons a program may be refused, by the way it is scheduled."""
 
 
 @dataclass(frozen=True)
@@ -102,6 +94,10 @@ class Way:
     schedule: Literal["none", "rules", "random"]
     seed: str
 
+    def refusals(self) -> frozenset[str]:
+        """The reasons for which a program may be refused."""
+        return REFUSED_SCHEDULES if self.schedule == "random" else frozenset()
+
     def verdict(self, program: Program) -> Verdict:
         scheduler = unscheduled
         if self.schedule == "rules":
@@ -135,7 +131,7 @@ def batch(numbers: range, settings: Settings) -> Tally:
         found.met.update(census(program))
         if verdict.refusal:
             found.refused[verdict.refusal] += 1
-        if verdict.disagreement or verdict.refusal not in (None, *ALLOWED[way.schedule]):
+        if verdict.disagreement or verdict.refusal not in (None, *way.refusals()):
             what = str(verdict.disagreement or verdict.refusal)
             found.failures.append(Failure(number, what))
     trail.unlink()

@@ -23,9 +23,15 @@ FEW = ((None, 2), (None, 3), (None, 1))
 """Factors of later splits: each rounds the iterations up."""
 MAX_SPLITS = 5
 REFUSED_SCHEDULES = frozenset(
-    {"llvm.lanes", "lower.unmasked_lane", "lower.vectorize", "lower.unroll_size"}
+    {
+        "llvm.lanes",
+        "lower.let_above_block",
+        "lower.unmasked_lane",
+        "lower.unroll_size",
+        "lower.vectorize",
+    }
 )
-"""Programs may be refused for these reasons because of their schedule."""
+"""The reasons for which programs may be refused, because of their schedule only."""
 
 
 def random_schedule(rng: Random, module: Module, *, rules: float = 0.3) -> Scheduler:

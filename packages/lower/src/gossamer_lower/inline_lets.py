@@ -2,54 +2,88 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 import msgspec
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, For, If, Let, Load, Stmt, Store, While
-from gossamer_ir.walk import statements, substitute_body, walk
+from gossamer_ir.walk import free_vars, statements, substitute_body, walk
 
 
 def inline_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements without lets that stand above a block with `init`."""
+    """The statements without lets that stand above a block with `init`. A let of what the statements
+    write stays where it is, as long as no init moves before it."""
     written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
-    return _inlined(body, written)
+    return _Inlining(frozenset(written)).body(body, frozenset())
 
 
-def _inlined(body: tuple[Stmt, ...], written: set[str]) -> tuple[Stmt, ...]:
-    for at, stmt in enumerate(body):
-        rest = body[at + 1 :]
-        if isinstance(stmt, Let) and any(_has_init(found) for found in rest):
-            _require_stable(stmt, written)
-            return (
-                *body[:at],
-                *_inlined(substitute_body(rest, {stmt.var.name: stmt.value}), written),
-            )
-    return tuple(_inside(stmt, written) for stmt in body)
+class _Inlining(msgspec.Struct, frozen=True):
+    """Knows the buffers that are written."""
+
+    written: frozenset[str]
+
+    def body(self, body: tuple[Stmt, ...], loops: frozenset[str]) -> tuple[Stmt, ...]:
+        """Statements in loops of these variables, up to the innermost block around."""
+        done: list[Stmt] = []
+        while body:
+            stmt, *rest = body
+            body = tuple(rest)
+            if not isinstance(stmt, Let) or not any(_has_init(found) for found in body):
+                done.append(self._inside(stmt, loops))
+            elif self._changed_by(stmt) is None:
+                body = substitute_body(body, {stmt.var.name: stmt.value})
+            else:
+                self._require_below_inits(stmt, body, loops)
+                done.append(stmt)
+        return tuple(done)
+
+    def _inside(self, stmt: Stmt, loops: frozenset[str]) -> Stmt:
+        if not _has_init(stmt):
+            return stmt
+        match stmt:
+            case For():
+                return msgspec.structs.replace(stmt, body=self.body(stmt.body, loops | {stmt.var}))
+            case While():
+                return msgspec.structs.replace(stmt, body=self.body(stmt.body, loops))
+            case Block():
+                return msgspec.structs.replace(stmt, body=self.body(stmt.body, frozenset()))
+            case If():
+                sides = self.body(stmt.then_body, loops), self.body(stmt.else_body, loops)
+                return If(stmt.condition, *sides)
+        return stmt
+
+    def _changed_by(self, let: Let) -> str | None:
+        """A buffer that the let reads and something writes."""
+        loads = (node.buffer for node in walk(let.value) if isinstance(node, Load))
+        return next((name for name in loads if name in self.written), None)
+
+    def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
+        """No init behind the let moves before a loop around it."""
+        moving = loops | {let.var.name}
+        for block in _blocks_with_init(body):
+            fed = (free_vars(found.value) for found in block.iters if found.kind == "R")
+            if any(names & moving for names in fed):
+                raise UnsupportedError(
+                    "lower.let_above_block",
+                    f"The let {let.var.name} stands above a block with init and reads "
+                    f"{self._changed_by(let)}, which the function writes.",
+                    hint="Use the value in place of the let.",
+                )
 
 
-def _inside(stmt: Stmt, written: set[str]) -> Stmt:
-    match stmt:
-        case For() | While() | Block() if _has_init(stmt):
-            return msgspec.structs.replace(stmt, body=_inlined(stmt.body, written))
-        case If() if _has_init(stmt):
-            then_body, else_body = (
-                _inlined(stmt.then_body, written),
-                _inlined(stmt.else_body, written),
-            )
-            return If(stmt.condition, then_body, else_body)
-    return stmt
+def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:
+    """Those that are not inside another block."""
+    for stmt in body:
+        match stmt:
+            case Block():
+                if stmt.init:
+                    yield stmt
+            case For() | While():
+                yield from _blocks_with_init(stmt.body)
+            case If():
+                yield from _blocks_with_init((*stmt.then_body, *stmt.else_body))
 
 
 def _has_init(stmt: Stmt) -> bool:
     return any(isinstance(found, Block) and found.init for found in statements((stmt,)))
-
-
-def _require_stable(let: Let, written: set[str]) -> None:
-    for node in walk(let.value):
-        if isinstance(node, Load) and node.buffer in written:
-            raise UnsupportedError(
-                "lower.let_above_block",
-                f"The let {let.var.name} stands above a block with init and reads {node.buffer}, "
-                "which the function writes.",
-                hint="Use the value in place of the let.",
-            )
