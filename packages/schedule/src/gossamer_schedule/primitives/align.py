@@ -34,7 +34,8 @@ def align(
     Takes a module of the loop stage. There are `lanes` more iterations; in those before the old first
     one and behind the old last one nothing happens. Where the loop runs along the rows of the buffer,
     vectors of `lanes` iterations then read at such addresses, in all rows: where they fill a cache
-    line, each reads one line instead of two.
+    line, each reads one line instead of two. Which lane adds up what, and so the rounding of sums over
+    the loop, then depends on where the buffer begins.
 
     Raises `ScheduleError`: `schedule.align.lanes` (less than two), `.rows` (the buffer has rows that
     are no multiple of `lanes` long), `.buffer` (it is no parameter), `.innermost` (the loop holds more
