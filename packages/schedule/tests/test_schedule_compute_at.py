@@ -178,3 +178,11 @@ def test_a_block_moves_on_to_an_inner_loop(require_spmm):
     for loop in ("i", "j", "k"):
         builder.compute_at("csrmm_B_local", loop=loop)
         require_spmm(builder.module, 3)
+
+
+@pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
+@pytest.mark.parametrize("buffer", ["B", "J_indices"])
+def test_a_tile_of_rows_ends_where_the_rows_do(require_spmm, module, buffer):
+    builder = ScheduleBuilder(module).cache_read("csrmm", buffer=buffer, scope="local")
+    builder.split("i", factors=(None, 3)).compute_at(f"csrmm_{buffer}_local", loop="i_0")
+    require_spmm(builder.module, 3)

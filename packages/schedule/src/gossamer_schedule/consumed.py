@@ -118,7 +118,7 @@ def _part(
     value, loops = found.get(item.var), loops_of(site.function)
     if value is None or (mentioned((value,)) and not _is_unconditional(touch)):
         return None
-    known = _known(site, touch, target=target)
+    known = _known(site, touch, value, target=target)
     if not known.proves_nonnegative(value):
         return None
     is_within = known.proves_nonnegative(sub(sub(_extent(item, found), value), ONE))
@@ -143,10 +143,12 @@ def _is_unconditional(touch: Touch) -> bool:
     return touch.is_certain and not touch.held.conditions and not touch.held.loops
 
 
-def _known(site: Site, touch: Touch, *, target: Site) -> Knowledge:
-    """What is known of loops where an element is touched."""
+def _known(site: Site, touch: Touch, value: Expr, *, target: Site) -> Knowledge:
+    """What is known of all values of a part: that the loops run which make them, not that something is
+    touched at each."""
     known = Knowledge(site.function)
-    for loop in (*target.loops, target.node, *touch.held.loops):
+    making = (loop for loop in touch.held.loops if loop.var in free_vars(value))
+    for loop in (*target.loops, target.node, *making):
         known.learn_loop(loop)
     return known
 
