@@ -19,6 +19,7 @@ from gossamer_schedule.linear import NOTHING, UNIT, Form, form_of, product_of, t
 from gossamer_schedule.patterns import match_all
 from gossamer_schedule.produced import Part
 from gossamer_schedule.reindexed import determined_by
+from gossamer_schedule.safe_reads import is_safe_in
 from gossamer_schedule.sites import Site, loops_of
 
 Parts = dict[str, Part]
@@ -116,7 +117,7 @@ def _part(
 ) -> Part | None:
     """The values that an iterator has in one iteration of the target loop."""
     value, loops = found.get(item.var), loops_of(site.function)
-    if value is None or (mentioned((value,)) and not _is_unconditional(touch)):
+    if value is None or not is_safe_in(site.function, value, (*target.loops, target.node)):
         return None
     known = _known(site, touch, value, target=target)
     if not known.proves_nonnegative(value):
@@ -137,10 +138,6 @@ def _part(
     for name in form.terms.keys() - digits.keys():
         base = add(mul(index_var(name), to_expr(form.terms[name])), base)
     return Part(base, count, frozenset(), is_within)
-
-
-def _is_unconditional(touch: Touch) -> bool:
-    return touch.is_certain and not touch.held.conditions and not touch.held.loops
 
 
 def _known(site: Site, touch: Touch, value: Expr, *, target: Site) -> Knowledge:

@@ -2,10 +2,21 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 
-from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Expr, Fact, For, Function, Stmt, Store
+from gossamer_ir.build import ONE, ZERO, add
+from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.nodes import (
+    CompressedFixed,
+    CompressedVaried,
+    Expr,
+    Fact,
+    For,
+    Function,
+    InRange,
+    Stmt,
+    Store,
+)
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import walk
 from gossamer_schedule.accesses import mentioned
@@ -19,8 +30,8 @@ def stored(body: Iterable[Stmt]) -> set[str]:
 class Knowledge(Prover):
     """A prover that takes no notice of what reads a buffer that the function writes."""
 
-    def __init__(self, function: Function, *more: Fact) -> None:
-        super().__init__((*lasting_facts(function), *more))
+    def __init__(self, function: Function) -> None:
+        super().__init__((*lasting_facts(function), *_axis_facts(function)))
         self._changing = stored(function.body)
 
     def learn_range(self, var: str, start: Expr, extent: Expr) -> None:
@@ -36,3 +47,13 @@ class Knowledge(Prover):
         """From here on, a condition holds."""
         if not mentioned((condition,)) & self._changing:
             self.assume(condition)
+
+
+def _axis_facts(function: Function) -> Iterator[Fact]:
+    """What the axes promise of the coordinates in their index buffers, where nothing is written there."""
+    changing = written_by(function)
+    names = {found.handle: found.name for found in function.buffers if found.handle not in changing}
+    for axis in function.axes:
+        if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.indices in names:
+            high = add(axis.length, ONE) if axis.padded else axis.length
+            yield InRange(names[axis.indices], ZERO, high)

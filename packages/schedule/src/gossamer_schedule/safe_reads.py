@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gossamer_ir.build import ONE, ZERO, add, index, sub, widen
+from gossamer_ir.build import ONE, add, index, sub, widen
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -14,9 +14,8 @@ from gossamer_ir.nodes import (
     DenseFixed,
     DenseVaried,
     Expr,
-    Fact,
+    For,
     Function,
-    InRange,
     Load,
     Node,
     Search,
@@ -44,11 +43,19 @@ def is_safe(
     return all(proof.is_safe(found) for found in reads)
 
 
+def is_safe_in(function: Function, expr: Node, loops: Iterable[For]) -> bool:
+    """Whether all loads of an expression are proved in bounds wherever some loops run."""
+    proof = _Proof(function)
+    for loop in loops:
+        proof.known.learn_loop(loop)
+    return proof.is_safe(expr)
+
+
 class _Proof:
     """What is known, and the shapes of buffers."""
 
     def __init__(self, function: Function) -> None:
-        self.known = Knowledge(function, *_axis_facts(function))
+        self.known = Knowledge(function)
         self._axes = {axis.name: axis for axis in function.axes}
         self._buffers = {found.name: found for found in all_buffers(function)}
         self._by_handle = {found.handle: found for found in function.buffers}
@@ -92,12 +99,3 @@ class _Proof:
                 after = (*parents[:-1], add(parents[-1], ONE))
                 begin = widen(Load(bounds.name, parents, bounds.dtype))
                 return sub(widen(Load(bounds.name, after, bounds.dtype)), begin)
-
-
-def _axis_facts(function: Function) -> Iterator[Fact]:
-    """What the axes promise of the coordinates in their index buffers."""
-    by_handle = {found.handle: found.name for found in function.buffers}
-    for axis in function.axes:
-        if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.indices in by_handle:
-            high = add(axis.length, ONE) if axis.padded else axis.length
-            yield InRange(by_handle[axis.indices], ZERO, high)
