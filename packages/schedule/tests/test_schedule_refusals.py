@@ -306,6 +306,10 @@ SKEWED_SUM = SUM.replace(
     'vi, vj = T.axis.remap("SR", [i, j])',
     "vi = T.axis.spatial(8, i)\n            vj = T.axis.reduce(15, i + j)",
 )
+WIDE = BACKWARDS.replace(
+    'vi, vj = T.axis.remap("RS", [i, j])',
+    "vi = T.axis.reduce(8, i)\n            vj = T.axis.spatial(8, j)",
+)
 RAGGED_SUM = SUM.replace("for j in T.serial(8)", "for j in T.serial(T.int64(P[i]))")
 SUM_TWICE = SUM + "    W[i] = V[i]\n"
 LOCAL = {"scope": "local"}
@@ -546,6 +550,10 @@ CASES = [
      {"block": "sum", "loop": "i"}),
     ("decompose_reduction.not_proved", REPEATED_INIT, "decompose_reduction",
      {"block": "sum", "loop": "t"}),
+    ("blockize.body", TWO_COPIES, "blockize", {"loop": "i"}),
+    ("blockize.mixed", SKEWED_SUM, "blockize", {"loop": "j"}),
+    ("blockize.dependence", BACKWARDS, "blockize", {"loop": "j"}),
+    ("blockize.dependence", WIDE, "blockize", {"loop": "j"}),
     ("rfactor.body", TWO_COPIES, "rfactor", {"loop": "i"}),
     ("rfactor.kind", SUM.replace("for j in T.serial", "for j in T.parallel"), "rfactor", {"loop": "j"}),
     ("rfactor.spatial", SUM, "rfactor", {"loop": "i"}),
@@ -669,6 +677,7 @@ ARGUMENTS = {
     "reindex_cache_read": {"block": "copy", "buffer": "X", "scope": "local"},
     "reindex_cache_write": {"block": "copy", "buffer": "Y", "scope": "local"},
     "reverse_compute_at": {"block": "copy", "loop": "i"},
+    "blockize": {"loop": "i"},
     "rfactor": {"loop": "i"},
     "decompose_reduction": {"block": "copy", "loop": "i"},
     "sparse_compute_at": {"iteration": "csrmm", "into": "csrmm", "var": "i"},

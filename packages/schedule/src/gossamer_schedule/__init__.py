@@ -12,6 +12,7 @@ from gossamer_schedule.lookups import (
 from gossamer_schedule.primitives.align import align
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
+from gossamer_schedule.primitives.blockize import blockize
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.compute_at import compute_at
@@ -49,7 +50,8 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.table import PRIMITIVES
 
 __all__ = [
-    "PRIMITIVES", "Result", "ScheduleBuilder", "align", "annotate", "apply", "bind", "cache_read",
+    "PRIMITIVES", "Result", "ScheduleBuilder", "align", "annotate", "apply", "bind", "blockize",
+    "cache_read",
     "cache_write", "compute_at", "compute_inline", "decompose_reduction", "fuse", "get_blocks",
     "get_child_blocks", "get_consumers", "get_iterations", "get_loops", "get_producers",
     "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read", "reindex_cache_write",

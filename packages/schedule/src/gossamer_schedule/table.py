@@ -11,6 +11,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.primitives.align import align
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
+from gossamer_schedule.primitives.blockize import blockize
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.compute_at import compute_at
@@ -65,6 +66,7 @@ class Fluent:
     align = _fluent(align)
     annotate = _fluent(annotate)
     bind = _fluent(bind)
+    blockize = _fluent(blockize)
     cache_read = _fluent(cache_read)
     cache_write = _fluent(cache_write)
     compute_at = _fluent(compute_at)

@@ -10,11 +10,12 @@ from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, rewrite
 from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.blocking import require_one_block
 from gossamer_schedule.combining import Combining, combining_of
 from gossamer_schedule.copies import copy_nest, names_of_nest
 from gossamer_schedule.factored import Parts, factored, fed_iterators, part_iterator, parts_of
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.reassociation import reassociating, single_block
+from gossamer_schedule.reassociation import reassociating
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.reindexed import determined_by
 from gossamer_schedule.resolve import (
@@ -85,7 +86,8 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     owner = find_function(module, _NAME, function=function)
     top = find_loop(owner, _NAME, loop=loop)
 
-    site = _require_block(top, module)
+    site = require_one_block(top, module, primitive=_NAME)
+    _require_kind(top, module)
     _require_reduction_loop(site, top, module=module)
     _require_extent(top, module)
     found = _require_reducer(site, module)
@@ -107,14 +109,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-def _require_block(top: Site, module: Module) -> Site:
-    block = single_block(top.node.body)
-    if block is None:
-        raise refusal(
-            f"{_NAME}.body",
-            f"Loop '{top.node.var}' holds more than loops around one block.",
-            place=top.place(module),
-        )
+def _require_kind(top: Site, module: Module) -> None:
     if top.node.kind not in ("serial", "unrolled"):
         raise refusal(
             f"{_NAME}.kind",
@@ -122,7 +117,6 @@ def _require_block(top: Site, module: Module) -> Site:
             hint=f"Apply {_NAME} before the loop is made {top.node.kind}.",
             place=top.place(module),
         )
-    return find_block(top.function, _NAME, block=block.name)
 
 
 def _require_reduction_loop(site: Site, top: Site, *, module: Module) -> None:

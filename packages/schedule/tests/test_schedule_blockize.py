@@ -1,0 +1,55 @@
+"""Blocks around blocks: what they hold is done as before, and initialised once."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_schedule import ScheduleBuilder, examples, replay
+from gossamer_schedule.show import body_text
+
+ROWS_OF_TILES = (
+    ("split", ("k",), {"factors": (None, 4)}),
+    ("split", ("i",), {"factors": (None, 2)}),
+    ("reorder", ("k_0", "j"), {}),
+    ("blockize", ("k_1",), {}),
+    ("decompose_reduction", ("csrmm_o",), {"loop": "j"}),
+    ("parallel", ("i_0",), {}),
+)
+ROWS = (
+    ("split", ("j",), {"factors": (None, 3)}),
+    ("blockize", ("j_1",), {}),
+    ("blockize", ("j_0",), {}),
+    ("parallel", ("i",), {}),
+)
+LIFTED = (
+    ("split", ("k",), {"factors": (None, 4)}),
+    ("reorder", ("k_0", "j"), {}),
+    ("blockize", ("j",), {}),
+    ("split", ("k_0",), {"factors": (None, 2)}),
+    ("blockize", ("k_1",), {}),
+)
+
+
+@pytest.mark.parametrize("features", [0, 1, 4, 9])
+@pytest.mark.parametrize("steps", [ROWS_OF_TILES, ROWS, LIFTED])
+@pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
+def test_spmm_keeps_its_result_after_each_step(require_spmm, module, steps, features):
+    builder = ScheduleBuilder(module)
+    for op, names, options in steps:
+        getattr(builder, op)(*names, **options)
+        require_spmm(builder.module, features)
+    assert replay(module, builder.trace) == builder.module
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_a_block_whose_domain_is_read_from_data(require_spmv, rows):
+    builder = ScheduleBuilder(examples.SPMV).split("j", factors=(None, 2)).blockize("j_1")
+    assert 'vi_1, vj_0 = T.axis.remap("SR", [i, j_0])' in body_text(builder.module)
+    require_spmv(builder.module, rows=rows)
+
+
+def test_an_init_stays_where_no_loop_around_feeds_the_reduction(require_spmv):
+    builder = ScheduleBuilder(examples.SPMV).blockize("j")
+    assert "csrmv_init" not in body_text(builder.module)
+    assert builder.names == ("csrmv_o", "vi_1")
+    require_spmv(builder.module)
