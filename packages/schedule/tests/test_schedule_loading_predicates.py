@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
@@ -53,11 +52,15 @@ def test_slots_beyond_the_width_are_not_read_when_split(name):
     np.testing.assert_array_equal(y, [6, 0, 10])
 
 
-def test_an_init_of_an_element_that_a_reduction_selects_cannot_stand_alone():
+def test_an_init_of_elements_that_a_reduction_selects_stands_before_it():
     builder = ScheduleBuilder(verify(parse_module(HEADER + SCATTER)))
-    with pytest.raises(ScheduleError) as caught:
-        builder.decompose_reduction("row", loop="i")
-    assert caught.value.code == "schedule.decompose_reduction.dependence"
+    builder.decompose_reduction("row", loop="i")
+    p = np.array([[0, 1, 1, 0, 3], [3] * 5, [1, 0, 3, 3, 3], [1] * 5], np.int32)
+    a, y = np.arange(20, dtype=np.float32).reshape(4, 5), np.full(4, 77, np.float32)
+    expected = np.array([0, 0, 77, 0], np.float32)
+    np.add.at(expected, p, a)
+    run(verify(builder.module), {"y": y, "a": a, "p": p, "m": 4, "n": 4})
+    np.testing.assert_array_equal(y, expected)
 
 
 RAGGED = """
