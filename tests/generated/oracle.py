@@ -285,11 +285,17 @@ class _Evaluation:
             return found
         parent = self.forest[node.parent]
         above: np.ndarray | None = np.zeros(points.count, int)
-        if parent.axis.parent is not None and self.forest[parent.axis.parent].size != 1:
+        if parent.axis.parent is not None and not self._is_unit(parent.axis.parent):
             above = points.slots.get(parent.axis.parent)
         if above is None:
             raise Undecided(f"'{axis}' is attached without the parent of its parent")
         return parent.find(above, points.coordinates[attached])
+
+    def _is_unit(self, axis: str) -> bool:
+        """Whether the program says that an axis has one element."""
+        node = self.forest[axis].axis
+        is_one = isinstance(node, DenseFixed) and node.length == Const("int64", "1")
+        return is_one and (node.parent is None or self._is_unit(node.parent))
 
     # --- expressions
 
