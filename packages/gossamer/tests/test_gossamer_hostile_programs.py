@@ -104,8 +104,10 @@ CHANGING = (
     P[0] = 8
     Y = T.alloc_buffer((P[0],), "float64")
     P[0] = 1000000000000
-    Y[1000000000] = X[0]
-    X[0] = Y[1000000000]
+    for i in T.serial(n):
+        Y[i * 1000000000] = X[i]
+    for i_1 in T.serial(n):
+        X[i_1] = Y[i_1 * 1000000000]
 """
 )
 RENAMED = (
