@@ -8,7 +8,7 @@ import pytest
 from gossamer_ir.build import integer_value
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate, For, If
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_expr
 from gossamer_ir.walk import walk
 from gossamer_lower import lower_blocks, plan_allocations
 
@@ -134,3 +134,21 @@ def test_a_buffer_that_both_sides_of_a_choice_use_stays_before_it():
 def test_what_a_body_allocates_is_no_larger_than_what_lives_there():
     (allocate,) = (node for node in walk(planned(ALLOCATED)) if isinstance(node, Allocate))
     assert [integer_value(extent) for extent in allocate.buffer.shape] == [32]
+
+
+def test_a_row_is_as_long_as_the_loop_over_it():
+    text = """
+    for i in T.serial(m):
+        row = T.alloc_buffer((n,), "float32", scope="local")
+        for j in T.serial(P[i + 1] - P[i]):
+            row[P[i] + j] = X[P[i] + j, 0]
+        for j_1 in T.serial(P[i + 1] - P[i]):
+            Y[i] = Y[i] + row[P[i] + j_1]
+"""
+    module = planned(ALLOCATED[: ALLOCATED.index("    for i in")] + text.lstrip("\n"))
+    (allocate,) = (node for node in walk(module) if isinstance(node, Allocate))
+    assert print_expr(allocate.buffer.shape[0]) == "T.max(P[i + 1] - P[i], 0)"
+    p, x = np.array([0, 3, 3, 5]), np.arange(5 * 32, dtype=np.float32).reshape(5, 32)
+    y = np.zeros(3, np.float32)
+    run(module, {"p": p, "x": x, "y": y, "m": 3, "n": 5})
+    np.testing.assert_array_equal(y, [96, 0, 224])

@@ -2,7 +2,8 @@
 and shrinks it to the elements that are live there.
 
 A buffer may be private to a loop where different iterations touch different elements. An index
-splits into a part that is fixed while the buffer lives and a part that varies with the loops below;
+splits into a part that is fixed while the buffer lives and a part that varies with the loops below,
+whose extents are constant, or, of one loop, known where the buffer begins to live;
 where the fixed parts of all accesses agree, they are dropped and the varying part sets the extent.
 What a body allocates already lives no longer than that body.
 """
@@ -20,6 +21,7 @@ from gossamer_ir.injective import is_injective
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
     Allocate,
+    Binary,
     Buffer,
     Expr,
     Fact,
@@ -30,7 +32,9 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Module,
+    Node,
     Prefetch,
+    Search,
     Stmt,
     Store,
     Var,
@@ -88,7 +92,10 @@ def _replaced_within(stmt: Stmt, facts: Facts) -> Stmt:
         case For() | While():
             return msgspec.structs.replace(stmt, body=_replaced(stmt.body, facts))
         case If():
-            then_body, else_body = _replaced(stmt.then_body, facts), _replaced(stmt.else_body, facts)
+            then_body, else_body = (
+                _replaced(stmt.then_body, facts),
+                _replaced(stmt.else_body, facts),
+            )
             return msgspec.structs.replace(stmt, then_body=then_body, else_body=else_body)
     return stmt
 
@@ -131,11 +138,12 @@ def _is_in_one_side(stmt: If, name: str) -> bool:
 
 
 class _Interval(msgspec.Struct, frozen=True):
-    """What an index is while a buffer lives: fixed + [low, high]."""
+    """What an index is while a buffer lives: fixed + [low, high], or (extent) fixed + [0, extent)."""
 
     fixed: Affine
     low: int
     high: int
+    extent: Expr | None = None
 
 
 def _is_private(loop: For, buffer: Buffer, facts: Facts) -> bool:
@@ -147,6 +155,8 @@ def _is_private(loop: For, buffer: Buffer, facts: Facts) -> bool:
 
 
 def _separates(loop: For, interval: _Interval, facts: Facts) -> bool:
+    if interval.extent is not None:
+        return False
     step = abs(interval.fixed.terms.get(build.index_var(loop.var), 0))
     if interval.high - interval.low < step:
         return True
@@ -161,6 +171,8 @@ def _compact(buffer: Buffer, live: tuple[Stmt, ...]) -> tuple[Buffer, tuple[Stmt
     for extent, interval in zip(buffer.shape, intervals, strict=True):
         if interval is None:
             shape.append(extent)
+        elif interval.extent is not None:
+            shape.append(interval.extent)
         elif interval.high > interval.low:
             shape.append(build.index(interval.high - interval.low + 1))
 
@@ -179,7 +191,7 @@ def _shrunk(indices: tuple[Expr, ...], intervals: Sequence[_Interval | None]) ->
     for index, interval in zip(indices, intervals, strict=True):
         if interval is None:
             result.append(index)
-        elif interval.high > interval.low:
+        elif interval.extent is not None or interval.high > interval.low:
             rest = combine(affine_of(index), interval.fixed, -1)
             result.append(expr_of(Affine(rest.terms, rest.constant - interval.low)))
     return tuple(result) or (build.ZERO,)
@@ -187,7 +199,7 @@ def _shrunk(indices: tuple[Expr, ...], intervals: Sequence[_Interval | None]) ->
 
 def _intervals(buffer: Buffer, live: tuple[Stmt, ...]) -> list[_Interval | None]:
     """One interval for each dimension; None where an index does not split."""
-    bounds = _constant_bounds(live)
+    bounds = _bounds(live)
     accesses = list(_accesses(live, buffer.name))
     return [
         _merged([_interval(found.indices[at], bounds) for found in accesses])
@@ -195,38 +207,63 @@ def _intervals(buffer: Buffer, live: tuple[Stmt, ...]) -> list[_Interval | None]
     ]
 
 
-def _constant_bounds(live: tuple[Stmt, ...]) -> dict[str, tuple[int, int] | None]:
-    """Smallest and largest value of each variable bound below, None where not constant."""
-    bounds: dict[str, tuple[int, int] | None] = {}
-    for stmt in statements(live):
-        if isinstance(stmt, For):
-            bounds[stmt.var] = _loop_bounds(stmt)
-        elif isinstance(stmt, Let):
-            bounds[stmt.var.name] = None
-    return bounds
+_Bounds = dict[str, tuple[int, int] | Expr | None]
+"""Smallest and largest value of each variable, or the extent of a loop from 0 on that is known outside."""
 
 
-def _loop_bounds(loop: For) -> tuple[int, int] | None:
+def _bounds(live: tuple[Stmt, ...]) -> _Bounds:
+    """What is known of each variable bound below."""
+    bounds: _Bounds = {}
+    stored = {node.buffer for node in statements(live) if isinstance(node, Store)}
+    for node in statements(live):
+        if isinstance(node, For):
+            bounds[node.var] = _loop_bounds(node)
+        elif isinstance(node, Let):
+            bounds[node.var.name] = None
+    return {
+        name: None if isinstance(found, Node) and not _is_known(found, bounds, stored) else found
+        for name, found in bounds.items()
+    }
+
+
+def _is_known(extent: Expr, bounds: _Bounds, stored: set[str]) -> bool:
+    """Whether an extent has one value while a buffer lives."""
+    read = {node.buffer for node in walk(extent) if isinstance(node, (Load, Search))}
+    return free_vars(extent).isdisjoint(bounds) and read.isdisjoint(stored)
+
+
+def _loop_bounds(loop: For) -> tuple[int, int] | Expr | None:
     start, extent = build.integer_value(loop.start), build.integer_value(loop.extent)
-    if start is None or extent is None or extent <= 0:
-        return None
-    return start, start + extent - 1
+    if extent is None:
+        return loop.extent if start == 0 else None
+    return None if start is None or extent <= 0 else (start, start + extent - 1)
 
 
-def _interval(index: Expr, bounds: dict[str, tuple[int, int] | None]) -> _Interval | None:
+def _interval(index: Expr, bounds: _Bounds) -> _Interval | None:
     form = affine_of(index)
     low = high = form.constant
     fixed: dict[Expr, int] = {}
+    ragged: list[Expr] = []
     for atom, coefficient in form.terms.items():
         if not free_vars(atom) & bounds.keys():
             fixed[atom] = coefficient
             continue
         found = bounds.get(atom.name) if isinstance(atom, Var) else None
-        if found is None:
+        if found is None or (isinstance(found, Node) and coefficient != 1):
             return None
-        ends = (coefficient * found[0], coefficient * found[1])
-        low, high = low + min(ends), high + max(ends)
-    return _Interval(Affine(fixed, 0), low, high)
+        if isinstance(found, Node):
+            ragged.append(found)
+        else:
+            ends = (coefficient * found[0], coefficient * found[1])
+            low, high = low + min(ends), high + max(ends)
+    return _ragged(fixed, ragged, (low, high)) if ragged else _Interval(Affine(fixed, 0), low, high)
+
+
+def _ragged(fixed: dict[Expr, int], extents: list[Expr], rest: tuple[int, int]) -> _Interval | None:
+    """The part of a dimension that begins somewhere in it, as long as the one loop that varies."""
+    if not fixed or len(extents) != 1 or rest != (0, 0):
+        return None
+    return _Interval(Affine(fixed, 0), 0, 0, Binary("max", extents[0], build.ZERO))
 
 
 def _merged(intervals: list[_Interval | None]) -> _Interval | None:
@@ -235,7 +272,7 @@ def _merged(intervals: list[_Interval | None]) -> _Interval | None:
         return None
     low, high = first.low, first.high
     for found in intervals[1:]:
-        if found is None or found.fixed != first.fixed:
+        if found is None or found.fixed != first.fixed or found.extent != first.extent:
             return None
         low, high = min(low, found.low), max(high, found.high)
-    return _Interval(first.fixed, low, high)
+    return _Interval(first.fixed, low, high, first.extent)
