@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence, Set
+from typing import Any
 
 from gossamer_ir.nodes import Expr, Node, Var
 
@@ -27,13 +28,12 @@ def match_all(
     return found if is_match else None
 
 
-def _matches(pattern: object, expr: object, free: Set[str], found: dict[str, Expr]) -> bool:
+def _matches(pattern: Any, expr: Any, free: Set[str], found: dict[str, Expr]) -> bool:
     if isinstance(pattern, Var) and pattern.name in free:
-        assert isinstance(expr, Node)
-        return found.setdefault(pattern.name, expr) == expr  # type: ignore[arg-type]
+        return bool(found.setdefault(pattern.name, expr) == expr)
     if type(pattern) is not type(expr):
         return False
-    if isinstance(pattern, tuple) and isinstance(expr, tuple):
+    if isinstance(pattern, tuple):
         return len(pattern) == len(expr) and all(
             _matches(one, other, free, found) for one, other in zip(pattern, expr, strict=True)
         )
@@ -42,4 +42,4 @@ def _matches(pattern: object, expr: object, free: Set[str], found: dict[str, Exp
             _matches(getattr(pattern, name), getattr(expr, name), free, found)
             for name in pattern.__struct_fields__
         )
-    return pattern == expr
+    return bool(pattern == expr)
