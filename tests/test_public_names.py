@@ -13,7 +13,7 @@ import pytest
 
 BESIDES = {
     "gossamer_ir": ("simplify.simplify", "specialize.specialize", "verify.verify"),
-    "gossamer_schedule": ("rules.choose",),
+    "gossamer_schedule": ("rules.choose", "rules.explain"),
     "gossamer_generic_cpu": ("backend.GenericCpu",),
 }
 """What a distribution offers outside its `__all__`."""

@@ -48,7 +48,7 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "csr"),
     Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
     Border("gossamer", "schedule", "gossamer_schedule", "replay"),
-    Border("gossamer", "schedule", "gossamer_schedule.rules", "choose"),
+    Border("gossamer", "schedule", "gossamer_schedule.rules", "explain"),
     Border("gossamer", "lower", "gossamer_lower", "lower_iterations"),
     Border("gossamer", "lower", "gossamer_lower", "lower_buffers"),
     Border("gossamer", "lower", "gossamer_lower", "lower_to_flat"),

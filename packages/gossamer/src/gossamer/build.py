@@ -26,7 +26,15 @@ from gossamer_backend import (
     request_key,
 )
 from gossamer_backend.exclusion import compiling
-from gossamer_ir.contracts import Schedule, Stats, Target, Trace
+from gossamer_ir.contracts import (
+    Choice,
+    Decision,
+    Schedule,
+    ScheduledStage,
+    Stats,
+    Target,
+    Trace,
+)
 from gossamer_ir.errors import ArgumentError, PluginError, ScheduleError
 from gossamer_ir.nodes import Module, StageName
 
@@ -36,6 +44,8 @@ if TYPE_CHECKING:
     from gossamer_backend.plugin import Plugin
 
 STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
+SCHEDULED: tuple[ScheduledStage, ...] = ("coordinate", "position", "loop")
+"""The stages that a schedule has a trace for."""
 DISTRIBUTIONS = (
     "gossamer",
     "gossamer-ir",
@@ -119,14 +129,30 @@ def _since(start: float) -> float:
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
     """What the rules of the target's plugin choose, else the general ones; those choose nothing for
     a module of a later stage than coordinate. Rules see right modules only."""
+    return default_choice(module, target, stats).schedule
+
+
+def default_choice(module: Module, target: Target, stats: Stats | None) -> Choice:
+    """`default_schedule` with its reasons; a plugin's rules give none."""
     from gossamer_ir.verify import verify
 
     chosen = registry.plugin(target.backend).schedule(verify(module), target, stats)
     if chosen is not None:
-        return chosen
-    from gossamer_schedule.rules import choose
+        return _foreign(chosen, target.backend)
+    from gossamer_schedule.rules import explain
 
-    return choose(module, target, stats)
+    return explain(module, target, stats)
+
+
+def _foreign(schedule: Schedule, plugin: str) -> Choice:
+    """A schedule of a plugin's own rules."""
+    why = "its rules come before those of gossamer, and give no reasons"
+    decisions = (
+        Decision(f"the {stage} steps of the plugin", why, getattr(schedule, stage), stage=stage)
+        for stage in SCHEDULED
+    )
+    pattern = f"one that the plugin '{plugin}' has a rule for"
+    return Choice(plugin, pattern, tuple(found for found in decisions if found.steps))
 
 
 def lowered(

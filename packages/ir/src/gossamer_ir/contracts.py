@@ -6,7 +6,7 @@ All of it is closed data that msgspec encodes; none of it executes anything.
 from __future__ import annotations
 
 import re
-from typing import TypeAlias, Union
+from typing import Literal, TypeAlias, Union
 
 import msgspec
 
@@ -35,12 +35,48 @@ class Step(Record, frozen=True):
 Trace: TypeAlias = tuple[Step, ...]
 
 
+ScheduledStage: TypeAlias = Literal["coordinate", "position", "loop"]
+"""A stage that a schedule has a trace for."""
+
+
 class Schedule(Record, frozen=True):
     """One trace per stage, replayed between the lowering passes."""
 
     coordinate: Trace = ()
     position: Trace = ()
     loop: Trace = ()
+
+
+class Decision(Record, frozen=True):
+    """One thing that a rule decided, why, and the steps of one stage that do it. Without steps the
+    rule decided against something."""
+
+    what: str
+    why: str
+    steps: Trace = ()
+    stage: ScheduledStage = "loop"
+
+
+class Choice(Record, frozen=True):
+    """A schedule with its reasons: the rule ("": none knows the program), the pattern that it
+    recognised, and what it decided, in order.
+
+    >>> split = Decision("tiles of 16", "a vector has 16 lanes", (Step("split", {"loop": "k"}),))
+    >>> Choice("mine", "a sum", (split,)).schedule.loop == split.steps
+    True
+    """
+
+    rule: str
+    pattern: str
+    decisions: tuple[Decision, ...] = ()
+
+    @property
+    def schedule(self) -> Schedule:
+        """The steps of all decisions, in order."""
+        traces: dict[str, Trace] = {}
+        for found in self.decisions:
+            traces[found.stage] = (*traces.get(found.stage, ()), *found.steps)
+        return Schedule(**traces)
 
 
 class Target(Record, frozen=True):

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 import msgspec
 
-from gossamer_ir.contracts import Intrinsic, Schedule, Signature, Stats, Target
+from gossamer_ir.contracts import Choice, Intrinsic, Schedule, Signature, Stats, Target
 from gossamer_ir.errors import ArgumentError, ParseError, Place
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.schema import schema
@@ -29,7 +29,7 @@ MAX_BYTES = 64 * 2**20
 MAX_NESTING = 512
 """The deepest nesting of objects and arrays: a node takes two levels at most."""
 
-R = TypeVar("R", Schedule, Target, Stats, Signature, Intrinsic, FormatDescription)
+R = TypeVar("R", Choice, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription)
 
 
 class _Header(msgspec.Struct, frozen=True):

@@ -6,17 +6,17 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.contracts import Intrinsic, Schedule, Signature, Stats, Target
+from gossamer_ir.contracts import Choice, Intrinsic, Schedule, Signature, Stats, Target
 from gossamer_ir.nodes import FormatDescription, Function, StageName
 
 VERSION = (0, 1)
 """Major and minor version of the language that is written."""
 
-Record: TypeAlias = Schedule | Target | Stats | Signature | Intrinsic | FormatDescription
+Record: TypeAlias = Choice | Schedule | Target | Stats | Signature | Intrinsic | FormatDescription
 """What `dumps_record` takes."""
 
 RECORDS: tuple[type[Record], ...] = (
-    Schedule, Target, Stats, Signature, Intrinsic, FormatDescription,
+    Choice, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription,
 )  # fmt: skip
 
 

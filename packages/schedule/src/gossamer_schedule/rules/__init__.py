@@ -8,7 +8,7 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Schedule, Stats, Target, Trace
+from gossamer_ir.contracts import Choice, Decision, Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.elementwise import elementwise
@@ -28,22 +28,49 @@ RULES = (
 """Tried in this order; the first that applies wins. Each takes the module, the target and the stats."""
 
 
-def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
-    """The schedule of the first rule whose pattern fits; the empty one where none does.
+def explain(module: Module, target: Target, stats: Stats | None = None) -> Choice:
+    """The schedule of the first rule whose pattern fits, with what each decision was made for; one
+    without decisions where none fits.
 
     A module of a later stage than coordinate is taken as it is. Patterns are looked for in the
     iteration with each axis by itself, then with the axes of the sparse tree first.
+
+    >>> from gossamer_ir import parse_module
+    >>> from gossamer_ir.contracts import Target
+    >>> program = parse_module('''
+    ... @T.prim_func
+    ... def sums(a: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64, nnz: T.int64) -> None:
+    ...     T.func_attr({"sparse_tir_level": 2})
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.dense_varied(I, (n, nnz), p)
+    ...     A = T.sp.match_buffer(a, (I, J), "float32")
+    ...     Y = T.sp.match_buffer(y, (I,), "float32")
+    ...     with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
+    ...         with T.init():
+    ...             Y[i] = 0.0
+    ...         Y[i] = Y[i] + A[i, j]
+    ... ''')
+    >>> found = explain(program, Target("generic-cpu"))
+    >>> found.rule, found.decisions[1].what
+    ('reduction_over_fibres', '16 partial results in lanes, the rest masked')
+    >>> found.schedule == choose(program, Target("generic-cpu"))
+    True
     """
-    for form, steps in _forms(module):
+    for form, decisions in _forms(module):
         for rule in RULES:
-            schedule = rule(form, target, stats)
-            if schedule is not None:
-                return replace(schedule, coordinate=(*steps, *schedule.coordinate))
-    return Schedule()
+            choice = rule(form, target, stats)
+            if choice is not None:
+                return replace(choice, decisions=(*decisions, *choice.decisions))
+    return Choice("", "no pattern that a rule knows: the program runs as it is written")
 
 
-def _forms(module: Module) -> Iterator[tuple[Module, Trace]]:
-    """The program as rules may know it, and the steps that make it so."""
+def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
+    """The schedule that `explain` gives the reasons for; the empty one where no rule fits."""
+    return explain(module, target, stats).schedule
+
+
+def _forms(module: Module) -> Iterator[tuple[Module, tuple[Decision, ...]]]:
+    """The program as rules may know it, and what was decided to make it so."""
     plain, unfusing = unfused(module)
     yield plain, unfusing
     changed, reordering = ordered(plain)
@@ -51,4 +78,4 @@ def _forms(module: Module) -> Iterator[tuple[Module, Trace]]:
         yield changed, (*unfusing, *reordering)
 
 
-__all__ = ["RULES", "choose"]
+__all__ = ["RULES", "choose", "explain"]

@@ -47,6 +47,15 @@ class BlockReduction(msgspec.Struct, frozen=True):
     before: str
     order: tuple[str, ...]
 
+    @property
+    def text(self) -> str:
+        """The pattern in words."""
+        element = ", ".join(name for name in (self.row, self.inner_row, self.feature) if name)
+        return (
+            f"each element {self.output}[{element}] reduces over {self.position} and "
+            f"{self.inner_position}, the blocks of block row {self.row} and their columns"
+        )
+
 
 class _Over(msgspec.Struct, frozen=True):
     """One axis of an iteration, its variable and its kind."""

@@ -11,11 +11,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target
+from gossamer_ir.contracts import Arg, Choice, Decision, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.block_patterns import BlockReduction, block_reduction
-from gossamer_schedule.rules.machine import grain
-from gossamer_schedule.rules.register_tiles import Tile, best_tile
+from gossamer_schedule.rules.parallel_rows import counted, parallel_rows
+from gossamer_schedule.rules.register_tiles import Tile, best_tile, tile_reason
 
 UNROLLED_PANELS = 8
 """As many panels are unrolled where the last one is partial, so that no row is masked. (The masks of
@@ -38,20 +38,60 @@ class _Nest(NamedTuple):
     lane: str
 
 
-def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> Schedule | None:
+def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> Choice | None:
     """The schedule for a sum over dense blocks; None for anything else."""
     pattern = block_reduction(module)
     if pattern is None or pattern.height == 0 or pattern.features == 0:
         return None
     tile = best_tile(pattern, target)
     nest = _nest(pattern, tile)
-    steps = (
-        *_ordered(pattern, tile, nest),
-        *_in_registers(pattern, tile, nest),
-        *_vectorized(pattern, tile, nest),
-        *_unrolled(pattern, tile, nest),
+    decisions = (
+        Decision(
+            _tile_text(tile), tile_reason(pattern, target), tuple(_ordered(pattern, tile, nest))
+        ),
+        Decision(
+            "the tile in registers while the blocks of its row pass by",
+            "what a block and the dense operand have is read once for a tile, the result written once",
+            tuple(_in_registers(pattern, tile, nest)),
+        ),
+        *_in_code(pattern, tile, nest),
+        _panels(pattern, tile, nest),
+        _parallel(pattern, tile),
     )
-    return Schedule(loop=(*steps, _parallel(pattern, tile)))
+    return Choice("bsr_times_dense", pattern.text, decisions)
+
+
+def _tile_text(tile: Tile) -> str:
+    rows = counted(tile.rows, "row")
+    if tile.lanes == 1:
+        return f"a tile of {rows}"
+    return f"a tile of {rows} by {counted(tile.vectors, 'vector')} of {tile.lanes} lanes"
+
+
+def _in_code(pattern: BlockReduction, tile: Tile, nest: _Nest) -> Iterator[Decision]:
+    """The lanes of a tile, then its vectors and rows."""
+    lanes = tuple(_vectorized(pattern, tile, nest))
+    if lanes:
+        why = f"neighbouring features {pattern.feature} lie side by side"
+        yield Decision("features in lanes", why, lanes)
+    unrolled = tuple(_unrolled(pattern, tile, nest))
+    if unrolled:
+        why = "a register is chosen when code is made"
+        yield Decision("rows and vectors of a tile unrolled", why, unrolled)
+
+
+def _panels(pattern: BlockReduction, tile: Tile, nest: _Nest) -> Decision:
+    """Whether the panels of a block row are unrolled."""
+    height = pattern.height or tile.rows
+    if height % tile.rows == 0:
+        return Decision("a loop over panels of rows", "all are alike, or there is one")
+    if height > UNROLLED_PANELS * tile.rows:
+        why = f"more than {UNROLLED_PANELS} copies would be too much code, so rows are masked"
+        return Decision("a loop over panels of rows", why)
+    steps = (_step("unroll", loop=nest.panel),)
+    return Decision(
+        "panels of rows unrolled", "only the last one is partial, and no row masked", steps
+    )
 
 
 def _nest(pattern: BlockReduction, tile: Tile) -> _Nest:
@@ -135,21 +175,21 @@ def _vectorized(pattern: BlockReduction, tile: Tile, nest: _Nest) -> Iterator[St
 
 
 def _unrolled(pattern: BlockReduction, tile: Tile, nest: _Nest) -> Iterator[Step]:
-    """The vectors and rows of a tile; panels, where the last one is partial."""
+    """The vectors and rows of a tile."""
     if nest.vector:
         for loop in (nest.vector, f"{nest.vector}_init", f"{pattern.feature}_c_0"):
             yield _step("unroll", loop=loop)
     if nest.row and tile.rows > 1:
         for loop in (nest.row, f"{nest.row}_init", f"{pattern.inner_row}_c"):
             yield _step("unroll", loop=loop)
-    height = pattern.height or tile.rows
-    if height % tile.rows and height <= UNROLLED_PANELS * tile.rows:
-        yield _step("unroll", loop=nest.panel)
 
 
-def _parallel(pattern: BlockReduction, tile: Tile) -> Step:
+def _parallel(pattern: BlockReduction, tile: Tile) -> Decision:
     vectors = tile.vectors * (_tiles(pattern, tile) or 1)
     work = (pattern.height or 1) * (pattern.width or 1) * vectors
-    weight = f"{pattern.before} + {WORK_PER_ROW} * {pattern.row}"
-    least = grain(max(1, work // FMAS_PER_VECTOR))
-    return _step("parallel", loop=pattern.row, weight=weight, grain=least)
+    return parallel_rows(
+        pattern.row,
+        before=pattern.before,
+        per_row=WORK_PER_ROW,
+        vectors=max(1, work // FMAS_PER_VECTOR),
+    )

@@ -48,6 +48,11 @@ class Elementwise(msgspec.Struct, frozen=True):
     before: str
     is_flat: bool
 
+    @property
+    def text(self) -> str:
+        """The pattern in words."""
+        return f"a value for each element {self.position} that row {self.row} stores"
+
 
 class _Elements(msgspec.Struct, frozen=True):
     """The axes of an iteration, its variables, and the buffers of the function."""

@@ -6,10 +6,11 @@ depends on the row goes through the rows, which are weighed by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
+from gossamer_ir.contracts import Choice, Decision, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.element_patterns import Elementwise, elementwise_pattern
-from gossamer_schedule.rules.machine import grain, lanes_of
+from gossamer_schedule.rules.machine import FULL_VECTORS_PER_THREAD, grain, lanes_of
+from gossamer_schedule.rules.parallel_rows import parallel_rows
 
 SHORT_ROW = 4
 """As long as all rows may be for scalar code to be faster, where rows are gone through."""
@@ -18,33 +19,51 @@ WORK_PER_ROW = 4
 """What a row costs besides its elements, in elements."""
 
 
-def elementwise(module: Module, target: Target, stats: Stats | None) -> Schedule | None:
+def elementwise(module: Module, target: Target, stats: Stats | None) -> Choice | None:
     """The schedule for a value per stored element; None for anything else."""
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
     lanes = lanes_of(target, pattern.dtype)
-    return _flat(pattern, lanes) if pattern.is_flat else _by_rows(pattern, lanes, stats)
+    chosen = _flat(pattern, lanes) if pattern.is_flat else _by_rows(pattern, lanes, stats)
+    return Choice("elementwise", pattern.text, chosen)
 
 
-def _flat(pattern: Elementwise, lanes: int) -> Schedule:
-    fused = Step("sparse_fuse", {"iteration": pattern.iteration, "axes": pattern.axes})
+def _flat(pattern: Elementwise, lanes: int) -> tuple[Decision, ...]:
     loop = f"{pattern.row}_{pattern.position}"
-    parts = Step("parallel", {"loop": f"{loop}_0", "grain": grain(1)})
-    return Schedule(coordinate=(fused,), loop=(*_vectors(loop, lanes), parts))
+    least = grain(1)
+    fused = Step("sparse_fuse", {"iteration": pattern.iteration, "axes": pattern.axes})
+    numbered = Decision(
+        "elements numbered through",
+        f"no value depends on the row {pattern.row} that it stands in, so rows do not matter",
+        (fused,),
+        stage="coordinate",
+    )
+    parts = Decision(
+        f"equal parts of vectors in parallel, {least} or more for a thread",
+        f"all elements cost the same, and waking a thread as much as {FULL_VECTORS_PER_THREAD} vectors",
+        (Step("parallel", {"loop": f"{loop}_0", "grain": least}),),
+    )
+    return numbered, _vectors(pattern, loop, lanes), parts
 
 
-def _by_rows(pattern: Elementwise, lanes: int, stats: Stats | None) -> Schedule:
-    is_short = stats is not None and stats.longest_row <= SHORT_ROW
-    rows: dict[str, Arg] = {"loop": pattern.row, "grain": grain(1)}
-    if pattern.before:
-        rows["weight"] = f"{pattern.before} + {WORK_PER_ROW} * {pattern.row}"
-    vectors = () if is_short else _vectors(pattern.position, lanes)
-    return Schedule(loop=(*vectors, Step("parallel", rows)))
+def _by_rows(pattern: Elementwise, lanes: int, stats: Stats | None) -> tuple[Decision, ...]:
+    vectors = _vectors(pattern, pattern.position, lanes)
+    if stats is not None and stats.longest_row <= SHORT_ROW:
+        vectors = Decision(
+            "one element at a time",
+            f"no row has more than {stats.longest_row} elements; vectors pay above {SHORT_ROW}",
+        )
+    rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
+    return vectors, rows
 
 
-def _vectors(loop: str, lanes: int) -> Trace:
-    return (
-        Step("split", {"loop": loop, "factors": (None, lanes)}),
-        Step("vectorize", {"loop": f"{loop}_1"}),
+def _vectors(pattern: Elementwise, loop: str, lanes: int) -> Decision:
+    return Decision(
+        f"vectors of {lanes} elements",
+        f"a register has {lanes} lanes of {pattern.dtype}; the last vector is masked",
+        (
+            Step("split", {"loop": loop, "factors": (None, lanes)}),
+            Step("vectorize", {"loop": f"{loop}_1"}),
+        ),
     )

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 from gossamer_ir.build import index_var
-from gossamer_ir.contracts import Arg, Stats, Step
+from gossamer_ir.contracts import Arg, Decision, Stats, Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import DenseFixed, Function, Iteration, Load, SparseBuffer
 from gossamer_ir.walk import walk
@@ -37,19 +39,66 @@ def gathered_operand(function: Function, iteration: Iteration, *, column: str, f
     return "" if has_taken(function, iteration, names={name}) else name
 
 
-def row_bytes(features: int | None, dtype: str) -> int:
-    """The size of a gathered row; 0 where the number of features is symbolic."""
-    return (features or 0) * DType.parse(dtype).bits // 8
+class Gather(NamedTuple):
+    """Rows of a dense operand ("": there is not one) that a block gathers in a loop over nonzeros."""
+
+    operand: str
+    features: int | None
+    dtype: str
+    block: str
+    loop: str
+
+    @property
+    def row_bytes(self) -> int:
+        """The size of a row; 0 where the number of features is symbolic."""
+        return (self.features or 0) * DType.parse(self.dtype).bits // 8
+
+    def operand_bytes(self, stats: Stats | None) -> int:
+        """The size of all rows, one for each column of the matrix; 0 where nothing is known of that."""
+        return 0 if stats is None else stats.columns * self.row_bytes
 
 
-def operand_bytes(stats: Stats | None, row: int) -> int:
-    """The size of an operand with a row for each column of the matrix; 0 where nothing is known."""
-    return 0 if stats is None else stats.columns * row
+def prefetched(
+    gather: Gather, stats: Stats | None, *, least_row: int, least_operand: int
+) -> Decision:
+    """Whether rows are asked for ahead: where one has so many bytes, and the operand, with a row for
+    each column of the matrix, so many as well."""
+    size = gather.operand_bytes(stats)
+    why_not = _why_not(gather, stats, least_row=least_row)
+    if not why_not and size < least_operand:
+        why_not = (
+            f"{gather.operand} has {megabytes(size)}, and is near below {megabytes(least_operand)}"
+        )
+    if why_not:
+        return Decision("nothing is asked for ahead", why_not)
+    return Decision(
+        f"rows of {gather.operand} are asked for {DISTANCE} elements ahead",
+        f"a row has {gather.row_bytes} bytes, and asking pays from {least_row}; {gather.operand} has "
+        f"{megabytes(size)}, and is far from {megabytes(least_operand)} on",
+        (_prefetch(gather),),
+    )
 
 
-def prefetch_rows(block: str, operand: str, *, loop: str) -> Step:
-    """Asks for rows of the operand ahead in a loop over nonzeros."""
+def _why_not(gather: Gather, stats: Stats | None, *, least_row: int) -> str:
+    """Why rows are not asked for, wherever the operand is; "" where nothing speaks against it."""
+    if not gather.operand:
+        return "there is not one operand whose rows are gathered"
+    if gather.features is None:
+        return f"nobody knows how long the rows of {gather.operand} are"
+    if gather.row_bytes < least_row:
+        return f"a row of {gather.operand} has {gather.row_bytes} bytes, and asking pays from {least_row}"
+    if stats is None:
+        return f"nothing is known of the data, so nobody knows whether {gather.operand} is near"
+    return ""
+
+
+def megabytes(size: int) -> str:
+    """A size in words."""
+    return f"{size / 2**20:.3g} MB"
+
+
+def _prefetch(gather: Gather) -> Step:
     args: dict[str, Arg] = {
-        "block": block, "buffer": operand, "loop": loop, "distance": DISTANCE,
+        "block": gather.block, "buffer": gather.operand, "loop": gather.loop, "distance": DISTANCE,
     }  # fmt: skip
     return Step("prefetch", args)

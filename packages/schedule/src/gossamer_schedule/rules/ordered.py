@@ -4,15 +4,15 @@ patterns, whatever order the program was written in.
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Trace
+from gossamer_ir.contracts import Decision
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.rules.patterns import axes_of, single_iteration
 
 
-def ordered(module: Module) -> tuple[Module, Trace]:
-    """The module in that order, and the steps that make it so; none where it is so already, or where
+def ordered(module: Module) -> tuple[Module, tuple[Decision, ...]]:
+    """The module in that order, and what made it so; nothing where it is so already, or where
     the order is not proved to make no difference."""
     found = single_iteration(module)
     if found is None:
@@ -24,7 +24,14 @@ def ordered(module: Module) -> tuple[Module, Trace]:
         result = sparse_reorder(module, found[1].name, order=order)
     except ScheduleError:
         return module, ()
-    return result.module, (result.step,)
+    decision = Decision(
+        f"the order {', '.join(order)}",
+        "rules know programs by the axes of the sparse matrix first, and the order of these loops makes "
+        "no difference to the result",
+        (result.step,),
+        stage="coordinate",
+    )
+    return result.module, (decision,)
 
 
 def _order(function: Function, iteration: Iteration) -> tuple[str, ...]:

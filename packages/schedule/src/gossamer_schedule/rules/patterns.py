@@ -8,7 +8,6 @@ from typing import TypeAlias
 import msgspec
 
 from gossamer_ir.build import index_var, integer_value
-from gossamer_ir.contracts import Arg, Step
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -62,14 +61,14 @@ class SparseReduction(msgspec.Struct, frozen=True):
     is_contiguous: bool
     is_regular: bool
 
-
-def parallel_rows(pattern: SparseReduction, least: int, *, per_row: int) -> Step:
-    """Rows in parallel by their slots, a row counting `per_row` of them more; `least` slots pay for
-    a thread. Where nobody can tell the slots, rows count alike."""
-    args: dict[str, Arg] = {"loop": pattern.row, "grain": least}
-    if pattern.before:
-        args["weight"] = f"{pattern.before} + {per_row} * {pattern.row}"
-    return Step("parallel", args)
+    @property
+    def text(self) -> str:
+        """The pattern in words."""
+        element = f"{self.row}, {self.feature}" if self.feature else self.row
+        return (
+            f"each element {self.output}[{element}] reduces over {self.position}, the stored columns "
+            f"of row {self.row}"
+        )
 
 
 class _Parts(msgspec.Struct, frozen=True):

@@ -7,14 +7,11 @@ other, so do short rows: one masked load holds them, and no branch tells their l
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
+from gossamer_ir.contracts import Arg, Choice, Decision, Stats, Step, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.machine import grain, lanes_of
-from gossamer_schedule.rules.patterns import (
-    SparseReduction,
-    parallel_rows,
-    sparse_reduction,
-)
+from gossamer_schedule.rules.machine import lanes_of
+from gossamer_schedule.rules.parallel_rows import parallel_rows
+from gossamer_schedule.rules.patterns import SparseReduction, sparse_reduction
 
 MIDDLE_ROW = 16
 """Gathered terms per row from which vectors pay, if what fills no vector is one masked vector: a loop
@@ -42,45 +39,72 @@ WORK_PER_ROW = 4
 """What a row costs besides its terms, in terms."""
 
 
-def reduction_over_fibres(module: Module, target: Target, stats: Stats | None) -> Schedule | None:
+def reduction_over_fibres(module: Module, target: Target, stats: Stats | None) -> Choice | None:
     """The schedule for a reduction over fibres without a feature loop; None for anything else."""
     pattern = sparse_reduction(module)
     if pattern is None or pattern.feature:
         return None
-    vectors = _vectors(pattern, target, stats) if pattern.is_regular else ()
-    rows = parallel_rows(pattern, grain(1), per_row=WORK_PER_ROW)
-    return Schedule(loop=(*_in_register(pattern), *vectors, rows))
+    rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
+    decisions = (_in_register(pattern), _vectors(pattern, target, stats), rows)
+    return Choice("reduction_over_fibres", pattern.text, decisions)
 
 
-def _in_register(pattern: SparseReduction) -> Trace:
+def _in_register(pattern: SparseReduction) -> Decision:
     copy = f"{pattern.block}_{pattern.output}_local"
-    return (
-        Step("cache_write", {"block": pattern.block, "buffer": pattern.output, "scope": "local"}),
-        Step("reverse_compute_at", {"block": copy, "loop": pattern.row}),
-        Step("decompose_reduction", {"block": pattern.block, "loop": pattern.position}),
+    return Decision(
+        "a row's result in a register",
+        f"all terms of row {pattern.row} follow each other, so memory is written once for each row",
+        (
+            Step(
+                "cache_write", {"block": pattern.block, "buffer": pattern.output, "scope": "local"}
+            ),
+            Step("reverse_compute_at", {"block": copy, "loop": pattern.row}),
+            Step("decompose_reduction", {"block": pattern.block, "loop": pattern.position}),
+        ),
     )
 
 
-def _vectors(pattern: SparseReduction, target: Target, stats: Stats | None) -> Trace:
+def _vectors(pattern: SparseReduction, target: Target, stats: Stats | None) -> Decision:
+    if not pattern.is_regular:
+        return _scalar("an operand is read in a way that vectors cannot follow")
     if pattern.is_contiguous:
         return _contiguous(pattern, target, stats)
     return _gathered(pattern, stats)
 
 
-def _gathered(pattern: SparseReduction, stats: Stats | None) -> Trace:
-    mean = _mean(pattern, stats) or 0.0
+def _scalar(why: str) -> Decision:
+    return Decision("one term at a time", why)
+
+
+def _gathered(pattern: SparseReduction, stats: Stats | None) -> Decision:
+    mean = _mean(pattern, stats)
+    if mean is None:
+        return _scalar("nothing is known of the length of rows, and short ones lose by vectors")
     if mean < MIDDLE_ROW:
-        return ()
-    return _vectorized(pattern, GATHERED, rest="masked" if mean < LONG_ROW else "scalar")
+        return _scalar(
+            f"rows have {mean:.3g} terms on average, and gathers pay from {MIDDLE_ROW}; short rows "
+            "overlap in the processor"
+        )
+    rest, why = "masked", f"fewer than {LONG_ROW}: what fills no vector is one masked gather"
+    if mean >= LONG_ROW:
+        rest, why = "scalar", f"{LONG_ROW} or more: a loop over what fills no vector costs little"
+    return _vectorized(
+        pattern, GATHERED, rest=rest, why=f"rows have {mean:.3g} terms on average, {why}"
+    )
 
 
-def _contiguous(pattern: SparseReduction, target: Target, stats: Stats | None) -> Trace:
+def _contiguous(pattern: SparseReduction, target: Target, stats: Stats | None) -> Decision:
     longest = pattern.width if stats is None else stats.longest_row
     if longest is not None and longest <= SHORT_ROW:
-        return ()
-    is_very_long = (_mean(pattern, stats) or 0.0) >= VERY_LONG_ROW
-    lanes = lanes_of(target, pattern.dtype) * (INDEPENDENT_VECTORS if is_very_long else 1)
-    return _vectorized(pattern, lanes, rest="masked")
+        return _scalar(
+            f"no row has more than {longest} terms, and up to {SHORT_ROW} scalar code is faster"
+        )
+    lanes, why = lanes_of(target, pattern.dtype), "one masked load holds a short row or the rest"
+    if (_mean(pattern, stats) or 0.0) >= VERY_LONG_ROW:
+        lanes *= INDEPENDENT_VECTORS
+        why = f"rows have {VERY_LONG_ROW} terms or more on average, and {INDEPENDENT_VECTORS} "
+        why += "independent vectors hide the latency of their additions"
+    return _vectorized(pattern, lanes, rest="masked", why=f"terms lie one after the other; {why}")
 
 
 def _mean(pattern: SparseReduction, stats: Stats | None) -> float | None:
@@ -88,9 +112,11 @@ def _mean(pattern: SparseReduction, stats: Stats | None) -> float | None:
     return pattern.width if stats is None else stats.mean_row
 
 
-def _vectorized(pattern: SparseReduction, lanes: int, *, rest: str) -> Trace:
+def _vectorized(pattern: SparseReduction, lanes: int, *, rest: str, why: str) -> Decision:
     inner: dict[str, Arg] = {"loop": f"{pattern.position}_1"}
     if rest != "scalar":
         inner["rest"] = rest
     split = Step("split", {"loop": pattern.position, "factors": (None, lanes)})
-    return (split, Step("vectorize", inner))
+    return Decision(
+        f"{lanes} partial results in lanes, the rest {rest}", why, (split, Step("vectorize", inner))
+    )

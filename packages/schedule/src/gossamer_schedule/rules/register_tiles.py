@@ -36,10 +36,7 @@ def best_tile(pattern: BlockReduction, target: Target) -> Tile:
     Rows divide the height of a block where that leaves a choice. A known number of features may
     take three quarters of the registers; masks of an unknown one need some as well.
     """
-    lanes = _lanes(pattern, target)
-    budget = accumulators_of(target)
-    if pattern.features is not None:
-        budget += budget // 2
+    lanes, budget = _lanes(pattern, target), _budget(pattern, target)
     tiles = [
         Tile(rows, vectors, lanes)
         for rows in _heights(pattern.height, budget)
@@ -47,6 +44,24 @@ def best_tile(pattern: BlockReduction, target: Target) -> Tile:
         if rows * vectors <= budget
     ]
     return min(tiles, key=lambda tile: _cost(tile, pattern))
+
+
+def tile_reason(pattern: BlockReduction, target: Target) -> str:
+    """Why `best_tile` is the best one, in words."""
+    height = "an unknown number of" if pattern.height is None else str(pattern.height)
+    features = "an unknown number of" if pattern.features is None else str(pattern.features)
+    of_features = f", {features} features" if pattern.feature else ""
+    return (
+        f"blocks have {height} rows{of_features}; of the tiles of at most "
+        f"{_budget(pattern, target)} registers it costs least, where a multiply-add is 1, a broadcast "
+        f"{BROADCAST_COST} and a vector of the dense operand {LOAD_COST}"
+    )
+
+
+def _budget(pattern: BlockReduction, target: Target) -> int:
+    """Registers that may accumulate."""
+    half = accumulators_of(target)
+    return half if pattern.features is None else half + half // 2
 
 
 def _lanes(pattern: BlockReduction, target: Target) -> int:

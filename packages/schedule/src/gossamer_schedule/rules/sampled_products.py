@@ -10,19 +10,15 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Arg, Schedule, Stats, Step, Target, Trace
+from gossamer_ir.contracts import Arg, Choice, Decision, Stats, Step, Target, Trace
 from gossamer_ir.nodes import (
     CompressedVaried,
     DenseVaried,
     Module,
 )
-from gossamer_schedule.rules.gathers import (
-    gathered_operand,
-    operand_bytes,
-    prefetch_rows,
-    row_bytes,
-)
-from gossamer_schedule.rules.machine import grain, lanes_of
+from gossamer_schedule.rules.gathers import Gather, gathered_operand, megabytes, prefetched
+from gossamer_schedule.rules.machine import lanes_of
+from gossamer_schedule.rules.parallel_rows import counted, parallel_rows
 from gossamer_schedule.rules.patterns import axes_of, has_taken, reduced_buffer, single_iteration
 from gossamer_schedule.rules.regular_reads import (
     is_dense_root,
@@ -77,38 +73,52 @@ class SampledProducts(msgspec.Struct, frozen=True):
     is_regular: bool
     is_padded: bool
 
+    @property
+    def text(self) -> str:
+        """The pattern in words."""
+        return (
+            f"each stored element {self.position} of row {self.row} is a sum over the features "
+            f"{self.feature}"
+        )
 
-def sampled_products(module: Module, target: Target, stats: Stats | None) -> Schedule | None:
+
+def sampled_products(module: Module, target: Target, stats: Stats | None) -> Choice | None:
     """The schedule for such a product; None where the program is another one."""
     pattern = pattern_of(module)
     if pattern is None or pattern.features == 0:
         return None
-    if not pattern.is_regular or pattern.features == 1:  # one feature reduces nothing
-        return Schedule(loop=(_parallel(pattern, pattern.features),))
-    lanes = lanes_of(target, pattern.dtype)
-    if (
-        pattern.is_padded
-    ):  # each slot is asked whether it is an element: groups would branch as often
-        return Schedule(
-            loop=(*_dot_products(pattern, lanes), _parallel(pattern, _vectors(pattern, lanes)))
+    decisions = _decisions(pattern, lanes_of(target, pattern.dtype), stats)
+    return Choice("sampled_products", pattern.text, decisions)
+
+
+def _decisions(pattern: SampledProducts, lanes: int, stats: Stats | None) -> tuple[Decision, ...]:
+    if pattern.features == 1:
+        scalar = Decision("one product at a time", "a single feature reduces nothing")
+        return scalar, _parallel(pattern, 1)
+    if not pattern.is_regular:
+        why = "an operand is read in a way that vectors cannot follow"
+        return Decision("one product at a time", why), _parallel(pattern, pattern.features)
+    rows = _parallel(pattern, _vectors(pattern, lanes))
+    if pattern.is_padded:
+        why = "each slot is asked whether it is an element, and groups would branch as often"
+        return Decision("one element at a time", why), _dot_products(pattern, lanes), rows
+    return *_grouped(pattern, lanes, stats), rows
+
+
+def _group(stats: Stats | None, vectors: int | None) -> tuple[int, str]:
+    """How many nonzeros are taken together, and why."""
+    if stats is None:
+        return SHORT_GROUP, "nothing is known of the length of rows"
+    is_long = stats.mean_row >= LONG_ROW
+    mean = f"rows have {stats.mean_row:.3g} elements on average"
+    if is_long and (vectors or 0) <= FEW_VECTORS:
+        return LONG_GROUP, f"{mean}, {LONG_ROW} or more, and few features"
+    if is_long:
+        return (
+            SHORT_GROUP,
+            f"features fill more than {FEW_VECTORS} vectors, so the rest of a row costs",
         )
-    group = _group(stats, _vectors(pattern, lanes))
-    is_aligned = _may_be_aligned(pattern, lanes, stats=stats)
-    steps = _steps(pattern, lanes, group, is_aligned=is_aligned, is_far=_is_far(pattern, stats))
-    return Schedule(loop=steps)
-
-
-def _group(stats: Stats | None, vectors: int | None) -> int:
-    """How many nonzeros are taken together."""
-    is_long = stats is not None and stats.mean_row >= LONG_ROW
-    return LONG_GROUP if is_long and (vectors or 0) <= FEW_VECTORS else SHORT_GROUP
-
-
-def _is_far(pattern: SampledProducts, stats: Stats | None) -> bool:
-    """Whether the rows that are gathered are long and do not come from the nearest cache."""
-    row = row_bytes(pattern.features, pattern.dtype)
-    is_long = bool(pattern.gathered) and row >= LEAST_ROW
-    return is_long and operand_bytes(stats, row) >= LEAST_OPERAND
+    return SHORT_GROUP, f"{mean}, fewer than {LONG_ROW}"
 
 
 def pattern_of(module: Module) -> SampledProducts | None:
@@ -152,43 +162,69 @@ def _step(op: str, **args: Arg) -> Step:
     return Step(op, args)
 
 
-def _steps(
-    pattern: SampledProducts, lanes: int, group: int, *, is_aligned: bool, is_far: bool
-) -> Trace:
+def _grouped(pattern: SampledProducts, lanes: int, stats: Stats | None) -> tuple[Decision, ...]:
     """Groups of nonzeros, each with its partial sums; what is gathered is asked for where it is far."""
-    block, position = pattern.block, pattern.position
-    grouped = _step("split", loop=position, factors=(None, group))
-    steps = [grouped, *_dot_products(pattern, lanes, is_aligned=is_aligned)]
-    if is_far:
-        steps.append(prefetch_rows(block, pattern.gathered, loop=f"{position}_1"))
-    unrolled = _step("unroll", loop=f"{position}_1")
-    return (*steps, unrolled, _parallel(pattern, _vectors(pattern, lanes)))
+    group, why = _group(stats, _vectors(pattern, lanes))
+    position, inner = pattern.position, f"{pattern.position}_1"
+    gather = Gather(pattern.gathered, pattern.features, pattern.dtype, pattern.block, inner)
+    alignment = _alignment(pattern, lanes, gather.operand_bytes(stats))
+    return (
+        Decision(
+            f"groups of {group} elements of a row",
+            f"one transpose-reduce makes the results of a group from its partial sums; {why}",
+            (_step("split", loop=position, factors=(None, group)),),
+        ),
+        alignment,
+        _dot_products(pattern, lanes, more=len(alignment.steps)),
+        prefetched(gather, stats, least_row=LEAST_ROW, least_operand=LEAST_OPERAND),
+        Decision(
+            "the elements of a group unrolled",
+            "each has a register for its partial sums, chosen when code is made",
+            (_step("unroll", loop=inner),),
+        ),
+    )
 
 
-def _may_be_aligned(pattern: SampledProducts, lanes: int, *, stats: Stats | None) -> bool:
-    """Whether all rows that are gathered begin at the same place of a vector, and are of a few, near."""
-    is_multiple = bool(pattern.gathered) and (pattern.features or 1) % lanes == 0
-    operand = operand_bytes(stats, row_bytes(pattern.features, pattern.dtype))
-    is_short = LEAST_ALIGNED <= (pattern.features or 0) // lanes < UNROLLED_VECTORS
-    return is_multiple and is_short and operand <= LARGEST_ALIGNED
+def _alignment(pattern: SampledProducts, lanes: int, size: int) -> Decision:
+    """Whether vectors over features begin as the rows that are gathered lie in memory: where all do at
+    the same place of a vector, and are of a few, near. `size` are the bytes of all rows."""
+    vectors, rest = divmod(pattern.features or 0, lanes)
+    if not pattern.gathered or rest or not LEAST_ALIGNED <= vectors < UNROLLED_VECTORS:
+        why = "the rows that are gathered are not of a few whole vectors, which all begin alike"
+        return Decision("vectors begin at the first feature", why)
+    if size > LARGEST_ALIGNED:
+        why = f"{pattern.gathered} has {megabytes(size)}, and masked reads take longer where it has more"
+        return Decision(
+            "vectors begin at the first feature", f"{why} than {megabytes(LARGEST_ALIGNED)}"
+        )
+    return Decision(
+        f"vectors begin where those of {pattern.gathered} begin in memory",
+        "one vector more is read, and none across two cache lines",
+        (_step("align", loop=pattern.feature, buffer=pattern.gathered, lanes=lanes),),
+    )
 
 
-def _dot_products(pattern: SampledProducts, lanes: int, *, is_aligned: bool = False) -> Trace:
-    """Vectors of partial sums over the features, as the rows that are gathered lie in memory, or as
-    the features are numbered."""
+def _dot_products(pattern: SampledProducts, lanes: int, *, more: int = 0) -> Decision:
+    """Vectors of partial sums over the features, so many more than hold them all."""
     feature, vectors = pattern.feature, _vectors(pattern, lanes)
-    early: Trace = ()
-    if is_aligned and vectors is not None:
-        early = (_step("align", loop=feature, buffer=pattern.gathered, lanes=lanes),)
-        vectors += 1
-    steps = (
-        *early,
+    vectors = None if vectors is None else vectors + more
+    steps: Trace = (
         _step("split", loop=feature, factors=(vectors, lanes)),
         _step("decompose_reduction", block=pattern.block, loop=f"{feature}_0"),
         _step("vectorize", loop=f"{feature}_1", rest="masked"),
     )
-    is_short = vectors is not None and vectors <= UNROLLED_VECTORS
-    return (*steps, _step("unroll", loop=f"{feature}_0")) if is_short else steps
+    why = "nobody knows how many vectors there are, so they run in a loop"
+    if vectors is not None:
+        how = "in a loop, as those are many"
+        if vectors <= UNROLLED_VECTORS:
+            how = "unrolled, as those are few"
+            steps = (*steps, _step("unroll", loop=f"{feature}_0"))
+        why = f"{pattern.features} features take {counted(vectors, 'vector')}, {how}"
+    return Decision(
+        f"partial sums over the features in vectors of {lanes} lanes",
+        f"additions in different lanes do not wait for each other; {why}",
+        steps,
+    )
 
 
 def _vectors(pattern: SampledProducts, lanes: int) -> int | None:
@@ -196,6 +232,7 @@ def _vectors(pattern: SampledProducts, lanes: int) -> int | None:
     return None if pattern.features is None else -(-pattern.features // lanes)
 
 
-def _parallel(pattern: SampledProducts, vectors: int | None) -> Step:
-    weight = f"{pattern.before} + {WORK_PER_ROW} * {pattern.row}"
-    return _step("parallel", loop=pattern.row, weight=weight, grain=grain(vectors or 1))
+def _parallel(pattern: SampledProducts, vectors: int | None) -> Decision:
+    return parallel_rows(
+        pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=vectors or 1
+    )

@@ -6,19 +6,26 @@ Rules fuse what pays to be fused. Searching the row of every group of nonzeros c
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Trace
+from gossamer_ir.contracts import Decision
 from gossamer_ir.nodes import FuseAxes, Module
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.rules.patterns import single_iteration
 
 
-def unfused(module: Module) -> tuple[Module, Trace]:
-    """The module without fused axes, and the steps that make it so."""
+def unfused(module: Module) -> tuple[Module, tuple[Decision, ...]]:
+    """The module without fused axes, and what made it so."""
     found = single_iteration(module)
-    steps = []
+    decisions = []
     for entry in found[1].axes if found is not None else ():
         if found is not None and isinstance(entry, FuseAxes):
             result = sparse_unfuse(module, found[1].name, axes=entry.axes)
             module = result.module
-            steps.append(result.step)
-    return module, tuple(steps)
+            decisions.append(
+                Decision(
+                    f"loops of their own for {', '.join(entry.axes)}",
+                    "searching the row of every group of nonzeros costs more than it saves",
+                    (result.step,),
+                    stage="coordinate",
+                )
+            )
+    return module, tuple(decisions)
