@@ -231,6 +231,7 @@ for i in T.serial(8):
             vi, vk = T.axis.remap("SS", [i, k])
             Y[vi, vk] = R[vk]
 """
+LANES = STAGED.replace("for j in T.serial", "for j in T.vectorized")
 STAGED_SUM = STAGED.replace('SS", [i, j]', 'SR", [i, j]').replace(
     "            Q[vi, vj] = X[vi, vj]",
     """            with T.init():
@@ -513,6 +514,11 @@ CASES = [
      "reverse_compute_inline", {"block": "second"}),
     ("transform_layout.parameter", COPY, "transform_layout",
      {"buffer": "Y", "index_map": "i, j -> j, i"}),
+    ("transform_layout.kind", LANES, "transform_layout",
+     {"buffer": "Q", "index_map": "i, j -> i, j // 2, j % 2"}),
+    ("reverse_compute_inline.kind",
+     LANES.replace("[h, k])", "[h, k])\n            T.where(wk < wh)"),
+     "reverse_compute_inline", {"block": "second"}),
     ("transform_layout.map", STAGED, "transform_layout", {"buffer": "Q", "index_map": "i -> i"}),
     ("transform_layout.map", STAGED, "transform_layout", {"buffer": "Q", "index_map": "i, j"}),
     ("transform_layout.map", STAGED, "transform_layout", {"buffer": "Q", "index_map": "i, j -> ,"}),

@@ -55,7 +55,8 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
     buffer that the function allocates), `.writers` (that is not written by one block),
     `.other_access` (it is used elsewhere, or something on the way uses what the block writes or
     writes what it reads), `.predicate` (a condition of the block is of its loops, not of iterators),
-    `.scope` (the block does not stand behind the nest of the maker in a nest of its own),
+    `.scope` (the block does not stand behind the nest of the maker in a nest of its own), `.kind` (a
+    loop around the maker is vectorized, and it gets a condition),
     `.not_proved` (its loops may not visit the whole domain of an iterator, or two points may store to
     one element), `.no_block`, `.no_function`, `.stage`.
 
@@ -95,6 +96,7 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
     point = dict(zip(iters, made.indices, strict=True))
     inlined = _stored(store, load, value=made.value, point=point)
     conditions = list(_unproved(site, maker, load, value=made.value, point=point))
+    _require_scalar(maker, conditions)
     making = replace(
         maker.node,
         body=(inlined,),
@@ -189,6 +191,18 @@ def _unproved(
     for part in parts:
         if not known.proves(part):
             yield part
+
+
+def _require_scalar(maker: Site, conditions: Sequence[Expr]) -> None:
+    """New conditions are not of lanes."""
+    for loop in maker.loops:
+        if conditions and loop.kind == "vectorized":
+            raise refusal(
+                f"{_NAME}.kind",
+                f"Loop '{loop.var}' around block '{maker.node.name}' is vectorized, and the block gets "
+                "conditions that are not those of its lanes.",
+                hint=f"Apply {_NAME} before '{loop.var}' is made vectorized.",
+            )
 
 
 def _predicate(block: Block, conditions: Sequence[Expr]) -> Expr | None:

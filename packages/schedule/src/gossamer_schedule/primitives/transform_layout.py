@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
     Store,
+    Var,
 )
 from gossamer_ir.walk import map_children, rewrite_body, walk
 from gossamer_schedule.accesses import mentioned
@@ -45,7 +46,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import with_function
+from gossamer_schedule.sites import statements, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "transform_layout"
@@ -72,7 +73,8 @@ def transform_layout(
     text is no map of as many indices), `.sparse` (the buffer is over axes that are not dense),
     `.not_proved` (two elements may get one place), `.padding` (places hold no element, and there is no
     `pad`, or it is no constant of the buffer's dtype), `.other_access` (the buffer is searched, or
-    something is stated of its values), `.no_buffer`, `.no_function`, `.stage`.
+    something is stated of its values), `.kind` (a vectorized loop uses it, and there are digits),
+    `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.primitives.cache_write import cache_write
@@ -104,6 +106,7 @@ def transform_layout(
     layout = _require_layout(index_map, old, shape, owner)
     value = _require_pad(pad, old, layout)
     _require_only_elements(owner, buffer)
+    _require_scalar(owner, buffer, layout)
 
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
     nest, names = ((), ()) if value is None else _padding(owner, new, layout, value)
@@ -195,6 +198,20 @@ def _require_only_elements(function: Function, buffer: str) -> None:
             f"{_NAME}.other_access",
             f"Buffer '{buffer}' is searched, or something is stated of its values, in their order.",
         )
+
+
+def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
+    """Lanes are not divided into digits."""
+    if all(isinstance(result, Var) for result in layout.map.results):
+        return
+    for found in statements(function.body):
+        if isinstance(found, For) and found.kind == "vectorized" and buffer in mentioned((found,)):
+            raise refusal(
+                f"{_NAME}.kind",
+                f"Loop '{found.var}', which uses buffer '{buffer}', is vectorized, and its lanes cannot be "
+                "divided into digits.",
+                hint=f"Apply {_NAME} before '{found.var}' is made vectorized.",
+            )
 
 
 def _padding(
