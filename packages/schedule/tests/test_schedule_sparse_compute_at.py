@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
@@ -66,8 +67,9 @@ def test_rows_that_are_stored_twice_are_not_run_together():
     stored = SOFTMAX.replace("I = T.sp.dense_fixed(m)", "O = T.sp.dense_fixed(1)\n" + (
         "    I = T.sp.compressed_fixed(O, (m, m), q, padded=False, unique=False)"
     ))  # fmt: skip
-    with pytest.raises(Exception, match=r"sparse_compute_at\.axes"):
-        text = stored.replace("(I, J)", "(O, I, J)").replace("(I,)", "(O, I)")
-        text = text.replace("[I, J]", "[O, I, J]").replace('"SR"', '"SSR"').replace('"SS"', '"SSS"')
-        text = text.replace("[i, j]", "[o, i, j]").replace("[i]", "[o, i]")
-        ScheduleBuilder(parse_module(text)).sparse_compute_at("total", into="shares", var="i_3")
+    text = stored.replace("(I, J)", "(O, I, J)").replace("(I,)", "(O, I)")
+    text = text.replace("[I, J]", "[O, I, J]").replace('"SR"', '"SSR"').replace('"SS"', '"SSS"')
+    text = text.replace("[i, j]", "[o, i, j]").replace("[i]", "[o, i]")
+    builder = ScheduleBuilder(parse_module(text))
+    with pytest.raises(ScheduleError, match=r"sparse_compute_at\.axes"):
+        builder.sparse_compute_at("total", into="shares", var="i_3")
