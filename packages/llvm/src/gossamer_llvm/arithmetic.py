@@ -12,7 +12,7 @@ from gossamer_llvm import division, folding
 from gossamer_llvm.frame import Frame, Value
 from gossamer_llvm.halves import is_half, narrowed, widened
 from gossamer_llvm.masks import lane_mask
-from gossamer_llvm.types import integer_text, splat, suffix, value_type
+from gossamer_llvm.types import NO_SIGNED_ZEROS, integer_text, splat, suffix, value_type
 
 _FLOATS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
 # Only vectors contract. A scalar sum of products waits for its own last addition, and a fused one
@@ -158,7 +158,7 @@ def emit_call(frame: Frame, node: Call) -> Value:
 
 def _float_binary(frame: Frame, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
     if op in ("min", "max"):
-        return _minmax(frame, f"{op}imum", lhs, rhs)
+        return _minmax(frame, f"{op}imum", lhs, rhs, flags=NO_SIGNED_ZEROS)
     table = _CONTRACTED if DType.parse(lhs.dtype).is_vector else _FLOATS
     return _simple(frame, table, op, lhs, rhs)
 
@@ -170,9 +170,9 @@ def _simple(frame: Frame, table: dict[str, str], op: BinaryOp, lhs: Value, rhs: 
     return Value(frame.text.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)
 
 
-def _minmax(frame: Frame, name: str, lhs: Value, rhs: Value) -> Value:
-    call = frame.call(lhs.type, f"llvm.{name}.{suffix(lhs.type)}", f"{lhs.typed}, {rhs.typed}")
-    return Value(call, lhs.dtype)
+def _minmax(frame: Frame, name: str, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
+    function, arguments = f"llvm.{name}.{suffix(lhs.type)}", f"{lhs.typed}, {rhs.typed}"
+    return Value(frame.call(lhs.type, function, arguments, flags=flags), lhs.dtype)
 
 
 def _shift(frame: Frame, op: BinaryOp, lhs: Value, rhs: Value) -> Value:

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
 from gossamer_llvm.folding import add, broadcast, literal
 from gossamer_llvm.frame import Frame, Value
 from gossamer_llvm.halves import narrowed, widened
-from gossamer_llvm.types import constant_text, suffix, value_type
+from gossamer_llvm.types import NO_SIGNED_ZEROS, constant_text, suffix, value_type
 
 _REDUCERS = {"add": "add", "mul": "mul", "and": "and", "or": "or"}
 _OF_BOOLS: dict[str, ReduceOp] = {"min": "and", "max": "or"}
@@ -127,7 +127,8 @@ def _reduce_floats(frame: Frame, node: LaneReduce, value: Value) -> Value:
 def _reduce_plain(frame: Frame, node: LaneReduce, value: Value, scalar: str) -> str:
     result, shape = value_type(scalar), suffix(value.type)
     if node.op in ("min", "max"):
-        return frame.call(result, f"llvm.vector.reduce.f{node.op}imum.{shape}", value.typed)
+        function = f"llvm.vector.reduce.f{node.op}imum.{shape}"
+        return frame.call(result, function, value.typed, flags=NO_SIGNED_ZEROS)
     if node.op not in ("add", "mul"):
         raise UnsupportedError(
             f"llvm.lane_reduce.{node.op}", f"{node.op} of floats has no meaning."

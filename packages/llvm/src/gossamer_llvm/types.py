@@ -26,6 +26,10 @@ _SCALARS = {
 }
 _SUFFIXES = {"float": "f32", "double": "f64", "ptr": "p0"}
 
+NO_SIGNED_ZEROS = "nsz "
+"""The flag of `min` and `max` of floats: the sign of a zero result is unspecified, and ordering zeros by
+their signs costs more instructions than all the rest."""
+
 
 @cache
 def value_type(dtype: str) -> str:
