@@ -30,6 +30,10 @@ def problem(op, graph):
         return (x, y), (x @ y.T)[
             np.repeat(np.arange(nodes), np.diff(matrix.indptr)), matrix.indices
         ]
+    if op == "attention":
+        q, k, v = random.standard_normal((3, nodes, 9)).astype(graph.dtype)
+        powers = np.where(matrix.toarray() != 0, np.exp(q @ k.T / 3), 0)
+        return (q, k, v), powers @ v / np.maximum(powers.sum(axis=1, keepdims=True), 1e-30)
     shape = (nodes, 3) if op == "spmm" else (nodes,)
     dense = random.standard_normal(shape).astype(graph.dtype)
     return (dense,), matrix @ dense

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from gossamer.compiling import compile
     from gossamer.exporting import export
+    from gossamer.operators.attention import attention
     from gossamer.operators.binding import bind
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
@@ -24,12 +25,13 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "SparseTensor", "__version__", "bind", "compile", "export", "get_num_threads", "read",
-    "sddmm", "set_num_threads", "spmm", "spmv",
+    "SparseTensor", "__version__", "attention", "bind", "compile", "export", "get_num_threads",
+    "read", "sddmm", "set_num_threads", "spmm", "spmv",
 ]  # fmt: skip
 
 _HOMES = {
     "SparseTensor": "gossamer_formats.tensor",
+    "attention": "gossamer.operators.attention",
     "bind": "gossamer.operators.binding",
     "compile": "gossamer.compiling",
     "export": "gossamer.exporting",

@@ -49,7 +49,8 @@ def run(
 
     Operands are random. Times are medians of an operator that writes to a given array and of
     SciPy's A @ B, which makes its own. SciPy has no sddmm: beside that, NumPy gathers rows and
-    multiplies them with einsum, in blocks. The result is compared with float64.
+    multiplies them with einsum, in blocks; beside attention, that, NumPy's reductions of rows and
+    SciPy's product. The result is compared with float64.
     """
     operator_named(op)
     require_dtype(dtype)

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from gossamer.operators.operands import Operands
     from gossamer_formats import Array
 
-NAMES = ("spmm", "spmv", "sddmm")
+NAMES = ("spmm", "spmv", "sddmm", "attention")
 """In the order in which they are offered."""
 
 
@@ -36,8 +36,9 @@ def operands_of(name: str, *given: Any) -> Operands:
     """What a call of the operator of a name was given, checked; `ArgumentError`
     (`operator.operands`) where it takes another number of operands."""
     check = _module_named(name).operands
-    wanted = tuple(signature(check).parameters)
-    if len(given) != len(wanted):
+    parameters = signature(check).parameters
+    wanted = tuple(name for name, found in parameters.items() if found.default is found.empty)
+    if not len(wanted) <= len(given) <= len(parameters):
         raise ArgumentError(
             "operator.operands",
             f"The number of operands of {name} is {len(given)}; expected {len(wanted)}: "

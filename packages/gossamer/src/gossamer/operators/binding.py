@@ -19,17 +19,17 @@ from gossamer_ir.errors import ArgumentError
 def bind(
     op: str,
     A: Any,  # noqa: N803
-    *dense: Array,
+    *dense: Array | float | None,
     out: Array,
     target: str | Target | None = None,
     check: bool = False,
 ) -> BoundKernel:
     """The operator of a name on these arrays, checked once: calling it only runs the kernel.
 
-    Operands, `out` and errors as for the operator itself; dense operands must be C-contiguous, as
-    they are read again at each call. The arrays may get other values between calls; those of a
-    SciPy matrix must keep its structure. A `SparseTensor`'s index arrays were checked when it was made;
-    with `check` they are once more, and `ArgumentError` has the position of the first violation.
+    Operands (numbers too), `out` and errors as for the operator itself; dense operands must be
+    C-contiguous, as they are read again at each call. The arrays may get other values between calls;
+    those of a SciPy matrix must keep its structure. A `SparseTensor`'s index arrays were checked when
+    it was made; with `check` they are once more, and `ArgumentError` has the position of the first violation.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -45,8 +45,9 @@ def bind(
     """
     operator = operator_named(op)
     found = operands_of(op, A, *dense)
-    for operand, given in zip(found.dense.values(), dense, strict=True):
-        _require_itself(operand, given)
+    for operand, given in zip(found.dense.values(), dense, strict=False):
+        if isinstance(given, np.ndarray):
+            _require_itself(operand, given)
     _, result = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
     stats = found.matrix.stats()
     kernel = kernel_for(operator, found.variant(), stats=stats, target=target).kernel

@@ -108,6 +108,20 @@ def _require_csr(tensor: SparseTensor) -> None:
     )
 
 
+def dtype_of(name: str, value: Any) -> str:
+    """The dtype of an array that a kernel takes; "" where the value is no array."""
+    if not isinstance(value, np.ndarray):
+        return ""
+    for known, dtype in NATIVE.items():
+        if value.dtype.newbyteorder("=") == dtype:
+            return known
+    raise ArgumentError(
+        "operand.dtype",
+        f"{name} has the dtype {value.dtype}; expected {' or '.join(NATIVE)}.",
+        hint=f"Convert it with {name}.astype('float32').",
+    )
+
+
 def dense_operand(
     name: str,
     value: Any,

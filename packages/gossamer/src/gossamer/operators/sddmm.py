@@ -6,12 +6,11 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operators.operands import NATIVE, Operands, dense_operand, sparse_operand
+from gossamer.operators.operands import Operands, dense_operand, dtype_of, sparse_operand
 from gossamer.operators.operator import Operator
 from gossamer.operators.plans import call, plan_of
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.contracts import Target
-from gossamer_ir.errors import ArgumentError
 
 SCRIPT = """\
 @T.prim_func
@@ -73,22 +72,8 @@ def sddmm(
 def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
     """The operands of `sddmm`, checked."""
     matrix = sparse_operand(A)
-    dtype = _dtype(X) or matrix.dtype
+    dtype = dtype_of("X", X) or matrix.dtype
     left = dense_operand("X", X, dtype=dtype, shape=(matrix.rows, None))
     features = left.shape[1]
     right = dense_operand("Y", Y, dtype=dtype, shape=(matrix.columns, features), like="X")
     return Operands(matrix, {"x": left, "y": right}, "out", (matrix.nnz,), dtype, features)
-
-
-def _dtype(X: Any) -> str:  # noqa: N803
-    """The dtype of an array that a kernel takes; "" where X is no array."""
-    if not isinstance(X, np.ndarray):
-        return ""
-    for name, dtype in NATIVE.items():
-        if X.dtype.newbyteorder("=") == dtype:
-            return name
-    raise ArgumentError(
-        "operand.dtype",
-        f"X has the dtype {X.dtype}; expected {' or '.join(NATIVE)}.",
-        hint="Convert it with X.astype('float32').",
-    )

@@ -1,0 +1,152 @@
+"""Sparse attention: softmax over the stored elements of each row of scale * Q @ K.T, times V."""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from gossamer.operators.operands import NATIVE, Operands, dense_operand, dtype_of, sparse_operand
+from gossamer.operators.operator import Operator
+from gossamer.operators.plans import call, plan_of
+from gossamer_formats import Array, SparseTensor
+from gossamer_ir.contracts import Target
+from gossamer_ir.errors import ArgumentError
+
+SCRIPT = """\
+@T.prim_func
+def attention(
+    q: T.handle,
+    k: T.handle,
+    v: T.handle,
+    scale: T.handle,
+    out: T.handle,
+    indptr: T.handle,
+    indices: T.handle,
+    m: T.int64,
+    n: T.int64,
+    feat_size: T.int64,
+    nnz: T.int64,
+) -> None:
+    T.func_attr({"sparse_tir_level": 2, "global_symbol": "attention", "tir.noalias": True})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32", sorted=False, unique=False)
+    J_detach = T.sp.dense_fixed(n)
+    D = T.sp.dense_fixed(feat_size)
+    One = T.sp.dense_fixed(1)
+    Q = T.sp.match_buffer(q, (I, D), "float32")
+    K = T.sp.match_buffer(k, (J_detach, D), "float32")
+    V = T.sp.match_buffer(v, (J_detach, D), "float32")
+    Scale = T.sp.match_buffer(scale, (One,), "float32")
+    Out = T.sp.match_buffer(out, (I, D), "float32")
+    P = T.sp.alloc_buffer((I, J), "float32")
+    Most = T.sp.alloc_buffer((I,), "float32")
+    Total = T.sp.alloc_buffer((I,), "float32")
+    with T.sp.iteration([I, J, D], "SSR", "scores") as [i, j, d]:
+        with T.init():
+            P[i, j] = 0.0
+        P[i, j] = P[i, j] + Q[i, d] * Scale[0] * K[j, d]
+    with T.sp.iteration([I, J], "SR", "most") as [i, j_most]:
+        with T.init():
+            Most[i] = T.float32("-inf")
+        Most[i] = T.max(Most[i], P[i, j_most])
+    with T.sp.iteration([I, J], "SS", "powers") as [i, j_power]:
+        P[i, j_power] = T.exp(P[i, j_power] - Most[i])
+    with T.sp.iteration([I, J], "SR", "total") as [i, j_total]:
+        with T.init():
+            Total[i] = 0.0
+        Total[i] = Total[i] + P[i, j_total]
+    with T.sp.iteration([I, J, D], "SRS", "values") as [i, j_value, d_value]:
+        with T.init():
+            Out[i, d_value] = 0.0
+        Out[i, d_value] = Out[i, d_value] + P[i, j_value] * V[j_value, d_value]
+    with T.sp.iteration([I, D], "SS", "shares") as [i, d_share]:
+        Out[i, d_share] = Out[i, d_share] / T.Select(Total[i] == 0.0, 1.0, Total[i])
+"""
+
+OPERATOR = Operator(
+    "attention",
+    SCRIPT,
+    buffers=("Q", "K", "V", "Scale", "Out", "P", "Most", "Total"),
+    features="feat_size",
+    values="",
+)
+
+
+def attention(
+    pattern: Any,
+    Q: Array,  # noqa: N803
+    K: Array,  # noqa: N803
+    V: Array,  # noqa: N803
+    scale: float | None = None,
+    *,
+    out: Array | None = None,
+    target: str | Target | None = None,
+) -> Array:
+    """softmax(scale * Q @ K.T) @ V for one head, each row's softmax over the elements that the pattern
+    stores.
+
+    Q is m by d for the pattern's m rows, K and V are n by d for its n columns; all are float32 or
+    all float64. Without `scale` it is 1 / sqrt(d). The values of the pattern are not looked at,
+    explicit zeros count, duplicates count as often as they are stored. The pattern and `out` as for
+    `spmm`. Scores are kept for one row at a time.
+
+    A row with no stored element gives zeros. A score of -inf has the weight 0; a row whose scores are
+    all -inf, or hold inf or NaN, is NaN, as softmax is. Weights are at most 1 until the end, when
+    their sum divides: a sum of weights times V that overflows is inf.
+
+    >>> import numpy as np, scipy.sparse, gossamer as gs
+    >>> pattern = scipy.sparse.csr_array(np.array([[1, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=np.float32))
+    >>> Q, K, V = np.zeros((3, 2)), np.zeros((3, 2)), np.array([[2.0, 4.0], [4.0, 0.0], [5.0, 6.0]])
+    >>> gs.attention(pattern, Q, K, V)
+    array([[3., 2.],
+           [5., 6.],
+           [0., 0.]])
+    """
+    if out is not None and type(pattern) is SparseTensor and isinstance(Q, np.ndarray):
+        features = Q.shape[-1] if Q.ndim == 2 else None
+        plan = plan_of(pattern, OPERATOR, features=features, target=target)
+        if plan is not None and Q.dtype.name in NATIVE:
+            factor = _scale(scale, features, Q.dtype.name)
+            if plan.run_usual(Q, K, V, factor, out):
+                return out
+    return call(OPERATOR, operands(pattern, Q, K, V, scale), out=out, target=target)
+
+
+def operands(
+    pattern: Any,
+    Q: Array,  # noqa: N803
+    K: Array,  # noqa: N803
+    V: Array,  # noqa: N803
+    scale: float | None = None,
+) -> Operands:
+    """The operands of `attention`, checked."""
+    matrix = sparse_operand(pattern)
+    dtype = dtype_of("Q", Q) or matrix.dtype
+    queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
+    features = queries.shape[1]
+    shape = (matrix.columns, features)
+    keys = dense_operand("K", K, dtype=dtype, shape=shape, like="Q")
+    values = dense_operand("V", V, dtype=dtype, shape=shape, like="Q")
+    dense = {"q": queries, "k": keys, "v": values, "scale": _scale(scale, features, dtype)}
+    return Operands(matrix, dense, "out", (matrix.rows, features), dtype, features)
+
+
+def _scale(scale: float | None, features: int | None, dtype: str) -> Array:
+    """The factor of the scores as the array that the kernel reads."""
+    if scale is None:
+        return _single(1.0 / math.sqrt(features or 1), dtype)
+    if not isinstance(scale, (int, float, np.floating)):
+        raise ArgumentError(
+            "operand.kind", f"scale is a {type(scale).__name__}; expected a number or None."
+        )
+    return _single(float(scale), dtype)
+
+
+@lru_cache(maxsize=64)
+def _single(scale: float, dtype: str) -> Array:
+    found = np.array([scale], dtype=NATIVE[dtype])
+    found.setflags(write=False)
+    return found
