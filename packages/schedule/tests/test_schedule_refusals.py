@@ -685,6 +685,8 @@ ARGUMENTS = {
     "reverse_compute_at": {"block": "copy", "loop": "i"},
     "blockize": {"loop": "i"},
     "rfactor": {"loop": "i"},
+    "sparse_tensorize": {"loop": "i", "intrinsic": "dot_4"},
+    "tensorize": {"loop": "i", "intrinsic": "dot_4"},
     "decompose_reduction": {"block": "copy", "loop": "i"},
     "sparse_compute_at": {"iteration": "csrmm", "into": "csrmm", "var": "i"},
     "sparse_fuse": {"iteration": "csrmm", "axes": ("I", "J")},
@@ -762,9 +764,18 @@ PINNED_ELSEWHERE = {
     "parallel.parts",
     "sample.no_value",
     "storage_align.sparse",
+    "tensorize.alias",
+    "tensorize.indirect",
+    "tensorize.intrinsic",
+    "tensorize.layout",
+    "tensorize.match",
+    "tensorize.no_intrinsic",
+    "tensorize.not_proved",
+    "tensorize.predicate",
+    "tensorize.store",
     "trace.json",
 }
-"""In test_schedule_builder.py, _loop_steps.py and _accumulated.py."""
+"""In test_schedule_builder.py, _loop_steps.py, _accumulated.py and _tensorize.py."""
 COMMON = {"no_function", "no_loop", "no_block", "no_iteration", "no_buffer", "stage", "kind"}
 
 

@@ -35,9 +35,11 @@ from gossamer_schedule.primitives.set_scope import set_scope
 from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
+from gossamer_schedule.primitives.sparse_tensorize import sparse_tensorize
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.storage_align import storage_align
+from gossamer_schedule.primitives.tensorize import tensorize
 from gossamer_schedule.primitives.transform_layout import transform_layout
 from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
@@ -51,12 +53,12 @@ from gossamer_schedule.table import PRIMITIVES
 
 __all__ = [
     "PRIMITIVES", "Result", "ScheduleBuilder", "align", "annotate", "apply", "bind", "blockize",
-    "cache_read",
-    "cache_write", "compute_at", "compute_inline", "decompose_reduction", "fuse", "get_blocks",
-    "get_child_blocks", "get_consumers", "get_iterations", "get_loops", "get_producers",
-    "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read", "reindex_cache_write",
-    "reorder", "replay", "reverse_compute_at", "reverse_compute_inline", "rfactor",
-    "sample_categorical", "sample_perfect_tile", "set_scope", "sparse_compute_at", "sparse_fuse",
-    "sparse_reorder", "sparse_unfuse", "split", "storage_align", "transform_layout", "unannotate", "unroll",
-    "unsafe_parallel", "unsafe_reorder", "unsafe_vectorize", "vectorize",
+    "cache_read", "cache_write", "compute_at", "compute_inline", "decompose_reduction", "fuse",
+    "get_blocks", "get_child_blocks", "get_consumers", "get_iterations", "get_loops",
+    "get_producers", "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read",
+    "reindex_cache_write", "reorder", "replay", "reverse_compute_at", "reverse_compute_inline",
+    "rfactor", "sample_categorical", "sample_perfect_tile", "set_scope", "sparse_compute_at",
+    "sparse_fuse", "sparse_reorder", "sparse_tensorize", "sparse_unfuse", "split",
+    "storage_align", "tensorize", "transform_layout", "unannotate", "unroll", "unsafe_parallel",
+    "unsafe_reorder", "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

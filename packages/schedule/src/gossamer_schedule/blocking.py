@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 import msgspec
@@ -42,9 +42,18 @@ def require_one_block(top: Site, module: Module, *, primitive: str) -> Site:
     return find_block(top.function, primitive, block=block.name)
 
 
-def blocked(site: Site, top: Site, module: Module, *, primitive: str, namer: Namer) -> Blocked:
-    """The loop at `top` in a block `<block>_o`; it holds the block at `site` and nothing else. Where a
-    loop around feeds a reduction, the init is the outer block's.
+def blocked(
+    site: Site,
+    top: Site,
+    module: Module,
+    *,
+    primitive: str,
+    namer: Namer,
+    instead: Callable[[For], tuple[Stmt, ...]] | None = None,
+) -> Blocked:
+    """The loop at `top`, or what is to stand `instead` of it, in a block `<block>_o`; it holds the block
+    at `site` and nothing else. Where something stands instead, or a loop around feeds a reduction, the
+    init is the outer block's.
 
     Raises `.mixed` and `.dependence`.
     """
@@ -52,7 +61,7 @@ def blocked(site: Site, top: Site, module: Module, *, primitive: str, namer: Nam
     around = _loops_around(site, top, module=module, primitive=primitive)
     init: tuple[Stmt, ...] = ()
     init_names: tuple[str, ...] = ()
-    if block.init and any(kind == "R" for _, kind in around):
+    if block.init and (instead is not None or any(kind == "R" for _, kind in around)):
         kept = require_init_loops(site, site.nest[len(top.nest) :], primitive=primitive)
         init, init_names = init_nest(site, kept, namer=namer)
         block = replace(block, init=())
@@ -69,7 +78,8 @@ def blocked(site: Site, top: Site, module: Module, *, primitive: str, namer: Nam
         for loop, kind in around
     )
     held: For = rewrite(top.node, lambda node: block if node == site.node else None)
-    body, init = substitute_body((held,), fresh), substitute_body(init, fresh)
+    inside = (held,) if instead is None else instead(held)
+    body, init = substitute_body(inside, fresh), substitute_body(init, fresh)
     return Blocked(Block(namer.fresh(f"{block.name}_o"), iters, body, init=init), init_names)
 
 

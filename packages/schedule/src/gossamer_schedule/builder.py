@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any, Self
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.contracts import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.handles import Handle, current
 from gossamer_schedule.lookups import (
@@ -30,9 +30,9 @@ class ScheduleBuilder(Fluent):
     """Applies primitives one after the other, and keeps the module, the trace and the names.
 
     Every primitive is a method, which takes the arguments of the primitive but for the module, and
-    returns the builder. `function` chooses the function of a module with several. Names that the
-    builder gives are handles: given to a later step, they stand for what has become of the loop or
-    block that they named.
+    returns the builder. `function` chooses the function of a module with several; `intrinsics` are those
+    of the machine. Names that the builder gives are handles: given to a later step, they stand for what
+    has become of the loop or block that they named.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
@@ -53,9 +53,16 @@ class ScheduleBuilder(Fluent):
         return sch
     """
 
-    def __init__(self, module: Module, *, function: str | None = None) -> None:
+    def __init__(
+        self,
+        module: Module,
+        *,
+        function: str | None = None,
+        intrinsics: Sequence[Intrinsic] = (),
+    ) -> None:
         self._given = module
         self._function = function
+        self._intrinsics = intrinsics
         self._results: list[Result] = []
 
     @property
@@ -113,14 +120,14 @@ class ScheduleBuilder(Fluent):
         return trace_to_python(self.trace)
 
     @classmethod
-    def from_json(cls, module: Module, text: str) -> Self:
+    def from_json(cls, module: Module, text: str, *, intrinsics: Sequence[Intrinsic] = ()) -> Self:
         """The builder of a module after the steps of a trace in JSON."""
-        return cls(module).replay(trace_from_json(text))
+        return cls(module, intrinsics=intrinsics).replay(trace_from_json(text))
 
     def replay(self, trace: Trace) -> Self:
         """Applies the steps of a trace."""
         for given in trace:
-            result = apply(self.module, with_values(given, self._values))
+            result = self._apply(given)
             self._results.append(replace(result, step=given))
         return self
 
@@ -130,10 +137,14 @@ class ScheduleBuilder(Fluent):
         named = positional | {"function": self._function} | keywords
         given = {name: self._current(value) for name, value in named.items()}
         made = Step(primitive.__name__, step(**given))
-        result = apply(self.module, with_values(made, self._values))
+        result = self._apply(made)
         has_references = any(map(is_reference, made.args.values()))
         self._results.append(replace(result, step=made) if has_references else result)
         return self
+
+    def _apply(self, given: Step) -> Result:
+        made = with_values(given, self._values)
+        return apply(self.module, made, intrinsics=self._intrinsics)
 
     @property
     def _values(self) -> dict[str, int | None]:

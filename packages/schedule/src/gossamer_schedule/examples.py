@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.contracts import Intrinsic
 from gossamer_ir.script import parse_module
 
 SCALE = parse_module("""
@@ -205,3 +206,27 @@ def nested(x: T.handle, y: T.handle, m: T.int64, n: T.int64):
                     Y[ui, uj] = X[ui, uj] * 2.0
 """)
 """Y = 2 X, a loop standing in a block, loop stage."""
+
+_DOT_4 = """
+@T.prim_func
+def dot_4(a: T.handle, b: T.handle, c: T.handle):
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (4,), "float32")
+    B = T.match_buffer(b, (4,), "float32")
+    C = T.match_buffer(c, (1,), "float32")
+"""
+DOT_4 = Intrinsic(
+    name="dot_4",
+    semantics=_DOT_4
+    + """
+    for p in T.serial(4):
+        with T.block("dot"):
+            vp = T.axis.reduce(4, p)
+            C[0] = C[0] + A[vp] * B[vp]
+""",
+    template=_DOT_4
+    + """
+    C[0] = C[0] + (A[0] * B[0] + A[1] * B[1] + (A[2] * B[2] + A[3] * B[3]))
+""",
+)
+"""C = C + A B of four elements each, as a sum of sums."""

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from inspect import unwrap
 from typing import Any
 
 import msgspec
 
-from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.contracts import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.result import Result
@@ -15,8 +16,8 @@ from gossamer_schedule.samples import with_values
 from gossamer_schedule.table import PRIMITIVES, one_by_one
 
 
-def apply(module: Module, step: Step) -> Result:
-    """Applies one step of a trace.
+def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -> Result:
+    """Applies one step of a trace, with the intrinsics of a machine.
 
     Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.arguments` (missing,
     unknown, or of a wrong type), and whatever the primitive raises.
@@ -39,11 +40,13 @@ def apply(module: Module, step: Step) -> Result:
         )
     arguments = _arguments(step)
     several = arguments.pop(one_by_one(primitive), ())
+    if INTRINSICS in unwrap(primitive).__kwdefaults__:
+        arguments[INTRINSICS] = intrinsics
     return primitive(module, *several, **arguments)
 
 
-def replay(module: Module, trace: Trace) -> Module:
-    """Applies the steps of a trace in order; errors as in `apply`.
+def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()) -> Module:
+    """Applies the steps of a trace in order; arguments and errors as in `apply`.
 
     >>> from gossamer_ir.contracts import Step
     >>> from gossamer_schedule.examples import SCALE
@@ -59,7 +62,7 @@ def replay(module: Module, trace: Trace) -> Module:
     """
     values: dict[str, int | None] = {}
     for step in trace:
-        result = apply(module, with_values(step, values))
+        result = apply(module, with_values(step, values), intrinsics=intrinsics)
         module, values = result.module, values | result.values
     return module
 
@@ -90,6 +93,10 @@ def _checked(step: Step, name: str, expected: Any) -> Any:
         ) from error
 
 
+INTRINSICS = "intrinsics"
+"""The argument of primitives that need the intrinsics of a machine."""
+_GIVEN = ("module", INTRINSICS, "return")
+"""What is no argument of a step."""
 _TYPES: dict[str, Any] = {
     "int": int,
     "str": str,
@@ -120,7 +127,7 @@ def _parameters(op: str) -> tuple[dict[str, Any], list[str]]:
     """The types of a primitive's arguments, and which must be given."""
     primitive: Any = unwrap(PRIMITIVES[op])
     hints, several = primitive.__annotations__, one_by_one(primitive)
-    types = {name: _TYPES[hints[name]] for name in hints if name not in ("module", "return")}
+    types = {name: _TYPES[hints[name]] for name in hints if name not in _GIVEN}
     if several:
         types[several] = _TYPES[f"tuple[{hints[several]}, ...]"]
     return types, [name for name in types if name not in primitive.__kwdefaults__]

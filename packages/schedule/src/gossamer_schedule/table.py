@@ -34,9 +34,11 @@ from gossamer_schedule.primitives.set_scope import set_scope
 from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
+from gossamer_schedule.primitives.sparse_tensorize import sparse_tensorize
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.storage_align import storage_align
+from gossamer_schedule.primitives.tensorize import tensorize
 from gossamer_schedule.primitives.transform_layout import transform_layout
 from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
@@ -89,9 +91,11 @@ class Fluent:
     sparse_compute_at = _fluent(sparse_compute_at)
     sparse_fuse = _fluent(sparse_fuse)
     sparse_reorder = _fluent(sparse_reorder)
+    sparse_tensorize = _fluent(sparse_tensorize)
     sparse_unfuse = _fluent(sparse_unfuse)
     split = _fluent(split)
     storage_align = _fluent(storage_align)
+    tensorize = _fluent(tensorize)
     transform_layout = _fluent(transform_layout)
     unannotate = _fluent(unannotate)
     unroll = _fluent(unroll)

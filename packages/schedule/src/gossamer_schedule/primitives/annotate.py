@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
+from gossamer_schedule.intrinsics import INTRINSIC
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.refusals import refusal
@@ -14,7 +15,12 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.sites import replaced, with_function
 from gossamer_schedule.steps import step
 
-RESERVED = {REASSOCIATES: "reorder or vectorize", "rest": "vectorize", "pipeline": "pipeline"}
+RESERVED = {
+    REASSOCIATES: "reorder or vectorize",
+    "rest": "vectorize",
+    "pipeline": "pipeline",
+    INTRINSIC: "tensorize",
+}
 """What changes how a program is lowered, and the primitive that proves that it may."""
 
 

@@ -1,0 +1,95 @@
+"""The emission of an intrinsic in the place of what it computes."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Set
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.affine import affine_of
+from gossamer_ir.build import index_var
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Let, Load, Stmt, Store, Var
+from gossamer_ir.walk import free_vars, rewrite_body, statements, substitute, walk
+from gossamer_schedule.unification import Match, View
+
+
+def emitted(emission: Function, match: Match, *, namer: Namer) -> tuple[Stmt, ...]:
+    """The body of an emission, its names fresh, its scalars and buffers being what they match."""
+    names = {name: namer.fresh(name) for name in _bound(emission)}
+    buffers = {buffer.name for buffer in emission.buffers}
+
+    def rule(node: Any) -> Any | None:
+        match_of = {name: match.views[name] for name in buffers}
+        if isinstance(node, (Load, Store)):
+            if node.buffer in match_of:
+                view = match_of[node.buffer]
+                return replace(node, buffer=view.buffer, indices=_element(view, node.indices))
+            return replace(node, buffer=names[node.buffer])
+        if isinstance(node, Var):
+            scalar = match.scalars.get(node.name)
+            return replace(node, name=names[node.name]) if scalar is None else scalar
+        return _renamed(node, names)
+
+    return rewrite_body(emission.body, rule)
+
+
+def _bound(function: Function) -> Iterator[str]:
+    """The names that the body of a function binds."""
+    for found in statements(function.body):
+        match found:
+            case For(var=name) | Block(name=name):
+                yield name
+            case Let(var=Var(name=name)):
+                yield name
+            case Allocate(buffer=buffer):
+                yield buffer.name
+        if isinstance(found, Block):
+            yield from (item.var for item in found.iters)
+
+
+def _renamed(node: Any, names: Mapping[str, str]) -> Any | None:
+    match node:
+        case For():
+            return replace(node, var=names[node.var])
+        case Allocate():
+            return replace(node, buffer=replace(node.buffer, name=names[node.buffer.name]))
+        case Block():
+            iters = tuple(replace(item, var=names[item.var]) for item in node.iters)
+            return replace(node, name=names[node.name], iters=iters)
+    return None
+
+
+def _element(view: View, at: tuple[Expr, ...]) -> tuple[Expr, ...]:
+    """The element of a view at indices of the pattern's buffer."""
+    pairs = zip(view.loops, at, strict=True)
+    places = {loop: expr for loop, expr in pairs if loop is not None}
+    return tuple(substitute(part, places) for part in view.indices)
+
+
+def vector_loops(emission: Function, match: Match) -> dict[str, Set[str]]:
+    """The loops along which the emission uses each buffer of the pattern in vectors."""
+    vectors = {
+        found.var
+        for found in statements(emission.body)
+        if isinstance(found, For) and found.kind == "vectorized"
+    }
+    found: dict[str, set[str]] = {buffer.name: set() for buffer in emission.buffers}
+    for node in walk(*emission.body):
+        if isinstance(node, (Load, Store)) and node.buffer in found:
+            loops = match.views[node.buffer].loops
+            found[node.buffer] |= {
+                loop
+                for loop, at in zip(loops, node.indices, strict=True)
+                if loop is not None and free_vars(at) & vectors
+            }
+    return {name: frozenset(loops) for name, loops in found.items()}
+
+
+def is_run(view: View, loop: str) -> bool:
+    """Whether the elements of a view along a loop are next to each other."""
+    last = affine_of(view.indices[-1])
+    own = index_var(loop)
+    others = [atom for atom in last.terms if atom != own]
+    return last.terms.get(own) == 1 and loop not in free_vars(*view.indices[:-1], *others)

@@ -1,0 +1,197 @@
+"""Intrinsics in the place of loop nests: what they match, and that the result stays."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from msgspec.structs import replace
+
+from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder, annotate, examples, replay, tensorize
+from gossamer_schedule.examples import DOT_4
+from gossamer_schedule.show import body_text
+
+HEADER = """
+@T.prim_func
+def outer(a: T.handle, b: T.handle, c: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (n, 2), "float32")
+    B = T.match_buffer(b, (n, 4), "float32")
+    C = T.match_buffer(c, (2, 4), "float32")
+"""
+OUTER = Intrinsic(
+    name="outer",
+    semantics=HEADER
+    + """
+    for p in T.serial(n):
+        for i in T.serial(2):
+            for j in T.serial(4):
+                with T.block("outer_update"):
+                    vp, vi, vj = T.axis.remap("RSS", [p, i, j])
+                    C[vi, vj] = C[vi, vj] + A[vp, vi] * B[vp, vj]
+""",
+    template=HEADER
+    + """
+    R = T.alloc_buffer((2, 4), "float32", scope="local")
+    for i in T.unroll(2):
+        for j in T.vectorized(4):
+            R[i, j] = C[i, j]
+    for p in T.serial(n):
+        for k in T.unroll(2):
+            for l in T.vectorized(4):
+                R[k, l] = R[k, l] + A[p, k] * B[p, l]
+    for x in T.unroll(2):
+        for y in T.vectorized(4):
+            C[x, y] = R[x, y]
+""",
+)
+ROW_HEADER = HEADER.replace("(n, 2)", "(n,)").replace("(2, 4)", "(4,)")
+ROW = Intrinsic(
+    name="row",
+    semantics=ROW_HEADER
+    + """
+    for p in T.serial(n):
+        for j in T.serial(4):
+            with T.block("row_update"):
+                vp, vj = T.axis.remap("RS", [p, j])
+                C[vj] = C[vj] + A[vp] * B[vp, vj]
+""",
+    template=ROW_HEADER
+    + """
+    for p in T.serial(n):
+        for j in T.vectorized(4):
+            C[j] = C[j] + A[p] * B[p, j]
+""",
+)
+BOTH = (DOT_4, OUTER)
+
+BLOCKED = (
+    ("split", ("i",), {"factors": (None, 2)}),
+    ("split", ("l",), {"factors": (None, 4)}),
+    ("split", ("j",), {"factors": (None, 3)}),
+    ("reorder", ("i_0", "l_0", "j_0", "i_1", "l_1", "j_1"), {}),
+    ("tensorize", ("i_1",), {"intrinsic": "outer"}),
+    ("decompose_reduction", ("matmul_o",), {"loop": "j_0"}),
+    ("parallel", ("i_0",), {}),
+)
+
+
+@pytest.mark.parametrize(
+    "sizes", [(0, 3, 4), (5, 0, 4), (5, 3, 0), (2, 3, 4), (7, 8, 9), (1, 1, 1)]
+)
+def test_a_product_of_tiles_keeps_its_result_after_each_step(sizes):
+    m, n, k = sizes
+    random = np.random.default_rng(1)
+    a = random.integers(-3, 4, (m, n)).astype(np.float32)
+    b = random.integers(-3, 4, (n, k)).astype(np.float32)
+    builder = ScheduleBuilder(examples.MATMUL, intrinsics=BOTH)
+    for op, names, options in BLOCKED:
+        getattr(builder, op)(*names, **options)
+        c = np.full((m, k), 77, np.float32)
+        run(verify(builder.module), {"a": a, "b": b, "c": c, "m": m, "n": n, "k": k})
+        np.testing.assert_array_equal(c, a @ b, err_msg=op)
+    assert replay(examples.MATMUL, builder.trace, intrinsics=BOTH) == builder.module
+    again = ScheduleBuilder.from_json(examples.MATMUL, builder.to_json(), intrinsics=BOTH)
+    assert again.module == builder.module
+
+
+@pytest.mark.parametrize("features", [0, 1, 4, 9])
+def test_gathered_rows_of_spmm_are_an_operand(require_spmm, features):
+    builder = ScheduleBuilder(examples.SPMM, intrinsics=(ROW,)).split("k", factors=(None, 4))
+    found = builder.reorder("k_0", "j", "k_1").sparse_tensorize("j", intrinsic="row")
+    assert "for p in T.serial(T.int64(J_indptr[" in body_text(found.module)
+    require_spmm(found.module, features)
+
+
+@pytest.mark.parametrize("rows", [0, 1, 7])
+def test_gathered_elements_of_spmv_are_an_operand(require_spmv, rows):
+    builder = ScheduleBuilder(examples.SPMV, intrinsics=BOTH).split("j", factors=(None, 4))
+    builder.sparse_tensorize("j_1", intrinsic="dot_4")
+    require_spmv(builder.module, rows=rows)
+
+
+def test_the_module_carries_the_name_and_the_digest():
+    fours = (
+        ScheduleBuilder(examples.MATMUL).split("j", factors=(None, 4)).reorder("l", "j_0", "j_1")
+    )
+    texts = [
+        body_text(tensorize(fours.module, "j_1", intrinsic="dot_4", intrinsics=(found,)).module)
+        for found in (DOT_4, replace(DOT_4, template=DOT_4.template + "\n"))
+    ]
+    assert '"intrinsic": "dot_4@' in texts[0]
+    assert texts[0] != texts[1]
+    with pytest.raises(ScheduleError, match=r"annotate\.reserved"):
+        annotate(fours.module, "matmul", key="intrinsic", value="dot_4")
+
+
+DOTS = """
+for i in T.serial(8):
+    for j in T.serial(4):
+        with T.block("dots"):
+            vi = T.axis.spatial(8, i)
+            vj = T.axis.reduce(4, j)
+            V[vi] = V[vi] + X[vi, vj] * Y[vj, vi]
+"""
+TILE = """
+for q in T.serial(8):
+    for i in T.serial(2):
+        for j in T.serial(4):
+            with T.block("tile"):
+                vp = T.axis.reduce(8, q)
+                vi = T.axis.spatial(2, i)
+                vj = T.axis.spatial(4, j)
+                Z[vi, vj] = Z[vi, vj] + X[vp, vi] * Y[vp, vj]
+"""
+DOT, TILED = {"loop": "j", "intrinsic": "dot_4"}, {"loop": "q", "intrinsic": "outer"}
+REFUSED = [
+    ("no_intrinsic", DOTS, DOT | {"intrinsic": "dot_8"}),
+    ("match", DOTS.replace("* Y", "- Y"), DOT),
+    ("match", DOTS.replace("4", "5"), DOT),
+    ("match", DOTS.replace("V[vi] +", "W[vi] +"), DOT),
+    ("match", TILE.replace("Z[vi, vj]", "Z[vi, vj + vp]"), TILED),
+    ("match", TILE.replace("T.serial(4)", "T.serial(i + 3)"), TILED),
+    ("layout", TILE.replace("Y[vp, vj]", "Y[vj, vp]"), TILED),
+    ("layout", TILE.replace("Y[vp, vj]", "Y[vp, 2 * vj]"), TILED),
+    ("indirect", DOTS.replace("Y[vj, vi]", "Y[T.int64(P[vj]), vi]"), DOT),
+    ("alias", DOTS.replace("X[vi, vj]", "V[vj]"), DOT),
+    ("not_proved", TILE.replace("Z[vi, vj]", "Z[vi // 2, vj]"), TILED),
+    ("not_proved", DOTS.replace("V[vi]", "V[T.int64(V[9])]"), DOT),
+    ("predicate", DOTS.replace("V[vi] =", "T.where(vi < vj)\n            V[vi] ="), DOT),
+    ("store", DOTS + "            W[vi] = 1.0\n", DOT),
+    ("body", DOTS + "    W[i] = 1.0\n", DOT | {"loop": "i"}),
+    ("kind", DOTS.replace("j in T.serial(4)", "j in T.vectorized(4)"), DOT),
+    ("intrinsic", DOTS, DOT | {"intrinsic": "broken"}),
+]
+
+
+@pytest.mark.parametrize(("reason", "body", "arguments"), REFUSED)
+def test_refusals(program, reason, body, arguments):
+    broken = replace(DOT_4, name="broken", template=OUTER.template)
+    with pytest.raises(ScheduleError) as caught:
+        tensorize(program(body), **arguments, intrinsics=(*BOTH, broken))
+    assert caught.value.code == f"schedule.tensorize.{reason}"
+
+
+def test_what_does_not_match_is_shown_beside_the_intrinsic(program):
+    with pytest.raises(ScheduleError) as caught:
+        tensorize(program(DOTS.replace("* Y", "- Y")), **DOT, intrinsics=BOTH)
+    assert "V[i] = V[i] + X[i, j] - Y[j, i] for j < 4" in str(caught.value)
+    assert "C[0] = C[0] + A[p] * B[p] for p < 4" in str(caught.value)
+
+
+@pytest.mark.parametrize("intrinsic", BOTH)
+def test_both_texts_of_an_intrinsic_compute_the_same(intrinsic):
+    found = []
+    for text in (intrinsic.semantics, intrinsic.template):
+        random = np.random.default_rng(2)
+        (function,) = verify(parse_module(text)).functions
+        given = {"n": 5} if any(param.name == "n" for param in function.params) else {}
+        sizes = {"dot_4": [(4,), (4,), (1,)], "outer": [(5, 2), (5, 4), (2, 4)]}[intrinsic.name]
+        arrays = [random.integers(-3, 4, size).astype(np.float32) for size in sizes]
+        run(parse_module(text), dict(zip("abc", arrays, strict=True)) | given)
+        found.append(arrays[2])
+    np.testing.assert_array_equal(*found)
