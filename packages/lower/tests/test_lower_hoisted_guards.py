@@ -89,6 +89,12 @@ for i in T.serial(m):
 for i in T.serial(m):
     Y[i] = X[i * n - i * 3]
 """,
+    "below what changes in the loop": """
+for i in T.serial(m):
+    for j in T.serial(m):
+        T.guard(i >= 0 and i < T.int64(P[j]), X)
+        Y[j] = 1
+""",
     "after one that stays": """
 for i in T.serial(m):
     Y[i] = X[n - i]

@@ -148,7 +148,7 @@ class _Hoisting:
                 lines[part.lhs] = None
             elif isinstance(part, Compare) and part.op == "lt":
                 line = self._line(part.lhs, loop)
-                if line is None or not self._fits(line, loop.extent, part.rhs):
+                if line is None or not self._fits(line, loop, part.rhs):
                     return None
                 lines.pop(part.lhs, None)
                 result += _within(line, loop.extent, part.rhs)
@@ -174,10 +174,13 @@ class _Hoisting:
         first = combine(rest, affine_of(build.mul(found, loop.start)), 1)
         return _Line(expr_of(first), found)
 
-    def _fits(self, line: _Line, extent: Expr, size: Expr) -> bool:
-        """Whether nothing wraps but the index itself, which may, inside as outside."""
-        parts = (line.step, build.sub(size, extent), build.add(size, build.ONE))
-        return self._is_lasting(size) and all(map(self._magnitudes.is_exact, parts))
+    def _fits(self, line: _Line, loop: For, size: Expr) -> bool:
+        """Whether the size is one for all iterations, and nothing wraps but the index itself, which
+        may, inside as outside."""
+        if loop.var in free_vars(size) or not self._is_lasting(size):
+            return False
+        parts = (line.step, build.sub(size, loop.extent), build.add(size, build.ONE))
+        return all(map(self._magnitudes.is_exact, parts))
 
 
 def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:
