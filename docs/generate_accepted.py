@@ -15,7 +15,7 @@ from gossamer_ir.contracts import Schedule, Target
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.lasting import written_by
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Buffer, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.passes import PASSES, apply_pass
@@ -83,6 +83,8 @@ def ones(module: Module) -> dict[str, Any] | None:
     """What makes ones of the first array of values that is only read."""
     entry = next(found for found in module.functions if found.name == module.entry)
     for buffer in entry.buffers:
+        if not isinstance(buffer, Buffer):
+            continue
         is_read = buffer.handle is not None and buffer.name not in written_by(entry)
         if is_read and DType.parse(buffer.dtype).kind == "float":
             indices = [f"at_{count}" for count in range(len(buffer.shape))]
