@@ -67,6 +67,24 @@ def test_the_same_program_gives_the_same_files(tmp_path):
         assert path.read_bytes() == (tmp_path / "b" / path.name).read_bytes()
 
 
+def test_what_the_cache_has_is_not_compiled_again(tmp_path, monkeypatch):
+    """Entries are written to new files; the code is found by the program, and by its flat form."""
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "cache"))
+
+    def export(program):
+        files = gs.export(program, tmp_path / "files", target="generic-cpu:cpu=x86-64-v3")
+        entries = (tmp_path / "cache").rglob("*.artifact")
+        return files.object.read_bytes(), {path.stat().st_ino for path in entries}
+
+    code, entries = export(TWICE)
+    assert len(entries) == 2
+    assert export(TWICE) == (code, entries)
+    same_code, more = export(TWICE.replace('"twice"', '"doubled"'))
+    assert same_code == code
+    assert more > entries
+    assert len(more) == 3
+
+
 def test_the_kernel_may_be_of_a_cpu_that_this_machine_has_not(tmp_path):
     gs.export(SCRIPT, tmp_path, target="generic-cpu:cpu=x86-64-v2")
     assert "avx2" not in manifest_of(tmp_path)["machine"]["features"].split()

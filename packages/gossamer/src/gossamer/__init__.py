@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from gossamer.compiling import compile
+    from gossamer.explaining import explain
     from gossamer.exporting import export
     from gossamer.operators.attention import attention
     from gossamer.operators.binding import bind
@@ -25,8 +26,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
-    "SparseTensor", "__version__", "attention", "bind", "compile", "export", "get_num_threads",
-    "read", "sddmm", "set_num_threads", "spmm", "spmv",
+    "SparseTensor", "__version__", "attention", "bind", "compile", "explain", "export",
+    "get_num_threads", "read", "sddmm", "set_num_threads", "spmm", "spmv",
 ]  # fmt: skip
 
 _HOMES = {
@@ -34,6 +35,7 @@ _HOMES = {
     "attention": "gossamer.operators.attention",
     "bind": "gossamer.operators.binding",
     "compile": "gossamer.compiling",
+    "explain": "gossamer.explaining",
     "export": "gossamer.exporting",
     "get_num_threads": "gossamer_backend.threads",
     "read": "gossamer_formats.reading",

@@ -39,7 +39,7 @@ from gossamer_ir.errors import ArgumentError, PluginError, ScheduleError
 from gossamer_ir.nodes import Module, StageName
 
 if TYPE_CHECKING:
-    from gossamer_backend import Artifact
+    from gossamer_backend import Artifact, Probe
     from gossamer_backend.checked import CheckedBackend
     from gossamer_backend.plugin import Plugin
 
@@ -187,7 +187,8 @@ def lowered(
         current = guard_flat(current)
     while current.stage != "flat":
         trace = traces[current.stage]
-        current = replay(current, trace) if trace else current
+        if trace:
+            current = replay(current, trace, intrinsics=plugin.intrinsics if plugin else ())
         current = plugin.rewritten(current) if plugin else current
         yield current
         current = lower[current.stage](current)
@@ -217,7 +218,7 @@ def stages(
     """The text of a module at every stage, and what the backend makes of it (`llvm`, `asm`)."""
     from gossamer_ir.script import print_module
 
-    backend, resolved = resolve(target)
+    backend, resolved = resolve_elsewhere(target)
     if schedule is None:
         schedule = default_schedule(module, resolved, stats)
     plugin = registry.plugin(resolved.backend)
@@ -230,10 +231,13 @@ def flat_module(
     module: Module, *, target: str | Target = "generic-cpu", stats: Stats | None = None
 ) -> Module:
     """The flat module that a backend gets, as the default rules schedule it."""
-    _, resolved = resolve(target)
-    schedule = default_schedule(module, resolved, stats)
-    plugin = registry.plugin(resolved.backend)
-    *_, found = lowered(module, schedule, plugin=plugin, target=resolved)
+    _, resolved = resolve_elsewhere(target)
+    return _flat(module, default_schedule(module, resolved, stats), resolved)
+
+
+def _flat(module: Module, schedule: Schedule, target: Target) -> Module:
+    plugin = registry.plugin(target.backend)
+    *_, found = lowered(module, schedule, plugin=plugin, target=target)
     return found
 
 
@@ -248,7 +252,38 @@ def resolve(target: str | Target) -> tuple[CheckedBackend, Target]:
             f"The target {wanted.text} does not work on this machine: {probe.reason}",
             hint="`gossamer backends` lists those that do.",
         )
-    return backend, Target.parse(probe.resolved) if probe.resolved else wanted
+    return backend, _resolved(probe, wanted)
+
+
+def resolve_elsewhere(target: str | Target) -> tuple[CheckedBackend, Target]:
+    """As `resolve`, also for a target that this machine can only make code for."""
+    wanted = parse_target(target)
+    backend = registry.backend(wanted.backend)
+    return backend, _resolved(backend.probe(wanted), wanted)
+
+
+def _resolved(probe: Probe, wanted: Target) -> Target:
+    return Target.parse(probe.resolved) if probe.resolved else wanted
+
+
+def compiled(
+    module: Module, *, target: str | Target = "generic-cpu", schedule: Schedule | None = None
+) -> Artifact:
+    """The code of a module, from the cache where that has it; also for a target that does not work on
+    this machine. Raises what `build` does."""
+    with compiling:
+        backend, resolved = resolve_elsewhere(target)
+        if schedule is None:
+            schedule = default_schedule(module, resolved, None)
+        key = request_key(module, schedule, target=resolved, versions=_versions(backend))
+        store = ArtifactCache()
+        found = store.get(key)
+        if found is None:
+            flat = _flat(module, schedule, resolved)
+            code_key = _code_key(flat, backend, resolved)
+            found = store.get(code_key) or _stored_code(flat, backend, resolved, key=code_key)
+            store.put_link(key, code_key)
+    return found
 
 
 def _kernel(
@@ -258,17 +293,24 @@ def _kernel(
     found = _stored(key, backend)
     if found is not None:
         return found, True
-    plugin = registry.plugin(backend.name)
-    *_, flat = lowered(module, schedule, plugin=plugin, target=target)
-    code_key = object_key(flat, target=target, versions={backend.name: backend.version})
-    store = ArtifactCache()
+    flat = _flat(module, schedule, target)
+    code_key = _code_key(flat, backend, target)
     kernel = found = _stored(code_key, backend)
     if kernel is None:
-        artifact = backend.compile(flat, target)
-        store.put(code_key, artifact)
-        kernel = _load(artifact, backend)
-    store.put_link(key, code_key)
+        kernel = _load(_stored_code(flat, backend, target, key=code_key), backend)
+    ArtifactCache().put_link(key, code_key)
     return kernel, found is not None
+
+
+def _code_key(flat: Module, backend: CheckedBackend, target: Target) -> str:
+    return object_key(flat, target=target, versions={backend.name: backend.version})
+
+
+def _stored_code(flat: Module, backend: CheckedBackend, target: Target, *, key: str) -> Artifact:
+    """The code of a flat module, compiled and stored."""
+    artifact = backend.compile(flat, target)
+    ArtifactCache().put(key, artifact)
+    return artifact
 
 
 def _stored(key: str, backend: CheckedBackend) -> Kernel | None:

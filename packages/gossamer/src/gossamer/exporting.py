@@ -6,13 +6,11 @@ import os
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gossamer.build import DISTRIBUTIONS, default_schedule, lowered, registry
+from gossamer.build import DISTRIBUTIONS, compiled
 from gossamer.compiling import Program, checked_schedule, specialized
-from gossamer.targets import parse_target
-from gossamer_backend import Artifact, Kernel, package_versions
+from gossamer_backend import Kernel, package_versions
 from gossamer_ir.contracts import Schedule, Target
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:
     from gossamer_backend.export import Exported
@@ -63,20 +61,8 @@ def export(
         artifact = program.artifact
     else:
         module = specialized(program, specialize=specialize, dtypes=dtypes)
-        artifact = _compiled(module, target, checked_schedule(schedule))
+        artifact = compiled(module, target=target, schedule=checked_schedule(schedule))
     return export_artifact(artifact, directory, name=name, versions=package_versions(DISTRIBUTIONS))
-
-
-def _compiled(module: Module, target: str | Target, schedule: Schedule | None) -> Artifact:
-    """The artifact, also for a target that does not work on this machine."""
-    wanted = parse_target(target)
-    plugin = registry.plugin(wanted.backend)
-    probe = plugin.backend.probe(wanted)
-    resolved = Target.parse(probe.resolved) if probe.resolved else wanted
-    if schedule is None:
-        schedule = default_schedule(module, resolved, None)
-    *_, flat = lowered(module, schedule, plugin=plugin, target=resolved)
-    return plugin.backend.compile(flat, resolved)
 
 
 def _require_nothing_else(*given: object) -> None:

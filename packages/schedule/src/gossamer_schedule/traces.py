@@ -44,11 +44,17 @@ def trace_to_python(trace: Trace) -> str:
         sch.split(loop='i', factors=(None, 8))
         return sch
     """
-    calls = [f"    sch.{_call(step)}" for step in trace]
+    calls = [f"    sch.{step_to_python(step)}" for step in trace]
     return "\n".join(["def schedule(sch):", *calls, "    return sch"])
 
 
-def _call(step: Step) -> str:
+def step_to_python(step: Step) -> str:
+    """A step as the call of a method of `ScheduleBuilder`.
+
+    >>> from gossamer_ir.contracts import Step
+    >>> step_to_python(Step("reorder", {"loops": ("j", "i")}))
+    "reorder('j', 'i')"
+    """
     several = one_by_one(PRIMITIVES[step.op]) if step.op in PRIMITIVES else ""
     given = step.args.get(several, ())
     parts = [repr(name) for name in given] if isinstance(given, tuple) else []

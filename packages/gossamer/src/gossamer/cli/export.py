@@ -6,14 +6,11 @@ from typing import Annotated
 
 import typer
 
-from gossamer.cli.options import DTYPES, integer_option, require_dtype, require_range
-from gossamer.cli.scripts import read_script
-from gossamer.operators import NAMES, operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer.cli.options import DTYPES, integer_option, require_dtype
+from gossamer.cli.scripts import operator_module, read_script, retyped
+from gossamer.operators import NAMES
 from gossamer_ir.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.nodes import Buffer, Module, SparseBuffer
-from gossamer_ir.walk import walk
 
 Features = Annotated[
     int | None,
@@ -44,12 +41,12 @@ def export(
         require_dtype(dtype)
     _require_index_dtype(index_dtype)
     if program in NAMES:
-        module = _operator(program, features, dtype=dtype, index_dtype=index_dtype)
+        module = operator_module(program, features, dtype=dtype, index_dtype=index_dtype)
         dtypes = None
     else:
         _require_no_features(program, features)
         module = read_script(program)
-        dtypes = _dtypes(module, dtype=dtype, index_dtype=index_dtype)
+        dtypes = retyped(module, dtype=dtype, index_dtype=index_dtype)
     files = export_program(
         module,
         output,
@@ -63,18 +60,6 @@ def export(
     print(f"library   {library}")
 
 
-def _operator(
-    name: str, features: int | None, *, dtype: str | None, index_dtype: str | None
-) -> Module:
-    operator = operator_named(name)
-    if features is not None:
-        if not operator.features:
-            raise ArgumentError("option.features", f"{name} has no --features.")
-        require_range("--features", features, low=1, high=2**40)
-    indices = index_dtype or "int32"
-    return module_of(operator, Variant(dtype or "float32", indices, indices, features))
-
-
 def _require_no_features(program: str, features: int | None) -> None:
     if features is not None:
         raise ArgumentError(
@@ -82,29 +67,6 @@ def _require_no_features(program: str, features: int | None) -> None:
             f"--features is of operators ({', '.join(NAMES)}), and '{program}' is none.",
             hint="Give --specialize NAME=VALUE with the name of the script's parameter.",
         )
-
-
-def _dtypes(module: Module, *, dtype: str | None, index_dtype: str | None) -> dict[str, str]:
-    """`dtype` for every buffer of floats, `index_dtype` for every axis that stores indices."""
-    entry = next(found for found in module.functions if found.name == module.entry)
-    floats = {
-        found.name
-        for found in walk(entry)
-        if isinstance(found, (Buffer, SparseBuffer)) and found.dtype in DTYPES
-    }
-    stored = [
-        axis.name for axis in entry.axes if hasattr(axis, "indptr") or hasattr(axis, "indices")
-    ]
-    return {
-        **_retyped("--dtype", dtype, sorted(floats), "buffer of floats"),
-        **_retyped("--index-dtype", index_dtype, stored, "axis that stores indices"),
-    }
-
-
-def _retyped(option: str, dtype: str | None, names: list[str], what: str) -> dict[str, str]:
-    if dtype is not None and not names:
-        raise ArgumentError("option.retype", f"{option} changes nothing: the script has no {what}.")
-    return dict.fromkeys(names, dtype) if dtype else {}
 
 
 def _values(texts: list[str]) -> dict[str, int]:

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from gossamer.operators import NAMES
+from gossamer.cli.options import DTYPES, require_range
+from gossamer.operators import NAMES, operator_named
+from gossamer.operators.operator import Variant, module_of
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Buffer, Module, SparseBuffer
+from gossamer_ir.walk import walk
 
 
 def is_script(program: str) -> bool:
@@ -32,3 +35,45 @@ def read_script(path: str) -> Module:
             hint=f"Give a script's file, or one of {', '.join(NAMES)}.",
         ) from error
     return parse_module(text)
+
+
+def operator_module(
+    name: str,
+    features: int | None,
+    *,
+    dtype: str | None = None,
+    index_dtype: str | None = None,
+) -> Module:
+    """The module of an operator; `ArgumentError` where it takes no features."""
+    operator = operator_named(name)
+    if features is not None:
+        if not operator.features:
+            raise ArgumentError("option.features", f"{name} has no --features.")
+        require_range("--features", features, low=1, high=2**40)
+    indices = index_dtype or "int32"
+    return module_of(operator, Variant(dtype or "float32", indices, indices, features))
+
+
+def retyped(
+    module: Module, *, dtype: str | None = None, index_dtype: str | None = None
+) -> dict[str, str]:
+    """`dtype` for every buffer of floats, `index_dtype` for every axis that stores indices."""
+    entry = next(found for found in module.functions if found.name == module.entry)
+    floats = {
+        found.name
+        for found in walk(entry)
+        if isinstance(found, (Buffer, SparseBuffer)) and found.dtype in DTYPES
+    }
+    stored = [
+        axis.name for axis in entry.axes if hasattr(axis, "indptr") or hasattr(axis, "indices")
+    ]
+    return {
+        **_all("--dtype", dtype, sorted(floats), "buffer of floats"),
+        **_all("--index-dtype", index_dtype, stored, "axis that stores indices"),
+    }
+
+
+def _all(option: str, dtype: str | None, names: list[str], what: str) -> dict[str, str]:
+    if dtype is not None and not names:
+        raise ArgumentError("option.retype", f"{option} changes nothing: the script has no {what}.")
+    return dict.fromkeys(names, dtype) if dtype else {}

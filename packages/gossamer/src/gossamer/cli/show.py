@@ -1,4 +1,4 @@
-"""`gossamer show`: the text of a program at a stage."""
+"""`gossamer show`: the text of a program at a stage, and what was decided on the way there."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from gossamer.cli.options import FEATURES, OPERATORS, Features, require_range
-from gossamer.cli.scripts import is_script, read_script
+from gossamer.cli.options import FEATURES, OPERATORS, Features, require_dtype, require_range
+from gossamer.cli.scripts import is_script, operator_module, read_script, retyped
 from gossamer.operators import operator_named
-from gossamer.operators.operator import Variant, module_of
+from gossamer_ir.contracts import Stats
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 
@@ -24,47 +24,86 @@ def show(
     *,
     stage: Annotated[str | None, typer.Option(help=f"one of {', '.join(STAGES)}")] = None,
     features: Features = FEATURES,
+    dtype: Annotated[
+        str | None, typer.Option(help="float32 or float64, for all buffers of floats")
+    ] = None,
+    target: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
+    matrix: Annotated[
+        str | None, typer.Option(help="a matrix file, for whose rows the schedule is chosen")
+    ] = None,
     guards: Annotated[
         bool, typer.Option("--guards", help="list the accesses that are not proved in bounds")
     ] = False,
+    schedule: Annotated[
+        bool, typer.Option("--schedule", help="say what the rules for schedules decided, and why")
+    ] = False,
 ) -> None:
-    """Print a program at a stage of its lowering, or what is guarded in it.
+    """Print a program at a stage of its lowering, what is guarded in it, or why its schedule is as it is.
 
-    It is that for this machine; an operator's is that for float32.
+    It is that for this machine, where no target is given; an operator's is that for float32.
     """
-    module = _module(program, features)
-    if guards and stage is None:
-        print(_guards(module))
+    module = _module(program, features, dtype=dtype)
+    _require_one(stage, {"--guards": guards, "--schedule": schedule})
+    stats = None if matrix is None else _stats(matrix)
+    if schedule:
+        from gossamer.cli.reasons import print_reasons
+
+        print_reasons(module, target=target, stats=stats)
+    elif guards:
+        print(_guards(module, target, stats))
+    else:
+        print(_text(module, stage or "", target=target, stats=stats))
+
+
+def _require_one(stage: str | None, others: dict[str, bool]) -> None:
+    """Requires a stage, or one of the others."""
+    given = [name for name, is_given in others.items() if is_given]
+    if (len(given) == 1 and stage is None) or (not given and stage in STAGES):
         return
-    if stage not in STAGES or guards:
-        given = "given with --guards" if guards else f"'{stage}'" if stage else "missing"
-        raise ArgumentError(
-            "option.stage", f"--stage is {given}; expected one of {', '.join(STAGES)}."
-        )
+    found = f"given with {' and '.join(given)}" if given else f"'{stage}'" if stage else "missing"
+    raise ArgumentError(
+        "option.stage",
+        f"--stage is {found}; expected one of {', '.join(STAGES)}.",
+        hint=f"Give --stage, or one of {' and '.join(others)}.",
+    )
+
+
+def _module(program: str, features: int, *, dtype: str | None) -> Module:
+    if dtype is not None:
+        require_dtype(dtype)
+    if is_script(program):
+        from gossamer_ir.specialize import specialize
+
+        module = read_script(program)
+        return specialize(module, {}, dtypes=retyped(module, dtype=dtype)) if dtype else module
+    has_features = operator_named(program).features != ""
+    require_range("--features", features, low=1, high=2**40)
+    return operator_module(program, features if has_features else None, dtype=dtype)
+
+
+def _stats(path: str) -> Stats:
+    from gossamer_formats import read
+
+    return read(path, dtype="float32").stats
+
+
+def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> str:
     from gossamer.build import stages
 
-    texts = stages(module, target="generic-cpu")
+    texts = stages(module, target=target, stats=stats)
     if stage not in texts:
         raise ArgumentError(
             "option.stage", f"There is no stage '{stage}' here; there are: {', '.join(texts)}."
         )
-    print(texts[stage].rstrip("\n"))
+    return texts[stage].rstrip("\n")
 
 
-def _module(program: str, features: int) -> Module:
-    if is_script(program):
-        return read_script(program)
-    found = operator_named(program)
-    require_range("--features", features, low=1, high=2**40)
-    return module_of(found, Variant(features=features))
-
-
-def _guards(module: Module) -> str:
+def _guards(module: Module, target: str, stats: Stats | None) -> str:
     """A line for each guarded access: where it is, and what was not proved."""
     from gossamer.build import flat_module
     from gossamer_lower.guards import guarded_accesses
 
-    found = guarded_accesses(flat_module(module, target="generic-cpu"))
+    found = guarded_accesses(flat_module(module, target=target, stats=stats))
     if not found:
         return "no access is guarded: all are proved in bounds"
     return "\n".join(map(_guard_text, found))

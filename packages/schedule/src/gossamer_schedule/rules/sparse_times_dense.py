@@ -75,7 +75,7 @@ def _decisions(
         return _single_feature(pattern), _parallel(pattern, 1)
     nest = _nest(pattern, target)
     return (
-        _tiles(pattern, nest),
+        _tiles(pattern, nest, target),
         _in_registers(pattern, nest),
         _vectors(pattern, nest),
         *_unrolled_tiles(nest),
@@ -102,10 +102,15 @@ def _nest(pattern: SparseReduction, target: Target) -> _Nest:
     while lanes // 2 >= features:
         lanes //= 2
     vectors = -(-features // lanes)
-    tiles = -(-vectors // min(accumulators_of(target), LARGEST_TILE // lanes))
+    tiles = -(-vectors // _most_vectors(target, lanes))
     per_tile = -(-vectors // tiles)
     is_exact = tiles * per_tile * lanes == features
     return _named(pattern.feature, tiles, per_tile, lanes, exact=is_exact)
+
+
+def _most_vectors(target: Target, lanes: int) -> int:
+    """Vectors of a tile at most."""
+    return min(accumulators_of(target), LARGEST_TILE // lanes)
 
 
 def _named(feature: str, tiles: int | None, vectors: int, lanes: int, *, exact: bool) -> _Nest:
@@ -122,7 +127,7 @@ def _step(op: str, **args: Arg) -> Step:
     return Step(op, args)
 
 
-def _tiles(pattern: SparseReduction, nest: _Nest) -> Decision:
+def _tiles(pattern: SparseReduction, nest: _Nest, target: Target) -> Decision:
     """Loops tile, position, vector, lane."""
     steps: Trace = ()
     if nest.lane != pattern.feature:
@@ -131,15 +136,16 @@ def _tiles(pattern: SparseReduction, nest: _Nest) -> Decision:
         order = [loop for loop in (nest.tile, pattern.position, nest.vector, nest.lane) if loop]
         steps = (*steps, _step("reorder", loops=tuple(order)))
     tile = f"{counted(nest.vectors, 'vector')} of {nest.lanes} lanes"
-    if nest.tiles is None:
+    if pattern.features is None or nest.tiles is None:
         why = "their number is known at run time only, so every vector of a tile is masked"
         return Decision(f"features in tiles of {tile}", why, steps)
-    vectors = f"{pattern.features} features of {pattern.dtype} fill {nest.tiles * nest.vectors}"
-    masked = "" if nest.exact else ", the last one masked"
+    vectors = counted(-(-pattern.features // nest.lanes), "vector")
+    rest = "nothing is left over" if nest.exact else "what is left over in the last one is masked"
     return Decision(
         f"features in {counted(nest.tiles, 'tile')} of {tile}",
-        f"{vectors} vectors{masked}; a tile has as many as half of the registers hold, {LARGEST_TILE} "
-        "features at most, and tiles are alike",
+        f"{pattern.features} features of {pattern.dtype} fill {vectors}; a tile has "
+        f"{_most_vectors(target, nest.lanes)} at most, half of the registers and {LARGEST_TILE} features; "
+        f"tiles are alike, and {rest}",
         steps,
     )
 

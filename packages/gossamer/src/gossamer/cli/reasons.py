@@ -1,0 +1,62 @@
+"""The reasons for a schedule, for people: what was decided, why, and by which steps."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from rich.console import Console
+from rich.table import Table
+from rich.text import Text
+
+from gossamer.build import default_choice, resolve_elsewhere
+from gossamer_ir.contracts import Choice, Decision, Stats
+from gossamer_ir.nodes import Module
+
+WIDTH = 100
+"""Columns where the output is no terminal."""
+
+
+def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
+    """Prints why the rules choose a module's schedule for a target and a matrix with these stats."""
+    _, resolved = resolve_elsewhere(target)
+    choice = default_choice(module, resolved, stats)
+    facts = {
+        "rule": choice.rule or "none",
+        "pattern": choice.pattern,
+        "target": resolved.text,
+        "matrix": _stats_text(stats),
+    }
+    table = Table.grid(padding=(0, 1))
+    for name, text in facts.items():
+        table.add_row(Text(name, style="bold"), Text(text))
+    for row in _rows(choice):
+        table.add_row(*row)
+    console = Console(highlight=False)
+    if not console.is_terminal:
+        console.width = WIDTH
+    console.print(table)
+
+
+def _rows(choice: Choice) -> Iterator[tuple[Text, Text]]:
+    for number, decision in enumerate(choice.decisions, 1):
+        yield Text(), Text()
+        yield Text(f"{number}.", style="bold"), Text(decision.what, style="bold")
+        yield Text(), Text(f"because {decision.why}")
+        for step in _steps(decision):
+            yield Text(), Text(step, style="cyan")
+
+
+def _steps(decision: Decision) -> Iterator[str]:
+    from gossamer_schedule.traces import step_to_python
+
+    for step in decision.steps:
+        yield f"{decision.stage}.{step_to_python(step)}"
+
+
+def _stats_text(stats: Stats | None) -> str:
+    if stats is None:
+        return "nothing is known of it (--matrix FILE)"
+    return (
+        f"{stats.rows:,} by {stats.columns:,}, {stats.nnz:,} nonzeros; rows of {stats.mean_row:.3g} on "
+        f"average, {stats.longest_row:,} at most"
+    )

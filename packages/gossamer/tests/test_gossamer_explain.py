@@ -1,0 +1,135 @@
+"""Why a schedule is as it is: the rules' own sentences, and the steps that they explain."""
+
+from __future__ import annotations
+
+import pytest
+
+import gossamer as gs
+from gossamer.build import default_schedule, flat_module, resolve
+from gossamer.operators import NAMES, operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer_ir.contracts import Schedule, Stats
+from gossamer_schedule.traces import step_to_python
+
+WIDE = "generic-cpu:vector_bits=512"
+SHORT = Stats(rows=100, columns=200, nnz=300, longest_row=9, empty_rows=1)
+LARGE = Stats(rows=100_000, columns=100_000, nnz=6_000_000, longest_row=900, empty_rows=0)
+
+FILL = """
+@T.prim_func
+def fill(x: T.handle, n: T.int64) -> None:
+    X = T.match_buffer(x, (n,), "float32")
+    for i in T.serial(n):
+        X[i] = 1.0
+"""
+
+
+@pytest.mark.parametrize("op", NAMES)
+@pytest.mark.parametrize("stats", [None, SHORT, LARGE])
+def test_the_steps_are_those_of_the_schedule(op, stats):
+    found = gs.explain(op, target=WIDE, stats=stats)
+    _, target = resolve(WIDE)
+    module = module_of(operator_named(op), Variant())
+    assert found.schedule == default_schedule(module, target, stats)
+
+
+def test_a_program_of_a_later_stage_has_no_decisions():
+    found = gs.explain(FILL)
+    assert (found.rule, found.decisions) == ("", ())
+    assert found.schedule == Schedule()
+    assert "no pattern that a rule knows" in found.pattern
+
+
+FACTS = [
+    ("spmm", "512 bytes, and asking pays", {"feat_size": 32}, LARGE, False),
+    ("spmm", "a row of B_data has 128 bytes", {"feat_size": 32}, LARGE, True),
+    ("spmm", "B_data has 48.8 MB, and is far from 2 MB on", {"feat_size": 128}, LARGE, True),
+    ("spmm", "nothing is known of the data", {"feat_size": 128}, None, True),
+    ("spmm", "B_data has 0.0977 MB, and is near below 2 MB", {"feat_size": 128}, SHORT, True),
+    ("spmm", "300 features of float32 fill 19 vectors", {"feat_size": 300}, None, True),
+    ("spmv", "rows have 60 terms on average, 48 or more", {}, LARGE, True),
+    ("spmv", "rows have 3 terms on average, and gathers pay from 16", {}, SHORT, True),
+    ("sddmm", "rows have 60 elements on average, 48 or more", {"feat_size": 32}, LARGE, True),
+]
+
+
+@pytest.mark.parametrize(("op", "text", "sizes", "stats", "is_said"), FACTS)
+def test_the_facts_that_decided_are_named(op, text, sizes, stats, is_said):
+    found = gs.explain(op, target=WIDE, stats=stats, specialize=sizes)
+    assert any(text in decision.why for decision in found.decisions) == is_said
+
+
+def test_the_command_prints_every_decision_with_its_steps(command):
+    found = command("show", "spmm", "--schedule", "--features", "300", "--target", WIDE)
+    assert (found.status, found.err) == (0, "")
+    text = " ".join(found.out.split())
+    chosen = gs.explain("spmm", target=WIDE, specialize={"feat_size": 300})
+    assert chosen.pattern in text
+    for decision in chosen.decisions:
+        assert decision.what in text
+        assert f"because {decision.why}" in text
+        for step in decision.steps:
+            assert f"loop.{step_to_python(step)}" in text
+
+
+def test_the_command_looks_at_a_matrix(command, matrix_file):
+    found = command("show", "spmv", "--schedule", "--matrix", matrix_file)
+    assert (found.status, found.err) == (0, "")
+    assert "30 by 40, 240 nonzeros; rows of 8 on average" in found.out
+    assert "rows have 8 terms on average, and gathers pay from 16" in found.out
+
+
+def test_a_program_without_a_rule_is_explained(command, tmp_path):
+    path = tmp_path / "fill.py"
+    path.write_text(FILL)
+    found = command("show", str(path), "--schedule")
+    assert found.status == 0
+    assert found.out.splitlines()[0].split() == ["rule", "none"]
+
+
+def test_a_stage_is_shown_for_a_target_and_a_dtype(command):
+    words = ("show", "spmm", "--stage", "flat", "--features", "64")
+    narrow = command(*words, "--target", "generic-cpu:vector_bits=256", "--dtype", "float64").out
+    assert "float64x4" in narrow
+    assert "float64x8" not in narrow
+    assert "float32x16" in command(*words, "--target", WIDE).out
+
+
+def test_code_is_shown_for_a_cpu_that_this_machine_may_lack(command):
+    words = ("show", "spmm", "--stage", "asm", "--target")
+    assert "zmm" in command(*words, "generic-cpu:cpu=sapphirerapids").out
+    assert "zmm" not in command(*words, "generic-cpu:cpu=haswell").out
+
+
+def test_a_script_is_retyped(command, tmp_path):
+    path = tmp_path / "fill.py"
+    path.write_text(FILL)
+    found = command("show", str(path), "--stage", "flat", "--dtype", "float64")
+    assert '"float64"' in found.out
+
+
+BAD = [
+    ("option.stage", "given with --schedule", ("spmm", "--stage", "flat", "--schedule")),
+    ("option.stage", "given with --guards and --schedule", ("spmm", "--guards", "--schedule")),
+    ("option.dtype", "'float16'", ("spmm", "--stage", "flat", "--dtype", "float16")),
+    ("target.syntax", "'?'", ("spmm", "--schedule", "--target", "?")),
+    ("backend.unknown", "'cuda'", ("spmm", "--schedule", "--target", "cuda")),
+    ("format.read.missing", "none.mtx", ("spmm", "--schedule", "--matrix", "none.mtx")),
+]
+
+
+@pytest.mark.parametrize(("code", "named", "words"), BAD)
+def test_what_cannot_be_shown_is_named(code, named, words, command):
+    found = command("show", *words)
+    assert (found.status, found.out) == (2, "")
+    assert named in found.err
+    assert f"[{code}]" in found.err
+
+
+def test_an_operator_without_features_is_shown(command):
+    assert command("show", "spmv", "--stage", "coordinate").status == 0
+
+
+def test_a_flat_module_is_made_for_another_cpu():
+    module = module_of(operator_named("spmm"), Variant(features=16))
+    assert flat_module(module, target="generic-cpu:cpu=sapphirerapids").stage == "flat"
