@@ -17,6 +17,7 @@ from gossamer_ir.verify import diagnostics, verify
 from tests.generated.compilers import COMPILER, Compiler, Scheduler, unscheduled
 from tests.generated.numbers import loaded
 from tests.generated.program import Program
+from tests.generated.races import Race, require_no_race
 
 
 class Disagreement(Exception):
@@ -66,7 +67,7 @@ def judged(
             _call(program, compiler, current)
     except UnsupportedError as error:
         return Verdict(refusal=error.code)
-    except (Disagreement, GossamerError) as error:
+    except (Disagreement, Race, GossamerError) as error:
         return Verdict(f"{where}: {type(error).__name__}: {error}")
     return Verdict()
 
@@ -81,6 +82,7 @@ def _interpret(program: Program, module: Module) -> None:
     arrays = _fresh(program)
     try:
         run(module, {**arrays, **program.sizes}, chunks=2)
+        require_no_race(module, {**_fresh(program), **program.sizes})
     except InterpreterError as error:
         _require_stop(program, str(error))
     else:

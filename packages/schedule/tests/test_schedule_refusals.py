@@ -287,6 +287,44 @@ for i in T.serial(8):
                 uj = T.axis.spatial(8, j)
                 Y[ui, uj] = X[ui, uj]
 """
+SHARED = """
+for i in T.parallel(8):
+    with T.block("row"):
+        vi = T.axis.spatial(8, i)
+        for j in T.serial(8):
+            with T.block("copy"):
+                uj = T.axis.spatial(8, j)
+                Y[vi, uj] = V[uj]
+"""
+REDUCED_INSIDE = """
+for i in T.serial(8):
+    with T.block("row"):
+        vi = T.axis.spatial(8, i)
+        for j in T.serial(n):
+            with T.block("sum"):
+                uj = T.axis.reduce(n, j)
+                with T.init():
+                    V[vi] = 0.0
+                V[vi] = V[vi] + X[vi, uj]
+"""
+MEETING = """
+for i, j in T.grid(8, n):
+    with T.block("meet"):
+        vi, vj = T.axis.remap("RR", [i, j])
+        with T.init():
+            V[vi] = 0.0
+        V[vi] = V[vi] + X[vi, vj]
+"""
+OWN_BUFFER = """
+for i in T.serial(8):
+    R = T.alloc_buffer((64,), "float32")
+    with T.block("copy"):
+        vi = T.axis.spatial(8, i)
+        R[vi] = V[vi]
+    with T.block("use"):
+        wi = T.axis.spatial(8, i)
+        W[wi] = R[wi]
+"""
 FIRST = INSIDE.replace(
     "        for j in T.serial(8)",
     "        with T.init():\n            V[vi] = 0.0\n        for j in T.serial(8)",
@@ -362,6 +400,8 @@ CASES = [
      {**COPIED, "loop": "i"}),
     ("prefetch.range", COPY.replace("X[vi, vj]", "X[vi, 2 * vj]"), "prefetch",
      {**COPIED, "loop": "i"}),
+    ("prefetch.changing", OWN_BUFFER, "prefetch",
+     {"block": "use", "buffer": "R", "loop": "i", "distance": 1}),
     ("prefetch.changing", FILLED, "prefetch", {"block": "gather", **ROWS, "loop": "i"}),
     ("reorder.loops", COPY, "reorder", {"loops": ("i",)}),
     ("reorder.loops", COPY, "reorder", {"loops": ("i", "i")}),
@@ -383,10 +423,12 @@ CASES = [
     ("fuse.kind", PARALLEL, "fuse", {"loops": ("i", "j")}),
     ("fuse.dependence", TRIANGLE, "fuse", {"loops": ("i", "j")}),
     ("fuse.not_proved", MAYBE_EMPTY, "fuse", {"loops": ("i", "j")}),
+    ("fuse.not_proved", MEETING, "fuse", {"loops": ("i", "j")}),
     ("fuse.not_proved", NEGATIVE, "fuse", {"loops": ("i", "j")}),
     ("fuse.not_proved", GROWING, "fuse", {"loops": ("i", "j")}),
     ("lift_loop.not_alone", COPY, "lift_loop", {"loop": "j"}),
     ("lift_loop.init", FIRST, "lift_loop", {"loop": "j"}),
+    ("lift_loop.init", REDUCED_INSIDE, "lift_loop", {"loop": "j"}),
     ("lift_loop.not_proved", STOPPING, "lift_loop", {"loop": "j"}),
     ("bind.thread", COPY, "bind", {"loop": "i", "thread": "threadIdx.w"}),
     ("bind.start", LATE, "bind", {"loop": "i", "thread": "blockIdx.x"}),
@@ -432,6 +474,11 @@ CASES = [
     ("cache_read.domain", FILLED, "cache_read", {"block": "gather", "buffer": "Y", **LOCAL}),
     ("cache_read.domain", INNER, "cache_read", {"block": "inner", "buffer": "X", **LOCAL}),
     ("cache_read.not_proved", UNSAFE, "cache_read", {"block": "gather", "buffer": "Y", **LOCAL}),
+    ("cache_read.race", SHARED, "cache_read", {"block": "copy", "buffer": "V", **LOCAL}),
+    ("reindex_cache_read.race", SHARED, "reindex_cache_read",
+     {"block": "copy", "buffer": "V", **LOCAL}),
+    ("reindex_cache_write.race", SHARED, "reindex_cache_write",
+     {"block": "copy", "buffer": "Y", **LOCAL}),
     ("reindex_cache_read.single", STENCIL, "reindex_cache_read",
      {"block": "stencil", "buffer": "W", **LOCAL}),
     ("reindex_cache_read.order", COPY, "reindex_cache_read",

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 
 from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, conjuncts, index_var
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Stmt
-from gossamer_ir.touches import reduction_loops
+from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.refusals import refusal
@@ -22,8 +22,7 @@ def require_init_loops(site: Site, nest: Sequence[For], *, primitive: str) -> tu
     Raises `.mixed` and `.dependence`.
     """
     selecting, dropped = _selecting(site.node), _dropped(site)
-    values = values_at(site)
-    feeding = {name for found in selecting for name in free_vars(resolve(found.value, values))}
+    feeding = _feeding(selecting, values_at(site))
     for found in nest:
         if found.var in dropped & feeding:
             raise refusal(
@@ -54,6 +53,18 @@ def init_nest(
     return _nest(kept, names, (made,)), (made.name, *names.values())
 
 
+def loops_of_init(block: Block, values: Values) -> tuple[set[str], set[str]]:
+    """The variables that feed the iterators which select what the init of a block writes, and those that
+    feed its other iterators."""
+    selecting = _selecting(block)
+    others = [found for found in block.iters if found not in selecting]
+    return _feeding(selecting, values), _feeding(others, values)
+
+
+def _feeding(iters: Iterable[BlockIter], values: Values) -> set[str]:
+    return {name for found in iters for name in free_vars(resolve(found.value, values))}
+
+
 def _selecting(block: Block) -> tuple[BlockIter, ...]:
     """The spatial iterators, and those of the reduction that the init, or the domain of such an iterator,
     mentions: points of a reduction may meet in the element that is initialised."""
@@ -68,10 +79,9 @@ def _selecting(block: Block) -> tuple[BlockIter, ...]:
 
 def _dropped(site: Site) -> set[str]:
     """The iterators that select no element to be initialised, and the loops that feed them."""
-    selecting = {found.var for found in _selecting(site.node)}
-    others = tuple(found for found in site.node.iters if found.var not in selecting)
-    feeding = reduction_loops(replace(site.node, iters=others), values_at(site))
-    return feeding | {found.var for found in others}
+    selecting = _selecting(site.node)
+    _, feeding = loops_of_init(site.node, values_at(site))
+    return feeding | {found.var for found in site.node.iters if found not in selecting}
 
 
 def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer) -> Block:

@@ -15,19 +15,37 @@ from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.linear import Form, to_expr
 from gossamer_schedule.ordered import is_ordered
 from gossamer_schedule.refusals import refusal, text_of
+from gossamer_schedule.resolve import find_function, find_loop
 from gossamer_schedule.sites import Site, loops_of, statements
 
 _OTHER = "_other"
 _MOST_POINTS = 4096
 
 
-def require_no_race(site: Site, module: Module, primitive: str) -> None:
+AT_ONCE = ("parallel", "thread_binding")
+"""The kinds of loops whose iterations run at once."""
+
+
+def require_unshared(site: Site, made: Module, primitive: str, *, buffers: Set[str]) -> None:
+    """Refuses new buffers for the block at a site unless iterations that run at once, of loops around its
+    nest, touch different elements of them in the module that was made. Raises as `require_no_race`."""
+    function = find_function(made, primitive, function=site.function.name)
+    for found in site.loops[: len(site.loops) - len(site.nest)]:
+        if found.kind in AT_ONCE:
+            around = find_loop(function, primitive, loop=found.var)
+            require_no_race(around, made, primitive, buffers=buffers)
+
+
+def require_no_race(
+    site: Site, module: Module, primitive: str, *, buffers: Set[str] | None = None
+) -> None:
     """Refuses the loop at a site unless different iterations provably touch different elements of
-    whatever one of them writes: `race` where two do not, else `not_proved`."""
+    whatever one of them writes (of these `buffers`): `race` where two do not, else `not_proved`."""
     loop, loops = site.node, loops_of(site.function)
     varying, facts = loops_within((loop,)), lasting_facts(site.function)
     touched = written_accesses(loop.body, values=values_at(site), loops=loops)
-    for buffer, found in touched.items():
+    for buffer in touched if buffers is None else buffers & touched.keys():
+        found = touched[buffer]
         state = verdict(loop.var, found, loops=loops, varying=varying, facts=facts)
         if state == "disjoint" or is_ordered(site, buffer):
             continue

@@ -9,6 +9,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_scope
 from gossamer_schedule.gathers import copying, reading_from, required_elements
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import require_unshared
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
     find_block,
@@ -42,7 +43,8 @@ def cache_read(
     buffer is allocated in the nest), `.loads` (the body of the block does
     not load from the buffer), `.written` (the nest writes the buffer), `.domain` (an element depends
     on more than the iterators of the block, or on what its nest writes), `.not_proved` (an element may
-    be read that the block does not read), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    be read that the block does not read), `.race` and `.not_proved` (iterations around the nest that run
+    at once would share the cache), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.show import body_text
@@ -84,6 +86,7 @@ def cache_read(
     top = find_block(replaced(site, (reading,)), _NAME, block=block).up(len(site.nest))
     changed = replaced(top, (copy, top.node))
     rewritten = with_function(module, owner, replace(changed, buffers=(*changed.buffers, cache)))
+    require_unshared(site, rewritten, _NAME, buffers={cache.name})
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))

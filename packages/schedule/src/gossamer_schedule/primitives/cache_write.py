@@ -13,6 +13,7 @@ from gossamer_schedule.accesses import values_at
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_scope
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import require_unshared
 from gossamer_schedule.reassociation import reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -48,8 +49,8 @@ def cache_write(
     `.element` (the element depends on a reduction iterator, or nothing initialises it),
     `.not_proved` (the loops may not visit the whole domain of an iterator), `.predicate` (a
     condition is not about the element), `.domain` (a domain depends on more than the element),
-    `.other_access` (the nest uses the buffer elsewhere), `.no_buffer`, `.no_block`,
-    `.no_function`, `.stage`.
+    `.other_access` (the nest uses the buffer elsewhere), `.race` and `.not_proved` as in `cache_read`,
+    `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
@@ -101,6 +102,7 @@ def cache_write(
     top = find_block(replaced(site, (caching,)), _NAME, block=block).up(len(site.nest))
     changed = replaced(top, (top.node, copy))
     rewritten = with_function(module, owner, replace(changed, buffers=(*changed.buffers, cache)))
+    require_unshared(site, rewritten, _NAME, buffers={cache.name})
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))

@@ -12,9 +12,9 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Binary, Block, Expr, For, Module
 from gossamer_ir.prove import Prover
-from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, substitute_body
 from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.inits import loops_of_init
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
@@ -155,10 +155,11 @@ def _require_same_inits(found: Sequence[Site], module: Module) -> None:
     for block in statements(found[-1].node.body):
         if not isinstance(block, Block) or not block.init:
             continue
-        selecting = {site.node.var for site in found} & spatial_loops(block, values)
+        selecting, reducing = loops_of_init(block, values)
+        selects = any(site.node.var in selecting for site in found)
         for site in found:
-            reduces = site.node.var in reduction_loops(block, values)
-            if selecting and reduces and (integer_value(site.node.extent) or 0) < 1:
+            reduces = site.node.var in reducing
+            if selects and reduces and (integer_value(site.node.extent) or 0) < 1:
                 raise refusal(
                     "fuse.not_proved",
                     f"It is not proved that the init of block '{block.name}' runs as before, as the "

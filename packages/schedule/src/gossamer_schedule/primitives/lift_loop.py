@@ -7,8 +7,9 @@ from msgspec.structs import replace
 from gossamer_ir.build import ZERO, index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Module, Range
+from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, substitute, substitute_body
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -20,7 +21,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.sites import Site, replaced, sites, with_function
 from gossamer_schedule.steps import step
 
 
@@ -30,8 +31,8 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
     iterator `v<loop>` for it.
 
     Raises `ScheduleError`: `schedule.lift_loop.not_alone` (the loop is not all that a block does),
-    `.init` (the block has one), `.not_proved` (the loop may change what the block's predicate reads),
-    `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    `.init` (the block has one, or one in the loop that the loop is a reduction of), `.not_proved` (the
+    loop may change what the block's predicate reads), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import NESTED
     >>> from gossamer_schedule.show import body_text
@@ -61,6 +62,7 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
     require_serial(site, "lift_loop")
     block = _require_block(site, module)
     _require_unchanged(site, block, module=module)
+    _require_no_reduction(site, block, module=module)
 
     iterator = namer_of(owner).fresh(f"v{loop}")
     lifted = _around(site.node, block, iterator)
@@ -99,6 +101,27 @@ def _require_unchanged(site: Site, block: Block, *, module: Module) -> None:
             needs=f"{', '.join(sorted(clash))} is not written in loop '{site.node.var}'",
             place=site.place(module),
         )
+
+
+def _require_no_reduction(site: Site, block: Block, *, module: Module) -> None:
+    """An init below, which runs once before the loop, would run in each iteration or in none."""
+    for found in sites(site.node):
+        inner = Site(found.node, (*site.path, *found.path))
+        if not isinstance(found.node, Block) or not found.node.init or _is_in_block(found):
+            continue
+        if site.node.var in reduction_loops(found.node, values_at(inner)):
+            raise refusal(
+                "lift_loop.init",
+                f"Loop '{site.node.var}' is one of a reduction in block '{found.node.name}', whose init "
+                f"belongs before it, in block '{block.name}'.",
+                hint="Apply decompose_reduction before.",
+                place=site.place(module),
+            )
+
+
+def _is_in_block(site: Site) -> bool:
+    """Whether a block stands on the way to the site."""
+    return any(isinstance(parent, Block) for parent in site.parents)
 
 
 def _around(loop: For, block: Block, iterator: str) -> For:

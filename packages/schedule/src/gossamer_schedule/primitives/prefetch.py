@@ -24,6 +24,7 @@ from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
+    Allocate,
     Block,
     Buffer,
     Compare,
@@ -36,6 +37,7 @@ from gossamer_ir.nodes import (
     Module,
     Node,
     Prefetch,
+    Search,
     Stmt,
 )
 from gossamer_ir.prove import Prover
@@ -55,7 +57,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
 
 LINE_BYTES = 64
@@ -82,8 +84,8 @@ def prefetch(
 
     Raises `ScheduleError`: `schedule.prefetch.distance` (less than one), `.no_access` (the block
     reads no such buffer in the loop), `.range` (loops inside run over elements that are not side by
-    side), `.changing` (an index is read from what the loop writes), `.no_loop`, `.no_block`,
-    `.no_buffer`, `.no_function`, `.stage`.
+    side), `.changing` (an index is read from what the loop writes, or the buffer is allocated in it),
+    `.no_loop`, `.no_block`, `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.show import body_text
@@ -108,6 +110,7 @@ def prefetch(
     inside = find_block(owner, "prefetch", block=block)
 
     _require_distance(distance, site, module)
+    _require_around(found, site, module)
     reads = _require_reads(inside, found, site=site, module=module)
     _require_lasting(reads, site, module=module)
     spans = [_require_span(read, found, site=site, module=module) for read in reads]
@@ -132,6 +135,17 @@ def _require_distance(distance: int, site: Site, module: Module) -> None:
         raise refusal(
             "prefetch.distance",
             f"The distance is {distance}; expected at least one iteration of '{site.node.var}'.",
+            place=site.place(module),
+        )
+
+
+def _require_around(buffer: Buffer, site: Site, module: Module) -> None:
+    inside = statements(site.node.body)
+    if any(isinstance(made, Allocate) and made.buffer.name == buffer.name for made in inside):
+        raise refusal(
+            "prefetch.changing",
+            f"Each iteration of '{site.node.var}' has a buffer '{buffer.name}' of its own.",
+            hint="Prefetch at a loop inside of it.",
             place=site.place(module),
         )
 
@@ -277,20 +291,21 @@ def _conditions(site: Site, indices: tuple[Expr, ...]) -> Iterator[Expr]:
     shapes = {
         found.name: found.shape for found in site.function.buffers if isinstance(found, Buffer)
     }
-    seen: set[Load] = set()
-    for load in _inner_first(indices):
-        if load in seen:
+    seen: set[Load | Search] = set()
+    for look in _inner_first(indices):
+        if look in seen:
             continue
-        seen.add(load)
-        for at, extent in zip(load.indices, shapes.get(load.buffer, ()), strict=False):
+        seen.add(look)
+        selected = look.prefix if isinstance(look, Search) else look.indices
+        for at, extent in zip(selected, shapes.get(look.buffer, ()), strict=False):
             for condition in (Compare("ge", at, ZERO), Compare("lt", at, extent)):
                 if not prover.proves(condition):
                     prover.assume(condition)
                     yield condition
 
 
-def _inner_first(indices: tuple[Expr, ...]) -> Iterator[Load]:
-    """The loads in some indices, those that others need before them."""
+def _inner_first(indices: tuple[Expr, ...]) -> Iterator[Load | Search]:
+    """The loads and searches in some indices, those that others need before them."""
     for at in indices:
-        found = [node for node in walk(at) if isinstance(node, Load)]
+        found = [node for node in walk(at) if isinstance(node, Load | Search)]
         yield from reversed(found)

@@ -9,6 +9,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope
 from gossamer_schedule.gathers import Elements, copying, reading_from, required_elements
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import require_unshared
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.reindexed import cache_over, required_dimensions
 from gossamer_schedule.resolve import (
@@ -44,8 +45,8 @@ def reindex_cache_read(
 
     Raises `ScheduleError`: `schedule.reindex_cache_read.single` (the block reads several elements),
     `.order` (not each of these iterators once), `.shape` (the size of a domain is not known before the
-    function runs, nor is it a fibre), `.scope`, `.inner`, `.loads`, `.written`, `.domain` and
-    `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    function runs, nor is it a fibre), `.scope`, `.inner`, `.loads`, `.written`, `.domain`,
+    `.race` and `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.show import body_text
@@ -89,6 +90,7 @@ def reindex_cache_read(
     top = find_block(replaced(site, (reading,)), _NAME, block=block).up(len(site.nest))
     changed = replaced(top, (copy, top.node))
     rewritten = with_function(module, owner, replace(changed, buffers=(*changed.buffers, cache)))
+    require_unshared(site, rewritten, _NAME, buffers={cache.name})
 
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))

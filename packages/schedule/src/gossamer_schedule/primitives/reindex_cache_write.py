@@ -13,6 +13,7 @@ from gossamer_schedule.accesses import values_at
 from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope, selecting_iters
 from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import require_unshared
 from gossamer_schedule.reassociation import reassociating, reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.reindexed import cache_over, required_dimensions
@@ -58,8 +59,8 @@ def reindex_cache_write(
     Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither given a
     value nor reduced, or the cache would be initialised again), `.not_proved` (also: two points may be
     one element), `.order` and `.shape` as in `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`,
-    `.element`, `.predicate`, `.domain` and `.other_access` as in `cache_write`, `.no_buffer`,
-    `.no_block`, `.no_function`, `.stage`.
+    `.element`, `.predicate`, `.domain`, `.other_access` and `.race` as in `cache_write`,
+    `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
@@ -114,6 +115,7 @@ def reindex_cache_write(
         scattering = find_block(changed, _NAME, block=names_of_nest(copy)[0])
         require_distinct(scattering, buffer, primitive=_NAME)
     rewritten = with_function(module, owner, changed)
+    require_unshared(site, rewritten, _NAME, buffers={cache.name})
 
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))

@@ -15,6 +15,7 @@ from gossamer_schedule.combining import Combining, combining_of
 from gossamer_schedule.copies import copy_nest, names_of_nest
 from gossamer_schedule.factored import Parts, factored, fed_iterators, part_iterator, parts_of
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import require_unshared
 from gossamer_schedule.reassociation import reassociating
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.reindexed import determined_by
@@ -55,7 +56,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     loop, or by one that is not in the nest), `.extent` (it does not start at 0, or runs a number of times
     that is not known before the function runs), `.axis` (there is no such dimension), `.init` (the init
     depends on more than the element), `.reads`, `.element`, `.domain`, `.predicate`,
-    `.other_access` (as for `cache_write`), `.not_proved` (the same, or several points may meet in one
+    `.other_access`, `.race` (as for `cache_write`), `.not_proved` (the same, or several points may meet in one
     element), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
@@ -103,6 +104,8 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     nest = find_block(changed, _NAME, block=inner.name)
     nest = nest.up(len(nest.nest))
     rewritten = with_function(module, owner, replaced(nest, (nest.node, outer)))
+    made = {new.name for new in parts.buffers}
+    require_unshared(site, rewritten, _NAME, buffers=made)
 
     taken = step(loop=loop, axis=axis or None, function=function)
     names = (*(new.name for new in parts.buffers), inner.name, *names_of_nest(outer))

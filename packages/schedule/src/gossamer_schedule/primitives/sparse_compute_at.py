@@ -86,8 +86,8 @@ def sparse_compute_at(
     shared = _require_shared(site, target, var=var)
     _require_beside(site, target, module=module)
     _require_free_way(site, target)
-    _require_own_inits(site.node, shared)
-    _require_own_inits(target.node, shared)
+    _require_own_inits(site, shared)
+    _require_own_inits(target, shared)
     _require_independent(site.node, target.node, shared)
 
     count = len(shared)
@@ -166,9 +166,16 @@ def _require_free_way(site: Site, target: Site) -> None:
         )
 
 
-def _require_own_inits(node: Iteration, shared: Sequence[str]) -> None:
-    """The element of an init must be another for each element of the shared axes."""
+def _require_own_inits(site: Site, shared: Sequence[str]) -> None:
+    """The element of an init must be another for each element of the shared axes; and, where there are no
+    others, so that it becomes an assignment, for each element of the iterations around."""
+    node: Iteration = site.node
     own = node.vars[: len(shared)]
+    if own == node.vars:
+        own = (
+            *(v for above in site.parents if isinstance(above, Iteration) for v in above.vars),
+            *own,
+        )
     inits = [
         node.init,
         *(found.init for found in statements(node.body) if isinstance(found, Iteration)),

@@ -1,0 +1,27 @@
+"""Arguments for primitives that may fit: a drawer for each, a file for each group of them."""
+
+from __future__ import annotations
+
+from tests.generated.drawers import (
+    caches,
+    intrinsics,
+    iterations,
+    kinds,
+    loops,
+    moves,
+    notes,
+    reductions,
+    storage,
+)
+from tests.generated.drawers.scene import Drawer, Scene
+
+GROUPS = (loops, kinds, caches, moves, reductions, storage, intrinsics, iterations, notes)
+DRAWERS: dict[str, Drawer] = {
+    name: drawer for group in GROUPS for name, drawer in group.DRAWERS.items()
+}
+"""A drawer for each primitive by name."""
+
+INTRINSICS = intrinsics.INTRINSICS
+"""Those that steps are drawn for."""
+
+__all__ = ["DRAWERS", "INTRINSICS", "Drawer", "Scene"]

@@ -1,0 +1,140 @@
+"""What a drawer sees: a module, what it holds that a step could name, and how to choose."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from random import Random
+from typing import Any, TypeVar
+
+from gossamer_ir.build import integer_value
+from gossamer_ir.contracts import Trace
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Block,
+    For,
+    Function,
+    Iteration,
+    Load,
+    Module,
+    Node,
+    Store,
+)
+from gossamer_ir.walk import free_vars, walk
+from gossamer_schedule.accesses import written
+from gossamer_schedule.resolve import all_buffers
+from gossamer_schedule.sites import Site, sites
+
+T = TypeVar("T")
+Drawn = dict[str, Any] | None
+"""The arguments of a step, None where the module holds nothing that it could be applied to."""
+
+
+@dataclass(frozen=True)
+class Scene:
+    """A module after the steps of a trace; `for_threads` where steps for devices with threads, which no
+    CPU runs, are wanted."""
+
+    rng: Random
+    module: Module
+    trace: Trace = ()
+    for_threads: bool = False
+
+    @cached_property
+    def function(self) -> Function:
+        (function,) = self.module.functions
+        return function
+
+    @cached_property
+    def sites(self) -> tuple[Site, ...]:
+        return tuple(sites(self.function))
+
+    def of(self, kind: type[Node]) -> list[Site]:
+        """Where statements of a kind stand."""
+        return [site for site in self.sites if isinstance(site.node, kind)]
+
+    @cached_property
+    def loops(self) -> list[Site]:
+        return self.of(For)
+
+    @cached_property
+    def serial(self) -> list[Site]:
+        """The loops that have no kind yet."""
+        return [site for site in self.loops if site.node.kind == "serial"]
+
+    @cached_property
+    def blocks(self) -> list[Site]:
+        return self.of(Block)
+
+    @cached_property
+    def iterations(self) -> list[Site]:
+        return self.of(Iteration)
+
+    @cached_property
+    def buffers(self) -> dict[str, AnyBuffer]:
+        return {found.name: found for found in all_buffers(self.function)}
+
+    @cached_property
+    def allocated(self) -> list[str]:
+        """The buffers that are no parameters."""
+        return [name for name, found in self.buffers.items() if found.handle is None]
+
+    @cached_property
+    def makers(self) -> list[Site]:
+        """The blocks that write an allocated buffer."""
+        return [site for site in self.blocks if written((site.node,)) & {*self.allocated}]
+
+    @cached_property
+    def users(self) -> list[Site]:
+        """The blocks that read an allocated buffer."""
+        return [site for site in self.blocks if loaded(site.node) & {*self.allocated}]
+
+    def choose(self, options: Sequence[T]) -> T | None:
+        """One of them; None where there are none."""
+        return self.rng.choice(options) if options else None
+
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def loop_around(self, sites: Sequence[Site]) -> str | None:
+        """A loop around one of some statements."""
+        names = [loop.var for site in sites for loop in site.loops]
+        return self.choose(names)
+
+    def feeding(self, site: Site, kind: str) -> list[str]:
+        """The loops directly around a block that an iterator of a kind depends on."""
+        used = {
+            name for found in site.node.iters if found.kind == kind
+            for name in free_vars(found.value)
+        }  # fmt: skip
+        return [loop.var for loop in site.nest if loop.var in used]
+
+    def others(self, site: Site) -> list[Site]:
+        """The blocks that use what a block makes, or make what it uses."""
+        touched = written((site.node,)) | loaded(site.node)
+        return [
+            found for found in self.blocks
+            if found is not site and (written((found.node,)) | loaded(found.node)) & touched
+        ]  # fmt: skip
+
+    def count(self, op: str) -> int:
+        """How often a step has been taken."""
+        return sum(step.op == op for step in self.trace)
+
+
+def loaded(node: Node) -> set[str]:
+    """The buffers that a statement loads from."""
+    return {found.buffer for found in walk(node) if isinstance(found, Load)}
+
+
+def stored(block: Block) -> list[str]:
+    """The buffers that the body of a block stores to itself."""
+    return [found.buffer for found in block.body if isinstance(found, Store)]
+
+
+def constant_extent(site: Site) -> int | None:
+    return integer_value(site.node.extent)
+
+
+Drawer = Callable[[Scene], Drawn]

@@ -1,0 +1,126 @@
+"""Whether iterations that may run at once touch one element that one of them writes: a look at every
+access while the interpreter runs, which knows nothing of what schedules have proved."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+import numpy as np
+
+from gossamer_ir.interpret.arguments import bind_arguments
+from gossamer_ir.interpret.expressions import EXPRESSIONS
+from gossamer_ir.interpret.frame import Eval, Exec, Frame
+from gossamer_ir.interpret.program import Program
+from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.statements import STATEMENTS
+from gossamer_ir.nodes import Block, For, Load, Module, Store
+from gossamer_ir.walk import walk
+
+AT_ONCE = ("parallel", "thread_binding")
+"""The kinds of loops whose iterations may run at once."""
+
+
+class Race(Exception):
+    """Two iterations that may run at once touch one element."""
+
+
+def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
+    """Raises `Race` where a run of a module of the position or loop stage has one; where it stops, it is
+    `InterpreterError`."""
+    if module.stage not in ("position", "loop"):
+        return
+    (function,) = module.functions
+    if not any(_is_at_once(node) for node in walk(function)):
+        return
+    program = _Watched(module, vscale=1, chunks=1)
+    with np.errstate(all="ignore"):
+        program.call(function.name, bind_arguments(function, arguments))
+
+
+def _is_at_once(node: Any) -> bool:
+    """Threads that combine what each of them has summed up share the element."""
+    if not isinstance(node, For) or node.kind not in AT_ONCE:
+        return False
+    blocks = (found for found in walk(node) if isinstance(found, Block))
+    is_combined = any(key == "reassociates" for found in blocks for key, _ in found.annotations)
+    return node.kind == "parallel" or not is_combined
+
+
+class _Log:
+    """Which iteration touched an element first, and whether another one did; arrays are kept, so that
+    none takes another's place in memory."""
+
+    def __init__(self, loop: For) -> None:
+        self.loop = loop
+        self.begin()
+
+    def begin(self) -> None:
+        self._written: dict[tuple[int, Any], int] = {}
+        self._read: dict[tuple[int, Any], int] = {}
+        self._kept: dict[int, Any] = {}
+
+    def add(self, frame: Frame, name: str, indices: tuple[Any, ...], *, is_store: bool) -> None:
+        view, at = frame.views[name], int(frame.values[self.loop.var])
+        self._kept[id(view.array)] = view.array
+        element = id(view.array), tuple(map(int, view.locate(indices)))
+        others = [self._written, self._read] if is_store else [self._written]
+        for touched in others:
+            if touched.get(element, at) != at:
+                raise Race(
+                    f"iterations {touched[element]} and {at} of loop '{self.loop.var}' touch "
+                    f"{name}[{', '.join(map(str, indices))}]"
+                )
+        own = self._written if is_store else self._read
+        own.setdefault(element, at)
+
+
+def _for(node: For, scope: Scope) -> Exec:
+    if not _is_at_once(node):
+        return STATEMENTS[For](node, scope)
+    log = _Log(node)
+    scope.program.logs.append(log)
+    run = STATEMENTS[For](node, scope)
+    scope.program.logs.pop()
+
+    def watched(frame: Frame) -> None:
+        log.begin()
+        run(frame)
+        frame.values.pop(node.var, None)
+
+    return watched
+
+
+def _load(node: Load, scope: Scope) -> Eval:
+    return _logged(node, scope, EXPRESSIONS[Load](node, scope), is_store=False)
+
+
+def _store(node: Store, scope: Scope) -> Exec:
+    return _logged(node, scope, STATEMENTS[Store](node, scope), is_store=True)
+
+
+def _logged(node: Load | Store, scope: Scope, run: Any, *, is_store: bool) -> Any:
+    logs = tuple(scope.program.logs)
+    if not logs:
+        return run
+    name, indices = node.buffer, scope.exprs(node.indices)
+
+    def watched(frame: Frame) -> Any:
+        result = run(frame)
+        for log in logs:
+            if log.loop.var in frame.values:  # not in what was moved out of the loop
+                log.add(frame, name, indices(frame), is_store=is_store)
+        return result
+
+    return watched
+
+
+class _Watched(Program):
+    """`logs` are those of the loops around the statement that is translated."""
+
+    expressions: ClassVar = {**EXPRESSIONS, Load: _load}
+    statements: ClassVar = {**STATEMENTS, For: _for, Store: _store}
+
+    def __init__(self, module: Module, *, vscale: int, chunks: int) -> None:
+        super().__init__(module, vscale=vscale, chunks=chunks)
+        self.logs: list[_Log] = []

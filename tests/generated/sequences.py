@@ -1,0 +1,104 @@
+"""Random sequences of primitives: steps drawn one by one, stage by stage, those that are refused left out."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from random import Random
+
+from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.errors import ParseError, ScheduleError
+from gossamer_ir.nodes import Module, StageName
+from gossamer_schedule import ScheduleBuilder
+from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
+
+Traces = Mapping[StageName, Trace]
+
+LENGTHS: dict[StageName, tuple[int, ...]] = {
+    "coordinate": (0, 1, 2, 3), "position": (0, 0, 2, 4, 8), "loop": (0, 3, 6, 9, 12),
+}  # fmt: skip
+"""How many steps are wanted at each stage."""
+TRIES = 4
+"""How many are tried for each that is wanted."""
+COMMON = 4
+WEIGHTS = {
+    "annotate": 1, "unannotate": 2, "sample_categorical": 1, "sample_perfect_tile": 2,
+    "split": 10, "bind": 12, "lift_loop": 8, "pipeline": 6,
+}  # fmt: skip
+"""How often steps are tried; `COMMON`, if nothing is said."""
+
+
+@dataclass
+class Sequence:
+    """A scheduler (see `compilers`) that draws steps and keeps them by stage. `ops` are the primitives that
+    are drawn, `builder` holds them; `tried` counts their steps, accepted or not."""
+
+    rng: Random
+    builder: type[ScheduleBuilder] = ScheduleBuilder
+    weights: Mapping[str, int] = field(default_factory=dict)
+    for_threads: bool = False
+    traces: dict[StageName, Trace] = field(default_factory=dict)
+    tried: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def steps(self) -> Trace:
+        return tuple(step for trace in self.traces.values() for step in trace)
+
+    def __call__(self, module: Module) -> Module:
+        builder = self.builder(module, intrinsics=INTRINSICS)
+        wanted = self.rng.choice(LENGTHS[module.stage])
+        for _ in range(TRIES * wanted):
+            if len(builder.trace) >= wanted:
+                break
+            step = self._drawn(builder)
+            if step is not None:
+                self.tried[step.op] += 1
+                is_taken(builder, step)
+        self.traces[module.stage] = builder.trace
+        return builder.module
+
+    def _drawn(self, builder: ScheduleBuilder) -> Step | None:
+        """A step that may fit."""
+        scene = Scene(self.rng, builder.module, builder.trace, self.for_threads)
+        weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in DRAWERS]
+        for op in self.rng.choices([*DRAWERS], weights, k=5):
+            args = DRAWERS[op](scene)
+            if args is not None:
+                return Step(op, args)
+        return None
+
+
+def is_taken(builder: ScheduleBuilder, step: Step) -> bool:
+    """Applies a step, unless it is refused."""
+    try:
+        builder.replay((step,))
+    except (ScheduleError, ParseError):
+        return False
+    return True
+
+
+def kept(traces: Traces, module: Module) -> Module:
+    """The module after the steps for its stage; those that are refused are left out."""
+    builder = ScheduleBuilder(module, intrinsics=INTRINSICS)
+    for step in traces.get(module.stage, ()):
+        is_taken(builder, step)
+    return builder.module
+
+
+def shortest(traces: Traces, is_wrong: Callable[[Traces], bool]) -> Traces:
+    """The steps that are needed for it to be wrong: none can be left out."""
+    is_shorter = True
+    while is_shorter:
+        is_shorter = False
+        for candidate in _with_one_less(traces):
+            if is_wrong(candidate):
+                traces, is_shorter = candidate, True
+                break
+    return traces
+
+
+def _with_one_less(traces: Traces) -> Iterator[Traces]:
+    for stage, trace in reversed(traces.items()):
+        for at in reversed(range(len(trace))):
+            yield {**traces, stage: trace[:at] + trace[at + 1 :]}
