@@ -9,12 +9,15 @@ import numpy as np
 from script_runs import call
 
 from gossamer.build import build
+from gossamer_backend import Registry
 from gossamer_ir.contracts import Schedule
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Module
 from gossamer_ir.verify import verify
 from gossamer_lower import lower_buffers, lower_iterations
 from gossamer_schedule import ScheduleBuilder
+
+INTRINSICS = Registry().plugin("generic-cpu").intrinsics
 
 Step = tuple[str, tuple[Any, ...], dict[str, Any]]
 Steps = Sequence[Step]
@@ -31,8 +34,9 @@ def scheduled(module: Module, **recipe: Steps) -> tuple[list[Module], Schedule]:
     schedule that the steps are."""
     found, traces = [], {}
     lower = {"coordinate": lower_iterations, "position": lower_buffers}
-    for stage in ("coordinate", "position", "loop"):
-        builder = ScheduleBuilder(module)
+    stages = ("coordinate", "position", "loop")
+    for stage in stages[stages.index(module.stage) :]:
+        builder = ScheduleBuilder(module, intrinsics=INTRINSICS)
         found.append(builder.module)
         for op, names, options in recipe.get(stage, ()):
             getattr(builder, op)(*names, **options)

@@ -42,7 +42,7 @@ def gossamer_backends() -> Sequence[Backend]:
 
 @hookspec
 def gossamer_intrinsics() -> Sequence[Intrinsic]:
-    """Intrinsics for which the plugin has emission templates."""
+    """What `tensorize` may put in the place of loops in modules that the plugin compiles."""
     raise NotImplementedError
 
 

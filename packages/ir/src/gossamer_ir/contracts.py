@@ -170,8 +170,9 @@ class Signature(Record, frozen=True):
 
 
 class Intrinsic(Record, frozen=True):
-    """Semantics in IR (a module of one function, as canonical JSON) and the name of an emission
-    template, which only an installed plugin has."""
+    """What an operation of a machine computes, and a template of what is emitted for it: each a script of
+    one function of the loop stage, of the same parameters and buffers. The first is one nest of loops
+    around one block. Only an installed plugin gives intrinsics; modules and traces name them."""
 
     name: str
     semantics: str

@@ -2,14 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from functools import lru_cache
 from hashlib import sha256
 
 import msgspec
 
+from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Intrinsic
-from gossamer_ir.nodes import For, Function, Stmt, Store
+from gossamer_ir.nodes import Expr, For, Function, Stmt, Store
 from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.reassociation import single_block
 from gossamer_schedule.refusals import listing, refusal
@@ -19,7 +20,8 @@ INTRINSIC = "intrinsic"
 
 
 class Described(msgspec.Struct, frozen=True):
-    """An intrinsic: one loop nest around one store, and the emission that does the same."""
+    """An intrinsic: one nest of loops, but for those of one iteration, around one store, and the emission
+    that does the same."""
 
     name: str
     mark: str
@@ -55,24 +57,30 @@ def _described(intrinsic: Intrinsic) -> Described | None:
     texts = (intrinsic.semantics, intrinsic.template)
     (semantics,), (emission,) = (parse_module(text).functions for text in texts)
     is_same = semantics.params == emission.params and semantics.buffers == emission.buffers
-    loops, body = _nest(semantics.body)
-    block = single_block(semantics.body)
+    loops, block = _nest(semantics.body), single_block(semantics.body)
     if block is None or not is_same or len(block.body) != 1 or block.init or block.predicate:
         return None
-    store = resolve(block.body[0], {found.var: found.value for found in block.iters})
+    values = {found.var: found.value for found in block.iters} | unit_values(loops)
+    loops = tuple(loop for loop in loops if loop.var not in values)
+    store = resolve(block.body[0], values)
     digest = sha256("\0".join((intrinsic.name, *texts)).encode()).hexdigest()[:16]
     sizes = {param.name for param in semantics.params if param.dtype != "handle"}
     is_told = sizes <= free_vars(store, *(loop.extent for loop in loops))
-    if body != (block,) or not isinstance(store, Store) or not is_told:
+    if not isinstance(store, Store) or not is_told:
         return None
     return Described(
         intrinsic.name, f"{intrinsic.name}@{digest}", loops, store, semantics, emission
     )
 
 
-def _nest(body: tuple[Stmt, ...]) -> tuple[tuple[For, ...], tuple[Stmt, ...]]:
+def _nest(body: tuple[Stmt, ...]) -> tuple[For, ...]:
     loops: list[For] = []
     while len(body) == 1 and isinstance(body[0], For):
         loops.append(body[0])
         body = body[0].body
-    return tuple(loops), body
+    return tuple(loops)
+
+
+def unit_values(loops: Iterable[For]) -> dict[str, Expr]:
+    """The values of the variables of loops that have one iteration."""
+    return {loop.var: loop.start for loop in loops if integer_value(loop.extent) == 1}

@@ -16,7 +16,7 @@ from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.blocking import blocked, require_one_block
 from gossamer_schedule.disjoint import verdict, written_accesses
 from gossamer_schedule.emission import emitted, is_run, vector_loops
-from gossamer_schedule.intrinsics import INTRINSIC, Described, find_intrinsic
+from gossamer_schedule.intrinsics import INTRINSIC, Described, find_intrinsic, unit_values
 from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
@@ -35,9 +35,11 @@ from gossamer_schedule.whole import throughout
 
 
 class Nest(msgspec.Struct, frozen=True):
-    """Loops around a block that is one store, in terms of these loops and of what is outside."""
+    """Loops, but for those of one iteration, around a block that is one store, which is in terms of these
+    loops and of what is outside."""
 
     site: Site
+    name: str
     loops: tuple[For, ...]
     store: Store
     conditions: tuple[Expr, ...]
@@ -100,9 +102,10 @@ def _require_nest(top: Site, module: Module, *, primitive: str) -> Nest:
             f"Block '{block.name}' is not one store.",
             place=site.place(module),
         )
-    values = {found.var: found.value for found in block.iters}
+    values = {found.var: found.value for found in block.iters} | unit_values(loops)
+    loops = tuple(loop for loop in loops if loop.var not in values)
     conditions = tuple(resolve(part, values) for part in conjuncts(block.predicate))
-    return Nest(site, loops, resolve(block.body[0], values), conditions)
+    return Nest(site, top.node.var, loops, resolve(block.body[0], values), conditions)
 
 
 def _require_match(nest: Nest, described: Described, *, module: Module, primitive: str) -> Match:
@@ -112,7 +115,7 @@ def _require_match(nest: Nest, described: Described, *, module: Module, primitiv
     if not found:
         raise refusal(
             f"{primitive}.match",
-            f"Loop '{nest.loops[0].var}' does {_said(nest.loops, nest.store)}, and intrinsic "
+            f"Loop '{nest.name}' does {_said(nest.loops, nest.store)}, and intrinsic "
             f"'{described.name}' does {_said(described.loops, described.store)}.",
             hint="They must be the same up to names, the order of loops, and where elements are.",
             place=nest.site.place(module),
@@ -124,7 +127,7 @@ def _require_match(nest: Nest, described: Described, *, module: Module, primitiv
         raise refusal(
             f"{primitive}.layout",
             f"Intrinsic '{described.name}' uses elements that are next to each other: of "
-            f"{', '.join(uses)}; loop '{nest.loops[0].var}' does {_said(nest.loops, nest.store)}.",
+            f"{', '.join(uses)}; loop '{nest.name}' does {_said(nest.loops, nest.store)}.",
             hint="Change the layout, or cache what is not.",
             place=nest.site.place(module),
         )
@@ -163,7 +166,7 @@ def _require_direct(
     if mentioned((*used, *nest.conditions)) & changing:
         raise refusal(
             f"{primitive}.not_proved",
-            f"It is not proved that what selects elements stays the same in loop '{nest.loops[0].var}'.",
+            f"It is not proved that what selects elements stays the same in loop '{nest.name}'.",
             needs=f"{', '.join(sorted(changing))} is not read there",
             place=nest.site.place(module),
         )
@@ -179,7 +182,7 @@ def _require_own_elements(
     if any(handles[found.buffer] == handles[view.buffer] for found in others):
         raise refusal(
             f"{primitive}.alias",
-            f"Loop '{nest.loops[0].var}' also reads other elements of '{view.buffer}', which it writes.",
+            f"Loop '{nest.name}' also reads other elements of '{view.buffer}', which it writes.",
             place=nest.site.place(module),
         )
     shared = _sharing(nest, view)
@@ -214,7 +217,7 @@ def _require_whole(nest: Nest, module: Module, *, primitive: str) -> Expr | None
         raise refusal(
             f"{primitive}.predicate",
             f"Where block '{nest.site.node.name}' runs in all iterations of loop "
-            f"'{nest.loops[0].var}' does not follow from its condition "
+            f"'{nest.name}' does not follow from its condition "
             f"{text_of(nest.site.node.predicate)}.",
             place=nest.site.place(module),
         )

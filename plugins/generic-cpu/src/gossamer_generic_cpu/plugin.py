@@ -1,4 +1,4 @@
-"""The entry point: registers the backend, and does nothing else."""
+"""The entry point: registers the backend and its intrinsics, and does nothing else."""
 
 from __future__ import annotations
 
@@ -7,9 +7,17 @@ from collections.abc import Sequence
 from gossamer_backend.hookspecs import hookimpl
 from gossamer_backend.protocol import Backend
 from gossamer_generic_cpu.backend import GenericCpu
+from gossamer_generic_cpu.intrinsics import intrinsics
+from gossamer_ir.contracts import Intrinsic
 
 
 @hookimpl
 def gossamer_backends() -> Sequence[Backend]:
     """The one backend of this plugin."""
     return (GenericCpu(),)
+
+
+@hookimpl
+def gossamer_intrinsics() -> Sequence[Intrinsic]:
+    """Its micro-kernels."""
+    return intrinsics()

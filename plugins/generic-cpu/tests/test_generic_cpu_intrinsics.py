@@ -1,0 +1,51 @@
+"""The micro-kernels: what is emitted computes what is described."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_generic_cpu.intrinsics import intrinsics
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+
+
+def shapes(module, length):
+    """The shape of each parameter that is an array."""
+    (function,) = module.functions
+    sizes = {buffer.handle: buffer.shape for buffer in function.buffers}
+    return {
+        name: tuple(
+            length if getattr(size, "name", "") == "n" else int(size.text) for size in shape
+        )
+        for name, shape in sizes.items()
+    }
+
+
+@pytest.mark.parametrize("length", [0, 1, 3, 16, 31, 32, 33, 100])
+@pytest.mark.parametrize("intrinsic", intrinsics(), ids=lambda found: found.name)
+def test_semantics_and_emission_compute_the_same(intrinsic, length):
+    semantics, emission = (
+        verify(parse_module(text)) for text in (intrinsic.semantics, intrinsic.template)
+    )
+    random = np.random.default_rng(length)
+    dtype = "float64" if "float64" in intrinsic.name else "float32"
+    arrays = {
+        name: random.integers(-3, 4, shape).astype(dtype)
+        for name, shape in shapes(semantics, length).items()
+    }
+    found = []
+    for module in (semantics, emission):
+        given = {name: array.copy() for name, array in arrays.items()} | {"n": length}
+        run(module, given)
+        found.append(given["c"])
+    a, b, c = (arrays[name].astype("float64") for name in "abc")
+    np.testing.assert_array_equal(found[0], c + a.T @ b)
+    np.testing.assert_array_equal(found[1], found[0])
+
+
+def test_names_are_their_own():
+    names = [found.name for found in intrinsics()]
+    assert len(set(names)) == len(names)
+    assert {"outer_product_float32_6x16", "dot_product_float64"} <= set(names)
