@@ -77,6 +77,9 @@ PROVED = {
         ([("t", "0", "m"), ("j", "0", "T.vscale() * 4")], "t * (T.vscale() * 4) + j >= 0"),
         ([("t", "0", "m"), ("j", "0", "T.vscale()")], "t * T.vscale() + j < m * T.vscale()"),
         ([], "T.vscale() * 4 >= 4"),
+        ([M, ("j", "0", "n - k")], "i * n - i * k + j < m * n - m * k"),
+        ([M, ("j", "0", "n - k")], "i * n - i * k + j >= 0"),
+        (["x >= y", M, J], "i * x + j <= (m - 1) * (x - y) + i * y + n - 1"),
     ],
     "floor division": [
         ([M], "i // 4 <= i"),
@@ -241,6 +244,9 @@ NOT_PROVED = {
         ([("t", "0", "m"), ("j", "0", "T.vscale() + 1")], "t * T.vscale() + j < m * T.vscale()"),
         ([], "T.vscale() * 4 >= 5"),
         ([], "T.vscale() <= 2"),
+        ([M, ("j", "0", "n - k")], "i * n - i * k + j < m * n - k"),
+        ([M, ("j", "0", "n - k + 1")], "i * n - i * k + j < m * n - m * k"),
+        ([M, J], "i * x - i * y + j <= m * x - m * y + n"),
     ],
     "floor division": [
         ([("i", "-4", "4")], "i // 4 >= 0"),

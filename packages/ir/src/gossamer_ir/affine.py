@@ -85,6 +85,38 @@ def factors_of(atom: Expr) -> tuple[Expr, ...]:
     return (atom,)
 
 
+def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
+    """The factors of an atom of a form that another of its products has, too; each stands once in
+    every atom."""
+    products = [factors_of(found) for found in form.terms if found != atom]
+    factors = factors_of(atom)
+    return [
+        factor
+        for factor in dict.fromkeys(factors)
+        if len(factors) > 1
+        and any(factor in found for found in products)
+        and all(found.count(factor) < 2 for found in (factors, *products))
+    ]
+
+
+def multiplier_of(factor: Expr, form: Affine) -> Affine:
+    """What a factor of some atoms of a form is multiplied by, which they are the products of.
+
+    >>> from gossamer_ir.build import add, index_var, mul
+    >>> i, m, n = map(index_var, "imn")
+    >>> expr_of(multiplier_of(i, affine_of(add(mul(i, m), mul(n, i))))) == add(m, n)
+    True
+    """
+    result = Affine({}, 0)
+    for atom, coefficient in form.terms.items():
+        others = list(factors_of(atom))
+        if factor in others:
+            others.remove(factor)
+            rest = Affine({reduce(_multiplied, others): 1}, 0) if others else Affine({}, 1)
+            result = combine(result, rest, coefficient)
+    return result
+
+
 def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
     """The form lhs + factor * rhs."""
     terms = dict(lhs.terms)

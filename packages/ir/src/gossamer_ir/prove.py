@@ -15,7 +15,17 @@ from math import gcd
 from typing import TypeGuard
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, factors_of, product, scale
+from gossamer_ir.affine import (
+    Affine,
+    affine_of,
+    combine,
+    expr_of,
+    factors_of,
+    multiplier_of,
+    product,
+    scale,
+    shared_factors,
+)  # fmt: skip
 from gossamer_ir.atoms import Case, about_binary, about_storage, cases_of, left_by_quotient
 from gossamer_ir.comparisons import as_nonnegative, connected, negated, widened
 from gossamer_ir.dtypes import DType
@@ -236,6 +246,8 @@ class Prover:
     def _eliminates(self, atom: Expr, goal: Affine, depth: int) -> bool:
         """Whether a goal is proved by what is known of one atom in it."""
         is_positive = goal.terms[atom] > 0
+        if any(self._search(rest, depth - 1) for rest in self._without_factor(atom, goal)):
+            return True
         if self._holds_in(cases_of(atom, is_least=is_positive), goal, atom, depth):
             return True
         for known in self._knowledge(atom, goal):
@@ -352,6 +364,20 @@ class Prover:
                     multiple = multiple and product(multiple, affine_of(other))
                 if multiple is not None:
                     yield multiple
+
+    def _without_factor(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
+        """A goal without a factor of an atom that other terms have, too: what it is multiplied by has a
+        sign, so that a bound of the factor bounds all of them at once."""
+        for factor in sorted(shared_factors(atom, goal), key=self._rank, reverse=True):
+            multiplier = multiplier_of(factor, goal)
+            for sign in (1, -1):
+                if not self._holds(expr_of(scale(multiplier, sign))):
+                    continue
+                for known in self._knowledge(factor, goal):
+                    if known.terms.get(factor) == sign:
+                        multiple = product(known, scale(multiplier, sign))
+                        if multiple is not None:
+                            yield combine(goal, multiple, -1)
 
     def _about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
         for other, neighbour in _loads_beside(load, goal):
