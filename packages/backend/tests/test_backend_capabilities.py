@@ -5,6 +5,7 @@ from gossamer_ir.build import ONE, ZERO, index_var
 from gossamer_ir.constants import constant
 from gossamer_ir.nodes import (
     Allocate,
+    Atomic,
     Binary,
     Broadcast,
     Buffer,
@@ -48,6 +49,11 @@ NEEDS = {
     "a parallel loop": (ParallelFor("g", "i", ZERO, ONE, ()), {"parallel"}),
     "a launch": (Launch("g", ()), {"launch"}),
     "a prefetch": (Prefetch("X", (I,)), {"prefetch"}),
+    "an atomic accumulation": (Atomic("add", "X", (I,), I), {"atomic"}),
+    "a loop whose iterations share elements": (
+        For("j", ZERO, ONE, (), annotations=(("atomic", True),)),
+        {"atomic"},
+    ),
     "a serial loop": (For("j", ZERO, ONE, ()), set()),
     "threads": (
         For("j", ZERO, ONE, (), kind="thread_binding", thread="threadIdx.x"),

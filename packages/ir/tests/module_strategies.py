@@ -12,12 +12,14 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
+from gossamer_ir.atomics import ATOMIC_OPS
 from gossamer_ir.build import handle, index, index_var
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import SCALARS, DType, with_lanes
 from gossamer_ir.functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Allocate,
+    Atomic,
     AttachAxis,
     Binary,
     Block,
@@ -338,7 +340,7 @@ class Generator:
                 self.combine,
             ],
             "flat": [
-                self.loop, self.while_, self.allocate, self.prefetch, self.guard,
+                self.loop, self.while_, self.allocate, self.prefetch, self.guard, self.atomic,
                 *([] if self.callee is None else [self.parallel_for, self.launch]),
             ],
         }  # fmt: skip
@@ -485,6 +487,14 @@ class Generator:
     def prefetch(self, fuel: int) -> Any:
         buffer = self.one(self.buffers)
         return Prefetch(buffer.name, self.indices(buffer, DType(buffer.dtype), 2))
+
+    def atomic(self, fuel: int) -> Any:
+        numbers = [found for found in self.buffers if found.dtype != "bool"]
+        if not numbers:
+            return self.let(fuel)
+        buffer = self.one(numbers)
+        indices = self.indices(buffer, DType(buffer.dtype), 2)
+        return Atomic(self.one(ATOMIC_OPS), buffer.name, indices, self.expr(buffer.dtype))
 
     def combine(self, fuel: int) -> Any:
         """Of one component or of two, where there are two buffers of scalars."""

@@ -101,6 +101,7 @@ BODIES = [
     ("reassigned", "n = n + 1"),
     ("reassigned", "n += 1"),
     ("evaluate", "T.evaluate(x)"),
+    ("element", "T.atomic_add(x, 1)"),
     ("scope", "B = T.sp.alloc_buffer((I,), scope='cache')"),
     ("fill", "B = T.sp.alloc_buffer((I,), default=x)"),
     ("strides", "B = T.match_buffer(a, (n, n), strides=[1, n])"),

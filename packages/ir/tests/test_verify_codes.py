@@ -10,6 +10,7 @@ from gossamer_ir.build import ONE, ZERO, handle, index, index_var
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.nodes import (
     Allocate,
+    Atomic,
     AttachAxis,
     Binary,
     Block,
@@ -352,6 +353,18 @@ CASES = {
             )
         ),
         (*BODY, "init", 0),
+    ),
+    # atomic accumulations
+    "verify.atomic.op": (flat(Atomic("mul", "X", (N,), HALF)), BODY),
+    "verify.atomic.dtype": (
+        flat(Allocate(Buffer("T", (ONE,), "bool")), Atomic("max", "T", (ZERO,), TRUE)),
+        ("functions", 0, "body", 1),
+    ),
+    "verify.atomic.shared": (
+        flat(Atomic("add", "X", (N,), HALF), Store("X", (N,), HALF)), ("functions", 0)
+    ),
+    "verify.atomic.loop": (
+        module(loop(Store("X", (N,), HALF), kind="parallel", annotations=(("atomic", True),))), BODY
     ),
     # calls
     "verify.flat.callee": (flat(Launch("g", ())), BODY),

@@ -18,6 +18,7 @@ SETTINGS = settings(
 )
 NOT_KEPT_BY_THE_GENERATOR = {
     "verify.store.index",
+    "verify.atomic.shared",
     "verify.handle.alias",
     "verify.handle.conflict",
     "verify.thread.twice",

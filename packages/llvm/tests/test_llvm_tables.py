@@ -72,6 +72,7 @@ REFUSED = {
     "llvm.iteration": Iteration("it", (), "", (), ()),
     "llvm.for.vectorized": For("i", ZERO, index(4), (), kind="vectorized"),
     "llvm.for.parallel": For("i", ZERO, index(4), (), kind="parallel"),
+    "llvm.for.atomic": For("i", ZERO, index(4), (), annotations=(("atomic", True),)),
     "llvm.for.thread_binding": For("i", ZERO, index(4), (), "thread_binding", "threadIdx.x"),
     "llvm.scalable": stores(LaneReduce("add", wide(ONE, 4, scalable=True))),
     "llvm.lanes": stores(LaneReduce("add", wide(ONE, 3))),

@@ -9,6 +9,7 @@
 | `vectors.scalable`  | vectors whose lanes are a multiple of vscale          |
 | `thread_binding`    | loops bound to the threads of a grid                  |
 | `search`, `while`, `guard`, `parallel`, `launch`, `prefetch` | the node of that name |
+| `atomic`            | accumulations that several threads make into one element |
 
 `bool`, `int64` and `handle` values and the scope `global` need no word. An intrinsic `Call` (a
 function that is not in the language) needs `call.<its name>` as any other does.
@@ -18,8 +19,10 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
+from gossamer_ir.atomics import is_atomic
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
+    Atomic,
     Buffer,
     Call,
     Cast,
@@ -52,6 +55,7 @@ _PLAIN: dict[type[Node], str] = {
     ParallelFor: "parallel",
     Launch: "launch",
     Prefetch: "prefetch",
+    Atomic: "atomic",
     VScale: "vectors.scalable",
 }
 _TYPED = (Const, Var, Cast, Reinterpret, Call, Load, Buffer, Param)
@@ -105,7 +109,9 @@ def _of_lanes(node: Lanes) -> tuple[str, ...]:
 
 
 def _of_for(node: For) -> tuple[str, ...]:
-    return ("thread_binding",) if node.kind == "thread_binding" else ()
+    is_bound = node.kind == "thread_binding"
+    words = (("thread_binding", is_bound), ("atomic", is_atomic(node)))
+    return tuple(word for word, is_needed in words if is_needed)
 
 
 _SPECIAL: dict[type[Node], Callable[..., tuple[str, ...]]] = {

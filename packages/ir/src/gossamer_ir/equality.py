@@ -23,6 +23,7 @@ NAMES: dict[str, frozenset[str]] = {
     "BlockIter": frozenset({"var"}),
     "Store": frozenset({"buffer"}),
     "Combine": frozenset({"reducer"}),
+    "Atomic": frozenset({"buffer"}),
     "For": frozenset({"var"}),
     "OverAxis": frozenset({"axis"}),
     "FuseAxes": frozenset({"axes"}),

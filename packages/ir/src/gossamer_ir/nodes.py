@@ -19,7 +19,7 @@ Which stage holds which node:
 | Buffer (shape given)                   |            |    x     |  x   |  x   |
 | vectors (Ramp, Broadcast, LaneReduce, TransposeReduce) | | |  x   |  x   |
 | Guard                                  |            |    x     |  x   |  x   |
-| ParallelFor, Launch                    |            |          |      |  x   |
+| ParallelFor, Launch, Atomic            |            |          |      |  x   |
 """
 
 from __future__ import annotations
@@ -37,6 +37,7 @@ ThreadTag: TypeAlias = Literal[
     "blockIdx.x", "blockIdx.y", "blockIdx.z", "threadIdx.x", "threadIdx.y", "threadIdx.z"
 ]
 ReduceOp: TypeAlias = Literal["add", "mul", "min", "max", "and", "or"]
+AtomicOp: TypeAlias = Literal["add", "min", "max"]
 UnaryOp: TypeAlias = Literal["neg", "not", "bitnot"]
 BinaryOp: TypeAlias = Literal[
     "add", "sub", "mul", "div", "floordiv", "floormod", "min", "max",
@@ -263,6 +264,17 @@ class Combine(Node, frozen=True):
     stores: tuple[Store, ...]
 
 
+class Atomic(Node, frozen=True):
+    """Combines an element with a value in one step, between whose read and write no other thread does
+    so; the order of such steps is unspecified. A function that does so touches no element of the buffer
+    otherwise. All are scalars."""
+
+    op: AtomicOp
+    buffer: str
+    indices: tuple[Expr, ...]
+    value: Expr
+
+
 class Let(Node, frozen=True):
     """Binds a variable, to the end of the enclosing body."""
 
@@ -398,8 +410,8 @@ class Launch(Node, frozen=True):
 
 
 Stmt: TypeAlias = Union[
-    Store, Combine, Let, Allocate, If, While, For, Block, Iteration, Prefetch, Guard, ParallelFor,
-    Launch,
+    Store, Combine, Atomic, Let, Allocate, If, While, For, Block, Iteration, Prefetch, Guard,
+    ParallelFor, Launch,
 ]  # fmt: skip
 
 

@@ -12,6 +12,7 @@ from gossamer_ir.constants import constant, value_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
+    Atomic,
     Binary,
     Broadcast,
     Buffer,
@@ -115,7 +116,7 @@ class _Retyper:
         self.lets[node.var.name] = dtype
         return Let(Var(node.var.name, dtype), node.value)
 
-    def store(self, node: Store) -> Store:
+    def store(self, node: Store | Atomic) -> Store | Atomic:
         scalar = self.buffers.get(node.buffer)
         if scalar is None:
             return node
@@ -160,6 +161,7 @@ _RULES: Mapping[type, Callable[[_Retyper, Any], Any]] = {
     Var: _Retyper.var,
     Let: _Retyper.let,
     Store: _Retyper.store,
+    Atomic: _Retyper.store,
     Reducer: _Retyper.reducer,
     Binary: _Retyper.operands,
     Compare: _Retyper.operands,

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.nodes import (
+    Atomic,
     Buffer,
     Expr,
     Fact,
@@ -99,6 +100,9 @@ def _usage(function: Function, functions: Mapping[str, Function], known: dict[st
         if isinstance(node, (Load, Search)):
             reads.add(node.buffer)
         elif isinstance(node, Store):
+            writes.add(node.buffer)
+        elif isinstance(node, Atomic):
+            reads.add(node.buffer)
             writes.add(node.buffer)
         elif isinstance(node, (ParallelFor, Launch)):
             callee = functions[node.function]

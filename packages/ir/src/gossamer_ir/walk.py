@@ -19,7 +19,7 @@ N = TypeVar("N", bound=Node)
 
 
 _LEAF_TYPES = re.compile(
-    r"(str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|UnaryOp|BinaryOp|CompareOp|Annotations"
+    r"(str|int|bool|None|Scope|StageName|ThreadTag|ReduceOp|AtomicOp|UnaryOp|BinaryOp|CompareOp|Annotations"
     r"|Literal\[.*\]|tuple\[str, \.\.\.\])( \| None)?"
 )
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.atomics import is_atomic
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Guard, If, Let, While
 from gossamer_llvm.abi import FAILED_BUFFER_FIELD, OUT_OF_BOUNDS, WORKSPACE
@@ -40,6 +41,12 @@ def emit_for(frame: Frame, node: For) -> None:
     if node.kind != "serial":
         raise UnsupportedError(
             f"llvm.for.{node.kind}", f"A {node.kind} loop is not lowered to LLVM."
+        )
+    if is_atomic(node):
+        raise UnsupportedError(
+            "llvm.for.atomic",
+            f"The loop '{node.var}' shares elements and is not lowered to LLVM.",
+            hint="Apply lower_atomics.",
         )
     start, extent = frame.expr(node.start), frame.expr(node.extent)
     count = literal(extent)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gossamer_ir.nodes import (
+    Atomic,
     Buffer,
     For,
     Function,
@@ -37,7 +38,7 @@ def survey(function: Function) -> Survey:
     found = tuple(statements(function.body))
     calls = [node for node in found if isinstance(node, ParallelFor | Launch)]
     passed = [(call.function, _names(call)) for call in calls]
-    stored = {node.buffer for node in found if isinstance(node, Store)}
+    stored = {node.buffer for node in found if isinstance(node, Store | Atomic)}
     handles = {
         buffer.handle
         for buffer in function.buffers
@@ -48,7 +49,7 @@ def survey(function: Function) -> Survey:
         written=frozenset(handles),
         guarded=tuple(node.buffer for node in found if isinstance(node, Guard)),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
-        only_calls=not any(isinstance(node, For | While | Store) for node in found),
+        only_calls=not any(isinstance(node, For | While | Store | Atomic) for node in found),
     )
 
 

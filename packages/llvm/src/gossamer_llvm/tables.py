@@ -7,7 +7,17 @@ from typing import Any, NoReturn
 
 from gossamer_ir import nodes
 from gossamer_ir.errors import UnsupportedError
-from gossamer_llvm import allocate, arithmetic, calls, control, leaves, memory, parallel, transposes
+from gossamer_llvm import (
+    allocate,
+    arithmetic,
+    atomics,
+    calls,
+    control,
+    leaves,
+    memory,
+    parallel,
+    transposes,
+)
 from gossamer_llvm.frame import EmitExpr, EmitStmt, Frame
 
 
@@ -49,6 +59,7 @@ STATEMENTS: dict[type, EmitStmt] = {
     nodes.While: control.emit_while,
     nodes.For: control.emit_for,
     nodes.Combine: _refuse,
+    nodes.Atomic: atomics.emit_atomic,
     nodes.Block: _refuse,
     nodes.Iteration: _refuse,
     nodes.Prefetch: memory.emit_prefetch,

@@ -9,7 +9,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass, field
 
-_EFFECTS = ("load", "phi", "atomicrmw", "call")
+_EFFECTS = ("load", "phi", "atomicrmw", "cmpxchg", "call")
 _PURE_CALL = re.compile(r"call [^@]*@llvm\.(?!masked|prefetch|memset)")
 _OPERAND = re.compile(r"%v\d+")
 

@@ -15,7 +15,7 @@ from gossamer_ir.signature import signature_of
 NAME = "generic-cpu"
 _DTYPES = "int8 int16 int32 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"
 _CALLS = "sqrt abs fma floor ceil trunc round"
-_NODES = "while guard parallel launch prefetch vectors.fixed scope.local"
+_NODES = "while guard parallel launch prefetch atomic vectors.fixed scope.local"
 _VERSIONED = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
 
 

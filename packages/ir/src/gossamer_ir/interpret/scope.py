@@ -6,7 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gossamer_ir.interpret.frame import Eval, Exec
-from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Stmt, Store
+from gossamer_ir.nodes import Allocate, Atomic, Expr, For, Function, If, Lanes, Let, Stmt, Store
 from gossamer_ir.walk import walk
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ class Scope:
         self.around: list[Entry] = []
         allocated = (node.buffer for node in walk(function) if isinstance(node, Allocate))
         self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
-        self.written = {node.buffer for node in walk(function) if isinstance(node, Store)}
+        self.written = {node.buffer for node in walk(function) if isinstance(node, Store | Atomic)}
         self._sizes: dict[Expr, Eval] = {}
 
     @property

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.atomics import plain_update
 from gossamer_ir.build import dtype_of
 from gossamer_ir.interpret.blocks import block
 from gossamer_ir.interpret.calls import launch, parallel_for
@@ -21,6 +22,7 @@ from gossamer_ir.interpret.views import View
 from gossamer_ir.interpret.weights import chunks, weigh
 from gossamer_ir.nodes import (
     Allocate,
+    Atomic,
     Block,
     Combine,
     For,
@@ -34,6 +36,10 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )  # fmt: skip
+
+
+def _atomic(node: Atomic, scope: Scope) -> Exec:
+    return store(plain_update(node), scope)
 
 
 def _let(node: Let, scope: Scope) -> Exec:
@@ -124,6 +130,7 @@ def _guard(node: Guard, scope: Scope) -> Exec:
 STATEMENTS: dict[type, Callable[[Any, Scope], Exec]] = {
     Store: store,
     Combine: combine,
+    Atomic: _atomic,
     Let: _let,
     Allocate: _allocate,
     If: _if,

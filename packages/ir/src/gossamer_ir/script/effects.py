@@ -5,7 +5,10 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping
 
+from gossamer_ir.atomics import ATOMIC_OPS
 from gossamer_ir.nodes import (
+    Atomic,
+    AtomicOp,
     Expr,
     Guard,
     Launch,
@@ -21,7 +24,7 @@ from gossamer_ir.script.calls import access
 from gossamer_ir.script.coercion import require_dtype
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import expr, index_expr, load_of
-from gossamer_ir.script.lookups import buffer_named, unknown_member
+from gossamer_ir.script.lookups import buffer_named, index_nodes, unknown_member
 from gossamer_ir.script.loops import thread_tag
 from gossamer_ir.script.range_arguments import read_range
 from gossamer_ir.script.statics import require_text
@@ -45,6 +48,22 @@ def _store(ctx: Context, call: ast.Call) -> Stmt:
         return plain
     predicate = expr(ctx, found["predicate"], "bool")
     return Store(plain.buffer, plain.indices, plain.value, predicate)
+
+
+def _atomic(op: AtomicOp) -> Effect:
+    """`T.atomic_add(Y[P[i]], value)`, and so for the others."""
+
+    def read(ctx: Context, call: ast.Call) -> Stmt:
+        found = bind(ctx, call, "element value", required=2)
+        element = found["element"]
+        if not isinstance(element, ast.Subscript):
+            raise ctx.error(
+                "element", f"Expected an element, as in T.atomic_{op}(Y[i], 1).", element
+            )
+        plain = store_to(ctx, [element.value, *index_nodes(element)], found["value"])
+        return Atomic(op, plain.buffer, plain.indices, plain.value)
+
+    return read
 
 
 def _prefetch(ctx: Context, call: ast.Call) -> Stmt:
@@ -118,6 +137,7 @@ def _evaluate(ctx: Context, call: ast.Call) -> None:
 
 EFFECTS: Mapping[str, Effect] = {
     "store": _store,
+    **{f"atomic_{op}": _atomic(op) for op in ATOMIC_OPS},
     "prefetch": _prefetch,
     "guard": _guard,
     "parallel_for": _parallel_for,

@@ -9,6 +9,7 @@ from gossamer_ir.nodes import (
     Allocate,
     Annotations,
     AnnotationValue,
+    Atomic,
     AttachAxis,
     Block,
     Combine,
@@ -117,6 +118,15 @@ def _write_element(p: Printer, store: Store, number: int) -> None:
     write_indices(p.w, store.indices, "indices")
     p.w.put("]")
     del p.w.path[-2:]
+
+
+def _atomic(p: Printer, node: Atomic) -> None:
+    w = p.w
+    w.put(f"T.atomic_{node.op}({node.buffer}[")
+    write_indices(w, node.indices, "indices")
+    w.put("], ")
+    write_expr(w, node.value, "value", expected=p.store_dtype(node.buffer, node.indices))
+    w.end_line(")")
 
 
 def _let(p: Printer, node: Let) -> None:
@@ -269,6 +279,7 @@ def _launch(p: Printer, node: Launch) -> None:
 STATEMENTS: Mapping[type, Callable[[Printer, Any], None]] = {
     Store: _store,
     Combine: _combine,
+    Atomic: _atomic,
     Let: _let,
     Allocate: _allocate,
     If: _if,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from gossamer_ir.nodes import (
+    Atomic,
     Buffer,
     Expr,
     Function,
@@ -17,6 +18,7 @@ from gossamer_ir.nodes import (
     VScale,
 )  # fmt: skip
 from gossamer_ir.verify.access import find_buffer
+from gossamer_ir.verify.atomics import check_atomic
 from gossamer_ir.verify.context import ROOT, At, Context, Stage
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
 from gossamer_ir.verify.statements import LOOP_STATEMENTS, PLAIN_STATEMENTS, THREAD_TAGS
@@ -175,7 +177,12 @@ FLAT = Stage(
     expressions=SCALAR_EXPRESSIONS | VECTOR_EXPRESSIONS | {VScale: check_vscale},
     statements=PLAIN_STATEMENTS
     | LOOP_STATEMENTS
-    | {Guard: check_guard, ParallelFor: check_parallel_for, Launch: check_launch},
+    | {
+        Atomic: check_atomic,
+        Guard: check_guard,
+        ParallelFor: check_parallel_for,
+        Launch: check_launch,
+    },
     buffers=(Buffer,),
     loops=frozenset({"serial", "thread_binding"}),
     has_reducers=False,

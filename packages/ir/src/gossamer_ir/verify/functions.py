@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gossamer_ir.nodes import AnyBuffer, Buffer, Function, Store
+from gossamer_ir.nodes import AnyBuffer, Atomic, Buffer, Function, Store
+from gossamer_ir.verify.atomics import check_shared
 from gossamer_ir.verify.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.declarations import bind_buffers, check_buffer, check_params
@@ -29,13 +30,14 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
     check_annotations(ctx, function.annotations, at)
     check_body(ctx, function.body, at)
     check_aliases(ctx, function, at)
+    check_shared(ctx, function, at)
 
 
 def check_aliases(ctx: Context, function: Function, at: At) -> None:
     """What is written has one name, so that other names cannot change with it."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
     names = Counter(handles.values())
-    stored = {stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Store)}
+    stored = {stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Store | Atomic)}
     for name in sorted(stored & handles.keys()):
         if names[handles[name]] > 1:
             others = [other for other in handles if handles[other] == handles[name]]

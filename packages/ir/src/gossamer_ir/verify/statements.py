@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.verify.access import check_prefetch, check_region, check_store
+from gossamer_ir.verify.atomics import check_marked_loop
 from gossamer_ir.verify.context import At, Context, StmtCheck
 from gossamer_ir.verify.declarations import check_buffer
 from gossamer_ir.verify.kinds import known
@@ -102,6 +103,7 @@ def check_for(ctx: Context, node: For, at: At) -> None:
         check_body(ctx, node.body, at)
         ctx.bound = outer
     check_annotations(ctx, node.annotations, at)
+    check_marked_loop(ctx, node, at)
 
 
 def _bind_thread(ctx: Context, node: For, at: At) -> None:

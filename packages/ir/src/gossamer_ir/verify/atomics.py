@@ -1,0 +1,59 @@
+"""What several threads combine: one operation for each buffer, which nothing touches otherwise."""
+
+from __future__ import annotations
+
+from gossamer_ir.atomics import ATOMIC_OPS, is_atomic, is_combined, plain_update, shared_otherwise
+from gossamer_ir.nodes import Atomic, For, Function, Load, Search, Store
+from gossamer_ir.verify.access import check_store
+from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.kinds import known
+from gossamer_ir.verify.values import check_expr
+from gossamer_ir.walk import statements, walk
+
+
+def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
+    """An operation that is done in one step, on an element that is a number."""
+    if node.op not in ATOMIC_OPS:
+        ctx.report(
+            "verify.atomic.op",
+            f"'{node.op}' is not done in one step, expected one of {', '.join(ATOMIC_OPS)}.",
+            at,
+        )
+        return
+    buffer = ctx.buffers.get(node.buffer)
+    if buffer is not None and known(buffer.dtype) is not None and not is_combined(buffer.dtype):
+        ctx.report("verify.atomic.dtype", f"'{node.buffer}' holds {buffer.dtype}, not numbers.", at)
+    elif check_expr(ctx, node.value, at.down("value")) is not None:
+        check_store(ctx, plain_update(node), at)
+
+
+def check_marked_loop(ctx: Context, loop: For, at: At) -> None:
+    """What the iterations of a marked loop write outside of it, they accumulate."""
+    name = shared_otherwise(loop) if is_atomic(loop) else None
+    if name is not None:
+        ctx.report(
+            "verify.atomic.loop",
+            f"The iterations of loop '{loop.var}', which is marked 'atomic', do not only accumulate "
+            f"into '{name}' by one of {', '.join(ATOMIC_OPS)}.",
+            at,
+        )
+
+
+def check_shared(ctx: Context, function: Function, at: At) -> None:
+    """A buffer is combined by one operation, and not touched by what may run at the same time."""
+    ops: dict[str, set[str]] = {}
+    for stmt in statements(function.body):
+        if isinstance(stmt, Atomic):
+            ops.setdefault(stmt.buffer, set()).add(stmt.op)
+    if not ops:
+        return
+    found = (node for node in walk(*function.body) if isinstance(node, Load | Search | Store))
+    touched = {node.buffer for node in found}
+    for name in sorted(ops):
+        if name in touched or len(ops[name]) > 1:
+            ctx.report(
+                "verify.atomic.shared",
+                f"'{name}' is combined atomically, and also touched by other statements or "
+                "by another operation.",
+                at,
+            )
