@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from itertools import pairwise
 
 from msgspec.structs import replace
@@ -10,11 +10,18 @@ from msgspec.structs import replace
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Binary, Block, Expr, For, Module
+from gossamer_ir.nodes import Binary, Expr, For, Module
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, substitute_body
-from gossamer_schedule.accesses import mentioned, values_at, written
-from gossamer_schedule.inits import loops_of_init
+from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.init_places import (
+    blocks_with_init,
+    left_out,
+    needed_by_init,
+    outside,
+    read_back,
+    require_inits_in_place,
+)
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
@@ -26,7 +33,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, replaced, statements, with_function
+from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.sizes import sizes_of
 from gossamer_schedule.steps import step
 
@@ -149,25 +156,49 @@ def _require_counts(found: Sequence[Site], module: Module) -> None:
 
 
 def _require_same_inits(found: Sequence[Site], module: Module) -> None:
-    """An init runs where the reduction below it is empty: loops that select its element may be fused
-    with loops of the reduction only where these are not empty."""
-    values = values_at(found[0])
-    for block in statements(found[-1].node.body):
-        if not isinstance(block, Block) or not block.init:
-            continue
-        selecting, reducing = loops_of_init(block, values)
-        selects = any(site.node.var in selecting for site in found)
-        for site in found:
-            reduces = site.node.var in reducing
-            if selects and reduces and (integer_value(site.node.extent) or 0) < 1:
-                raise refusal(
-                    "fuse.not_proved",
-                    f"It is not proved that the init of block '{block.name}' runs as before, as the "
-                    f"reduction loop '{site.node.var}' may have no iteration.",
-                    needs=f"{text_of(site.node.extent)} >= 1",
-                    hint="Apply decompose_reduction before.",
-                    place=site.place(module),
-                )
+    """The fused loop is one of a reduction if any of the loops is."""
+    chain = [site.node for site in found]
+    require_inits_in_place(
+        found[0],
+        lambda reducing: _joining(chain, reducing),
+        module=module,
+        primitive="fuse",
+    )
+    for site in blocks_with_init(found[0]):
+        idle = [loop for loop in found if loop.node.var in left_out(site)]
+        others = [loop for loop in found if loop not in idle]
+        if idle and others:
+            is_run = any(loop.node.var in needed_by_init(site) for loop in others)
+            _require_run(site, idle if is_run else others, module=module)
+
+
+def _joining(chain: Sequence[For], reducing: Set[str]) -> set[str]:
+    """The loops outside of a reduction that become one with loops that feed it."""
+    before = outside(chain, reducing)
+    return before if len(before) < len(chain) else set()
+
+
+def _require_run(block: Site, loops: Sequence[Site], *, module: Module) -> None:
+    """Refuses an init that comes to run once for each iteration of loops, or no longer does, unless they
+    have iterations and it may run any number of times."""
+    if clash := read_back(block):
+        raise refusal(
+            "fuse.not_proved",
+            f"It is not proved that the init of block '{block.node.name}' may run any number of times.",
+            needs=f"it does not read {', '.join(sorted(clash))}",
+            hint="Apply decompose_reduction before.",
+            place=block.place(module),
+        )
+    for site in loops:
+        if (integer_value(site.node.extent) or 0) < 1:
+            raise refusal(
+                "fuse.not_proved",
+                f"It is not proved that the init of block '{block.node.name}' runs as before, as loop "
+                f"'{site.node.var}' may have no iteration.",
+                needs=f"{text_of(site.node.extent)} >= 1",
+                hint="Apply decompose_reduction before.",
+                place=site.place(module),
+            )
 
 
 def _product(chain: Sequence[For]) -> Expr:

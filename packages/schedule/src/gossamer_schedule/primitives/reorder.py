@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence, Set
+from collections.abc import Callable, Sequence
 from itertools import combinations
 from typing import TypeAlias
 
@@ -14,6 +14,7 @@ from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.init_places import outside, require_inits_in_place
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import is_reduction, reassociating, single_block
 from gossamer_schedule.refusals import refusal
@@ -32,8 +33,8 @@ def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
 
     Raises `ScheduleError`: `schedule.reorder.loops` (fewer than two, or one twice), `.not_nested`,
     `.kind` (a loop that is neither serial nor unrolled), `.dependence` (an extent depends on a loop
-    that would be inside), `.not_proved` (iterations may not be exchanged), `.no_loop`,
-    `.no_function`, `.stage`.
+    that would be inside), `.not_proved` (iterations may not be exchanged, or an init may not run as
+    before), `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import MATMUL
     >>> from gossamer_schedule.show import body_text
@@ -59,8 +60,9 @@ def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
     return in_order(module, loops, function=function, op="reorder", require=_require_exchangeable)
 
 
-Exchange: TypeAlias = Callable[[Sequence[Site], Sequence[For], Set[tuple[str, str]]], bool]
-"""Refuses to exchange the pairs of loops of a nest, or tells whether that reassociates a reduction."""
+Exchange: TypeAlias = Callable[[Site, Sequence[For], Sequence[For], Module], bool]
+"""Refuses to put the loops of a nest, the first at the site, into another order, or tells whether that
+reassociates a reduction."""
 
 
 def in_order(
@@ -76,11 +78,11 @@ def in_order(
     moved = _permuted(chain, loops)
     _require_kinds(chain, moved)
     _require_bounds(moved)
-    is_reassociating = require(found, chain, _turned(chain, moved))
+    top = min(found, key=lambda site: len(site.path))
+    is_reassociating = require(top, chain, moved, module)
 
     nest = _nest(moved, reassociating(chain[-1].body) if is_reassociating else chain[-1].body)
 
-    top = min(found, key=lambda site: len(site.path))
     rewritten = with_function(module, owner, replaced(top, (nest,)))
 
     return Result(rewritten, loops, Step(op, step(loops=loops, function=function)))
@@ -155,14 +157,14 @@ def _turned(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[str, str]]:
 
 
 def _require_exchangeable(
-    found: Sequence[Site], chain: Sequence[For], turned: Set[tuple[str, str]]
+    top: Site, chain: Sequence[For], moved: Sequence[For], module: Module
 ) -> bool:
     """Whether a reduction is reassociated; an error where the iterations may not be exchanged.
 
     What is touched in different iterations of some loops only is touched in the same order as
     before, as long as no two of those change places.
     """
-    top = min(found, key=lambda site: len(site.path))
+    turned = _turned(chain, moved)
     loops, values = loops_of(top.function), values_at(top)
     varying = loops_within((top.node,))
     ordered: set[str] = set()
@@ -173,6 +175,12 @@ def _require_exchangeable(
             if verdict(loop.var, touched, loops=loops, varying=varying) != "disjoint"
         }
         ordered |= {name for pair in turned if shared.issuperset(pair) for name in pair}
+    require_inits_in_place(
+        top,
+        lambda reducing: outside(chain, reducing) ^ outside(moved, reducing),
+        module=module,
+        primitive="reorder",
+    )
     bounds = [bound for loop in chain for bound in (loop.start, loop.extent)]
     if mentioned(bounds) & written(chain[-1].body):
         raise refusal(

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from gossamer_ir.nodes import For, Module
 from gossamer_schedule.primitive import primitive
@@ -33,6 +33,6 @@ def unsafe_reorder(module: Module, *loops: str, function: str | None = None) -> 
     return marked_result(result)
 
 
-def _trusted(found: Sequence[Site], chain: Sequence[For], turned: Set[tuple[str, str]]) -> bool:
+def _trusted(top: Site, chain: Sequence[For], moved: Sequence[For], module: Module) -> bool:
     """Exchanges whatever it is; reductions are then combined in another order."""
     return True

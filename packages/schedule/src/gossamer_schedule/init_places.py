@@ -1,0 +1,97 @@
+"""Where the inits of blocks run: before the outermost loop that feeds a reduction of the block, so in each
+iteration of the loops outside of that one. Loops that come to be outside of it, or no longer are, must each
+initialise elements of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence, Set
+from itertools import takewhile
+
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.nodes import Block, For, Load, Module, Search
+from gossamer_ir.touches import parts_of, reduction_loops
+from gossamer_ir.walk import free_vars, resolve, walk
+from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.inits import loops_of_init
+from gossamer_schedule.races import difference
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.sites import Site, loops_of, sites
+
+
+def blocks_with_init(top: Site) -> Iterator[Site]:
+    """The blocks in a loop, but for those in other blocks, that have an init."""
+    for found in sites(top.node):
+        is_own = not any(isinstance(parent, Block) for parent in found.parents)
+        if is_own and isinstance(found.node, Block) and found.node.init:
+            yield Site(found.node, (*top.path, *found.path))
+
+
+def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:
+    """The loops of a nest, outermost first, that are outside of those that feed a reduction."""
+    return {loop.var for loop in takewhile(lambda loop: loop.var not in reducing, loops)}
+
+
+def require_inits_in_place(
+    top: Site, crossing: Callable[[Set[str]], Set[str]], *, module: Module, primitive: str
+) -> None:
+    """Refuses a rewriting of the loop at `top` unless its inits have the same effect, where `crossing` says
+    which loops it moves out of, or into, the loops that feed a reduction, given these.
+
+    Raises `.not_proved`.
+    """
+    loops, varying = loops_of(top.function), loops_within((top.node,))
+    touched = written_accesses(top.node.body, values=values_at(top), loops=loops)
+    for site in blocks_with_init(top):
+        reducing = reduction_loops(site.node, values_at(site))
+        if any(loop.var in reducing for loop in _loops_in_block(top)):
+            continue
+        for buffer in sorted(_used(site) & touched.keys()):
+            for loop in sorted(crossing(reducing)):
+                found, facts = touched[buffer], lasting_facts(top.function)
+                if verdict(loop, found, loops=loops, varying=varying, facts=facts) != "disjoint":
+                    raise refusal(
+                        f"{primitive}.not_proved",
+                        f"It is not proved that the init of block '{site.node.name}' may run before all "
+                        f"iterations of loop '{loop}' as well as in each of them.",
+                        needs=difference(loop, found, varying=varying),
+                        hint="Apply decompose_reduction before.",
+                        place=site.place(module),
+                    )
+
+
+def needed_by_init(site: Site) -> set[str]:
+    """The loops around a block that select what its init writes, and those that their bounds mention."""
+    values = values_at(site)
+    needed, reducing = loops_of_init(site.node, values)
+    for loop in reversed(_loops_in_block(site)):
+        if loop.var in needed or loop.var not in reducing:
+            needed |= free_vars(*(resolve(part, values) for part in (loop.start, loop.extent)))
+    return needed
+
+
+def left_out(site: Site) -> set[str]:
+    """The loops around a block that are not run for its init: they feed a reduction, and nothing that the
+    init needs."""
+    _, reducing = loops_of_init(site.node, values_at(site))
+    return reducing - needed_by_init(site)
+
+
+def read_back(site: Site) -> set[str]:
+    """The buffers that an init reads and writes, which it may not do more often or less."""
+    init = site.node.init
+    loads = (found for stmt in init for found in walk(stmt) if isinstance(found, (Load, Search)))
+    return written(init) & {found.buffer for found in loads}
+
+
+def _loops_in_block(site: Site) -> list[For]:
+    """The loops around a statement in the block that it stands in, outermost first."""
+    around = takewhile(lambda parent: not isinstance(parent, Block), reversed(site.parents))
+    return [parent for parent in around if isinstance(parent, For)][::-1]
+
+
+def _used(site: Site) -> set[str]:
+    """The buffers that an init touches, and those that tell where it runs."""
+    block: Block = site.node
+    around = (part for parent in site.parents for part in parts_of(parent))
+    return mentioned((*block.init, *parts_of(block), *around, *values_at(site).values()))

@@ -1,0 +1,108 @@
+"""What moves loops leaves inits where they have the same effect: each program means something else with
+the loops in another place."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.contracts import Step
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import run
+from gossamer_schedule import apply
+
+SUM = """
+for t in T.serial(3):
+    for i in T.serial(8):
+        for j in T.serial(8):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    V[vi] = 0.0
+                V[vi] = V[vi] + X[vi, vj]
+"""
+DIAGONAL = """
+for i in T.serial(8):
+    for t in T.serial(3):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, i])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+"""
+ONE_TERM = SUM.replace("j in T.serial(8)", "j in T.serial(1)")
+MEETING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[T.int64(P[vi])] = 0.0
+            V[T.int64(P[vi])] = V[T.int64(P[vi])] + X[vi, vj]
+"""
+HALVING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = V[vi] * 0.5
+            V[vi] = V[vi] + X[vi, vj]
+"""
+NEVER = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        for t in T.serial(n):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    V[vi] = 0.0
+                V[vi] = V[vi] + X[vi, vj]
+"""
+FROM_CHANGING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = W[7 - vi]
+            V[vi] = V[vi] + X[vi, vj]
+        with T.block("count"):
+            wi, wj = T.axis.remap("SS", [i, j])
+            W[wi] = 1.0
+"""
+REFUSED = {
+    "a loop that selects nothing, into the reduction": (SUM, "reorder", ("j", "t")),
+    "a loop that selects nothing, out of the reduction": (DIAGONAL, "reorder", ("t", "i")),
+    "a reduction of one term, around what selects nothing": (ONE_TERM, "reorder", ("j", "t")),
+    "a loop that selects nothing, fused with the reduction": (SUM, "fuse", ("t", "i", "j")),
+    "elements that may meet, fused with the reduction": (MEETING, "fuse", ("i", "j")),
+    "an init that does not always do the same": (HALVING, "fuse", ("i", "j")),
+    "an init of what may never run": (NEVER, "fuse", ("j", "t")),
+    "an init from what other iterations change": (FROM_CHANGING, "fuse", ("i", "j")),
+}
+
+
+@pytest.mark.parametrize(("body", "op", "loops"), REFUSED.values(), ids=REFUSED.keys())
+def test_inits_stay_in_place(program, body, op, loops):
+    with pytest.raises(ScheduleError, match="init") as caught:
+        apply(program(body), Step(op, {"loops": loops}))
+    assert caught.value.code == f"schedule.{op}.not_proved"
+
+
+def values(module):
+    given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
+    result = np.full(64, 7, np.float32)
+    arrays = {"x": given[0], "y": given[1], "z": given[2], "v": result, "n": 0}
+    run(module, arrays | {"w": given[1].ravel(), "p": np.zeros(9, np.int32)})
+    return result
+
+
+@pytest.mark.parametrize(
+    ("op", "loops"), [("reorder", ("i", "t")), ("reorder", ("j", "i")), ("fuse", ("i", "j"))]
+)
+def test_inits_that_stay_in_place(program, op, loops):
+    """Within each iteration of `t`, elements are initialised before the first term."""
+    module = program(SUM)
+    changed = apply(module, Step(op, {"loops": loops})).module
+    np.testing.assert_array_equal(values(changed), values(module))
