@@ -118,3 +118,43 @@ for i in T.serial(7):
     text = body_text(builder.module)
     assert "W_local[vi_c] = W[vi_c]\n" in text
     assert "W_local[vi_c + 1] = W[vi_c + 1]\n" in text
+
+
+ROWS = """
+@T.prim_func
+def main(a: T.handle, b: T.handle, c: T.handle, m: T.int64, n: T.int64, k: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (m, n), "float64")
+    B = T.match_buffer(b, (n, k), "float64")
+    C = T.match_buffer(c, (m, k), "float64")
+    for i in T.serial(m):
+        with T.block("row"):
+            vi = T.axis.spatial(m, i)
+            for j in T.serial(n):
+                for l in T.serial(k):
+                    with T.block("product"):
+                        vj, vl = T.axis.remap("RS", [j, l])
+                        with T.init():
+                            C[vi, vl] = 0.0
+                        C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+"""
+
+
+@pytest.mark.parametrize("op", ["cache_write", "cache_read"])
+@pytest.mark.parametrize("m", [0, 1, 5])
+def test_what_an_outer_block_selects_is_cached_within_it(op, m):
+    buffer = {"cache_write": "C", "cache_read": "A"}[op]
+    before = parse_module(ROWS)
+    after = getattr(ScheduleBuilder(before), op)("product", buffer=buffer, scope="local").module
+    verify(after)
+    (loop,) = after.functions[0].body
+    assert len(loop.body[0].body) == 2
+    random = np.random.default_rng(1)
+    a, b = (
+        random.integers(-3, 4, (m, 3)).astype(float),
+        random.integers(-3, 4, (3, 4)).astype(float),
+    )
+    for module in (before, after):
+        c = np.full((m, 4), np.nan)
+        run(module, {"a": a, "b": b, "c": c, "m": m, "n": 3, "k": 4})
+        np.testing.assert_array_equal(c, a @ b)

@@ -145,7 +145,8 @@ def test_vectors_have_the_width_of_the_target():
 
 READS = {
     "B[j, k]": True,
-    "B[j, 0]": False,
+    "B[j, 31]": True,
+    "B[j, 32]": False,
     "B[j, k + 1]": False,
     "B[j + 0, k]": False,
     "B[k, j]": False,
@@ -213,10 +214,10 @@ def test_short_rows_are_gone_through_one_element_at_a_time():
 
 SECOND = """
     with T.sp.iteration([I], "S", "again") as [h]:
-        C[h] = 1.0
+        C[h] = C[0]
 """
 LEFT_ALONE = {
-    "two iterations": CSR + SUM + SECOND,
+    "rows that read another row": CSR + SUM + SECOND,
     "elements elsewhere": scaled("csr", "A[i, j] * X[i]"),
     "elements of another length": scaled("csr", "A[i, j] * R[j]"),
     "elements looked up": scaled("csr", "A[j, j]"),

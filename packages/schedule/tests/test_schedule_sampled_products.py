@@ -17,9 +17,8 @@ from gossamer_schedule import get_loops, replay
 from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
 from gossamer_schedule.rules.sampled_products import (
+    AHEAD,
     LARGEST_ALIGNED,
-    LEAST_OPERAND,
-    LEAST_ROW,
     LONG_GROUP,
     LONG_ROW,
     SHORT_GROUP,
@@ -80,7 +79,7 @@ def rows_of(mean, *, columns=100):
 
 
 SHORT, LONG = rows_of(3), rows_of(LONG_ROW)
-FAR = rows_of(3, columns=LEAST_OPERAND)
+FAR = rows_of(3, columns=AHEAD.least_operand)
 
 
 def sized(text, features=None, *, dtype="float32"):
@@ -291,11 +290,11 @@ def prefetched(text, stats, features=128):
 
 
 def test_gathered_rows_are_asked_for_where_they_are_far():
-    for stats in (FAR, rows_of(LONG_ROW, columns=LEAST_OPERAND)):
+    for stats in (FAR, rows_of(LONG_ROW, columns=AHEAD.least_operand)):
         assert prefetched(COORDINATE, stats) == ["Y_data"]
     for stats in (None, SHORT):
         assert prefetched(COORDINATE, stats) == []
-    for features in (LEAST_ROW // 4 - 1, None):
+    for features in (AHEAD.least_row // 4 - 1, None):
         assert prefetched(COORDINATE, FAR, features=features) == []
 
 

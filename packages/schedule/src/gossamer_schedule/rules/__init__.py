@@ -12,6 +12,7 @@ from gossamer_ir.contracts import Choice, Decision, Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.elementwise import elementwise
+from gossamer_schedule.rules.fused_rows import fused_rows
 from gossamer_schedule.rules.ordered import ordered
 from gossamer_schedule.rules.reduction_over_fibres import reduction_over_fibres
 from gossamer_schedule.rules.sampled_products import sampled_products
@@ -24,6 +25,7 @@ RULES = (
     bsr_times_dense,
     sampled_products,
     elementwise,
+    fused_rows,
 )
 """Tried in this order; the first that applies wins. Each takes the module, the target and the stats."""
 

@@ -29,6 +29,21 @@ def elementwise(module: Module, target: Target, stats: Stats | None) -> Choice |
     return Choice("elementwise", pattern.text, chosen)
 
 
+def elementwise_by_rows(
+    module: Module, target: Target, stats: Stats | None, *, short_row: float
+) -> Choice | None:
+    """As `elementwise`, going through the rows whether or not a value depends on them; one element at
+    a time also where rows have no more than `short_row` on average."""
+    pattern = elementwise_pattern(module)
+    if pattern is None:
+        return None
+    chosen = _by_rows(pattern, lanes_of(target, pattern.dtype), stats)
+    if stats is not None and stats.mean_row <= short_row:
+        why = f"rows have {stats.mean_row:.3g} elements on average; vectors pay above {short_row}"
+        chosen = (Decision("one element at a time", why), *chosen[1:])
+    return Choice("elementwise", pattern.text, chosen)
+
+
 def _flat(pattern: Elementwise, lanes: int) -> tuple[Decision, ...]:
     loop = f"{pattern.row}_{pattern.position}"
     least = grain(1)

@@ -58,12 +58,18 @@ class Gather(NamedTuple):
         return 0 if stats is None else stats.columns * self.row_bytes
 
 
-def prefetched(
-    gather: Gather, stats: Stats | None, *, least_row: int, least_operand: int
-) -> Decision:
+class Ahead(NamedTuple):
+    """The bytes of a row from which it is asked for ahead, and of the operand that are far."""
+
+    least_row: int
+    least_operand: int
+
+
+def prefetched(gather: Gather, stats: Stats | None, ahead: Ahead) -> Decision:
     """Whether rows are asked for ahead: where one has so many bytes, and the operand, with a row for
     each column of the matrix, so many as well."""
     size = gather.operand_bytes(stats)
+    least_row, least_operand = ahead
     why_not = _why_not(gather, stats, least_row=least_row)
     if not why_not and size < least_operand:
         why_not = (

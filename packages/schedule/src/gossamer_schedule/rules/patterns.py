@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Iterable, Sequence
 from typing import TypeAlias
 
 import msgspec
@@ -177,12 +178,22 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
 def has_taken(function: Function, iteration: Iteration, *, names: set[str]) -> bool:
     """Whether lowering cannot give these names, or primitives not theirs to loops, as the program
     uses one of them already."""
+    taken = names_of(function, iteration)
+    return not names.isdisjoint(taken) or is_clashing(taken, iteration.vars)
+
+
+def names_of(function: Function, iteration: Iteration) -> set[str]:
+    """The names that a function of this iteration uses."""
     declared = (*function.params, *function.axes, *function.buffers)
-    taken = {found.name for found in declared} | {iteration.name, *iteration.vars}
-    return not names.isdisjoint(taken) or any(
+    return {found.name for found in declared} | {iteration.name, *iteration.vars}
+
+
+def is_clashing(taken: Iterable[str], loops: Sequence[str]) -> bool:
+    """Whether one of the names is one that primitives give when they change these loops."""
+    return any(
         name.startswith(loop) and _ENDING.fullmatch(name, len(loop))
         for name in taken
-        for loop in iteration.vars
+        for loop in loops
     )
 
 

@@ -39,13 +39,20 @@ WORK_PER_ROW = 4
 """What a row costs besides its terms, in terms."""
 
 
-def reduction_over_fibres(module: Module, target: Target, stats: Stats | None) -> Choice | None:
-    """The schedule for a reduction over fibres without a feature loop; None for anything else."""
+def reduction_over_fibres(
+    module: Module, target: Target, stats: Stats | None, *, short_row: float = 0.0
+) -> Choice | None:
+    """The schedule for a reduction over fibres without a feature loop; None for anything else. One
+    contiguous term at a time also where rows have no more than `short_row` on average."""
     pattern = sparse_reduction(module)
     if pattern is None or pattern.feature:
         return None
     rows = parallel_rows(pattern.row, before=pattern.before, per_row=WORK_PER_ROW, vectors=1)
-    decisions = (_in_register(pattern), _vectors(pattern, target, stats), rows)
+    vectors = _vectors(pattern, target, stats)
+    mean = _mean(pattern, stats)
+    if pattern.is_contiguous and mean is not None and mean <= short_row:
+        vectors = _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
+    decisions = (_in_register(pattern), vectors, rows)
     return Choice("reduction_over_fibres", pattern.text, decisions)
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.build import index_var
+from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.nodes import (
     Axis,
     DenseFixed,
@@ -25,7 +25,8 @@ def is_dense_root(axis: Axis) -> bool:
 
 def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> bool:
     """Whether all loads are at variables of the iteration, each in its own axis or in a dense one of
-    the same length, and step along the last dimension with the variable `lane`.
+    the same length, or at constants within a dense one, and step along the last dimension with the
+    variable `lane`.
 
     Such loads are in bounds, and those of neighbouring lanes lie side by side or are gathered.
     """
@@ -50,6 +51,9 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> b
 
 
 def _is_within(index: Expr, axis: Axis, iterated: dict[str, Axis]) -> bool:
+    number, length = integer_value(index), integer_value(axis.length)
+    if number is not None and length is not None and is_dense_root(axis):
+        return 0 <= number < length
     over = iterated.get(index.name) if isinstance(index, Var) else None
     if over is None:
         return False

@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Module,
 )
-from gossamer_schedule.rules.gathers import Gather, gathered_operand, megabytes, prefetched
+from gossamer_schedule.rules.gathers import Ahead, Gather, gathered_operand, megabytes, prefetched
 from gossamer_schedule.rules.machine import lanes_of
 from gossamer_schedule.rules.parallel_rows import counted, parallel_rows
 from gossamer_schedule.rules.patterns import axes_of, has_taken, reduced_buffer, single_iteration
@@ -44,7 +44,7 @@ LARGEST_ALIGNED = 8 << 20
 """Bytes of the operand up to which it does: where memory is waited for, masked reads take longer
 (measured: 0.6 to 0.9 times as fast with 21 MB and more)."""
 
-LEAST_ROW, LEAST_OPERAND = 512, 256 << 10
+AHEAD = Ahead(least_row=512, least_operand=256 << 10)
 """Bytes of a gathered row from which asking for it costs less than waiting, and bytes of the operand
 that are more than the nearest cache holds (measured: 1.1 to 1.3 times faster, 0.9 where neighbouring
 rows read the same)."""
@@ -82,16 +82,20 @@ class SampledProducts(msgspec.Struct, frozen=True):
         )
 
 
-def sampled_products(module: Module, target: Target, stats: Stats | None) -> Choice | None:
+def sampled_products(
+    module: Module, target: Target, stats: Stats | None, *, ahead: Ahead = AHEAD
+) -> Choice | None:
     """The schedule for such a product; None where the program is another one."""
     pattern = pattern_of(module)
     if pattern is None or pattern.features == 0:
         return None
-    decisions = _decisions(pattern, lanes_of(target, pattern.dtype), stats)
+    decisions = _decisions(pattern, lanes_of(target, pattern.dtype), stats, ahead)
     return Choice("sampled_products", pattern.text, decisions)
 
 
-def _decisions(pattern: SampledProducts, lanes: int, stats: Stats | None) -> tuple[Decision, ...]:
+def _decisions(
+    pattern: SampledProducts, lanes: int, stats: Stats | None, ahead: Ahead
+) -> tuple[Decision, ...]:
     if pattern.features == 1:
         scalar = Decision("one product at a time", "a single feature reduces nothing")
         return scalar, _parallel(pattern, 1)
@@ -102,7 +106,7 @@ def _decisions(pattern: SampledProducts, lanes: int, stats: Stats | None) -> tup
     if pattern.is_padded:
         why = "each slot is asked whether it is an element, and groups would branch as often"
         return Decision("one element at a time", why), _dot_products(pattern, lanes), rows
-    return *_grouped(pattern, lanes, stats), rows
+    return *_grouped(pattern, lanes, stats, ahead), rows
 
 
 def _group(stats: Stats | None, vectors: int | None) -> tuple[int, str]:
@@ -162,7 +166,9 @@ def _step(op: str, **args: Arg) -> Step:
     return Step(op, args)
 
 
-def _grouped(pattern: SampledProducts, lanes: int, stats: Stats | None) -> tuple[Decision, ...]:
+def _grouped(
+    pattern: SampledProducts, lanes: int, stats: Stats | None, ahead: Ahead
+) -> tuple[Decision, ...]:
     """Groups of nonzeros, each with its partial sums; what is gathered is asked for where it is far."""
     group, why = _group(stats, _vectors(pattern, lanes))
     position, inner = pattern.position, f"{pattern.position}_1"
@@ -176,7 +182,7 @@ def _grouped(pattern: SampledProducts, lanes: int, stats: Stats | None) -> tuple
         ),
         alignment,
         _dot_products(pattern, lanes, more=len(alignment.steps)),
-        prefetched(gather, stats, least_row=LEAST_ROW, least_operand=LEAST_OPERAND),
+        prefetched(gather, stats, ahead),
         Decision(
             "the elements of a group unrolled",
             "each has a register for its partial sums, chosen when code is made",

@@ -11,7 +11,7 @@ from typing import NamedTuple
 
 from gossamer_ir.contracts import Arg, Choice, Decision, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.gathers import Gather, gathered_operand, prefetched
+from gossamer_schedule.rules.gathers import Ahead, Gather, gathered_operand, prefetched
 from gossamer_schedule.rules.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.parallel_rows import counted, parallel_rows
 from gossamer_schedule.rules.patterns import (
@@ -30,7 +30,7 @@ UNROLLED_TILES = 4
 """As many tiles at most are unrolled where the last one is partial, so that only its masks remain: the
 code stays below that of 64 vectors (measured: 1.1 to 1.25 times faster than a loop of masked tiles)."""
 
-LEAST_ROW, LEAST_OPERAND = 512, 2 << 20
+AHEAD = Ahead(least_row=512, least_operand=2 << 20)
 """Bytes of a gathered row from which asking for it costs less than waiting, and bytes of the operand
 that are more than the caches hold that a core has for itself (measured: 1.1 to 1.6 times faster from
 there to beyond the shared cache, and 0.85 on less)."""
@@ -54,17 +54,24 @@ class _Nest(NamedTuple):
     lane: str
 
 
-def sparse_times_dense(module: Module, target: Target, stats: Stats | None) -> Choice | None:
+def sparse_times_dense(
+    module: Module, target: Target, stats: Stats | None, *, ahead: Ahead = AHEAD
+) -> Choice | None:
     """The schedule for a reduction over fibres with a feature loop; None for anything else."""
     pattern = sparse_reduction(module)
     if pattern is None or not pattern.feature or pattern.features == 0:
         return None
-    decisions = _decisions(module, pattern, target=target, stats=stats)
+    decisions = _decisions(module, pattern, target=target, stats=stats, ahead=ahead)
     return Choice("sparse_times_dense", pattern.text, decisions)
 
 
 def _decisions(
-    module: Module, pattern: SparseReduction, *, target: Target, stats: Stats | None
+    module: Module,
+    pattern: SparseReduction,
+    *,
+    target: Target,
+    stats: Stats | None,
+    ahead: Ahead,
 ) -> tuple[Decision, ...]:
     if not pattern.is_regular:
         scalar = Decision(
@@ -79,19 +86,21 @@ def _decisions(
         _in_registers(pattern, nest),
         _vectors(pattern, nest),
         *_unrolled_tiles(nest),
-        _prefetched(module, pattern, stats),
+        _prefetched(module, pattern, stats, ahead),
         _parallel(pattern, nest.vectors * (nest.tiles or 1)),
     )
 
 
-def _prefetched(module: Module, pattern: SparseReduction, stats: Stats | None) -> Decision:
+def _prefetched(
+    module: Module, pattern: SparseReduction, stats: Stats | None, ahead: Ahead
+) -> Decision:
     """Whether rows of the dense operand are asked for ahead."""
     found = single_iteration(module)
     operand = (
         gathered_operand(*found, column=pattern.position, feature=pattern.feature) if found else ""
     )
     gather = Gather(operand, pattern.features, pattern.dtype, pattern.block, pattern.position)
-    return prefetched(gather, stats, least_row=LEAST_ROW, least_operand=LEAST_OPERAND)
+    return prefetched(gather, stats, ahead)
 
 
 def _nest(pattern: SparseReduction, target: Target) -> _Nest:
