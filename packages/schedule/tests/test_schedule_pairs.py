@@ -315,6 +315,42 @@ for i in T.serial(8):
             V[vi] = V[vi] + X[vi, vj]
 """,
     ),
+    "a reduction in parts": (
+        SUM, "rfactor", {"loop": "j", "axis": 1}, ("V_rf", "sum_rf", "sum", "i_c", "j_c"),
+        """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum_rf"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.block_attr({"reassociates": True})
+            with T.init():
+                V_rf[vi, vj] = 0.0
+            V_rf[vi, vj] = V_rf[vi, vj] + X[vi, vj]
+for i_c in T.serial(8):
+    for j_c in T.serial(8):
+        with T.block("sum"):
+            vi_c, vj_c = T.axis.remap("SR", [i_c, j_c])
+            T.block_attr({"reassociates": True})
+            with T.init():
+                V[vi_c] = 0.0
+            V[vi_c] = V[vi_c] + V_rf[vi_c, vj_c]
+""",
+    ),
+    "a block around a reduction": (
+        SUM, "blockize", {"loop": "j"}, ("sum_o", "vi_1"),
+        """
+for i in T.serial(8):
+    with T.block("sum_o"):
+        vi_1 = T.axis.spatial(8, i)
+        for j in T.serial(8):
+            with T.block("sum"):
+                vi = T.axis.spatial(8, vi_1)
+                vj = T.axis.reduce(8, j)
+                with T.init():
+                    V[vi] = 0.0
+                V[vi] = V[vi] + X[vi, vj]
+""",
+    ),
 }  # fmt: skip
 
 

@@ -621,6 +621,7 @@ CASES = [
     ("rfactor.reads", SUM.replace("V[vi] = 0.0", "V[vi] = V[0]"), "rfactor", {"loop": "j"}),
     ("rfactor.element", SUM.replace("V[vi]", "V[vj]"), "rfactor", {"loop": "j"}),
     ("rfactor.not_proved", SUM.replace("V[vi]", "V[T.int64(P[vi])]"), "rfactor", {"loop": "j"}),
+    ("rfactor.not_proved", REPEATED, "rfactor", {"loop": "j"}),
     ("rfactor.other_access", SUM_TWICE, "rfactor", {"loop": "j"}),
 ]  # fmt: skip
 NESTED_ITERATION = parse_module("""
@@ -813,6 +814,7 @@ PINNED_ELSEWHERE = {
     "storage_align.sparse",
     "tensorize.alias",
     "tensorize.indirect",
+    "tensorize.init",
     "tensorize.intrinsic",
     "tensorize.layout",
     "tensorize.match",

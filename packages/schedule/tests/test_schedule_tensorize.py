@@ -146,6 +146,9 @@ for q in T.serial(8):
                 vj = T.axis.spatial(4, j)
                 Z[vi, vj] = Z[vi, vj] + X[vp, vi] * Y[vp, vj]
 """
+INIT = """            with T.init():
+                V[vi] = 0.0
+            V[vi] ="""
 DOT, TILED = {"loop": "j", "intrinsic": "dot_4"}, {"loop": "q", "intrinsic": "outer"}
 REFUSED = [
     ("no_intrinsic", DOTS, DOT | {"intrinsic": "dot_8"}),
@@ -159,6 +162,7 @@ REFUSED = [
     ("indirect", DOTS.replace("Y[vj, vi]", "Y[T.int64(P[vj]), vi]"), DOT),
     ("alias", DOTS.replace("X[vi, vj]", "V[vj]"), DOT),
     ("not_proved", TILE.replace("Z[vi, vj]", "Z[vi // 2, vj]"), TILED),
+    ("init", DOTS.replace("axis.reduce", "axis.spatial").replace("            V[vi] =", INIT), DOT),
     ("not_proved", DOTS.replace("V[vi]", "V[T.int64(V[9])]"), DOT),
     ("predicate", DOTS.replace("V[vi] =", "T.where(vi < vj)\n            V[vi] ="), DOT),
     ("store", DOTS + "            W[vi] = 1.0\n", DOT),

@@ -44,9 +44,9 @@ def _kind_of(store: Store) -> str | None:
     match store.value:
         case Load():
             return "copy"
-        case Binary(op="add", a=Load(buffer=same), b=Load()) if same == store.buffer:
+        case Binary(op="add", lhs=Load(buffer=same), rhs=Load()) if same == store.buffer:
             return "sum"
-        case Binary(op="add", a=Load(buffer=same), b=Binary(op="mul")) if same == store.buffer:
+        case Binary(op="add", lhs=Load(buffer=same), rhs=Binary(op="mul")) if same == store.buffer:
             return "dot"
     return None
 

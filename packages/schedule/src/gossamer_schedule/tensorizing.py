@@ -11,6 +11,7 @@ from gossamer_ir.build import conjoined, conjuncts, integer_value
 from gossamer_ir.contracts import Intrinsic, Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
+from gossamer_ir.touches import spatial_loops
 from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.blocking import blocked, require_one_block
@@ -183,6 +184,16 @@ def _require_own_elements(
         raise refusal(
             f"{primitive}.alias",
             f"Loop '{nest.name}' also reads other elements of '{view.buffer}', which it writes.",
+            place=nest.site.place(module),
+        )
+    spatial = spatial_loops(nest.site.node, values_at(nest.site))
+    adding = [loop.var for loop in nest.loops if loop.var in spatial - set(view.loops)]
+    if adding and nest.site.node.init:
+        raise refusal(
+            f"{primitive}.init",
+            f"Iterations of the spatial loop '{adding[0]}' initialise the same elements of "
+            f"'{view.buffer}'.",
+            hint="Apply decompose_reduction before.",
             place=nest.site.place(module),
         )
     shared = _sharing(nest, view)

@@ -56,8 +56,8 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     loop, or by one that is not in the nest), `.extent` (it does not start at 0, or runs a number of times
     that is not known before the function runs), `.axis` (there is no such dimension), `.init` (the init
     depends on more than the element), `.reads`, `.element`, `.domain`, `.predicate`,
-    `.other_access`, `.race` (as for `cache_write`), `.not_proved` (the same, or several points may meet in one
-    element), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    `.other_access`, `.race` (as for `cache_write`), `.not_proved` (the same, several points may meet in one
+    element, or its part may start more than once), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.split import split
@@ -93,6 +93,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     _require_extent(top, module)
     found = _require_reducer(site, module)
     element = _require_elements(site, found, module=module)
+    _require_one_start(site, top, element, module=module)
     _require_axis(found, axis)
 
     namer = namer_of(owner)
@@ -194,6 +195,23 @@ def _require_elements(site: Site, found: Combining, *, module: Module) -> Elemen
             place=site.place(module),
         )
     return elements[0]
+
+
+def _require_one_start(site: Site, top: Site, element: Element, *, module: Module) -> None:
+    """The parts start once: outside of what is left of the reduction, loops select elements."""
+    reducing = reduction_loops(site.node, values_at(site)) - {top.node.var}
+    selecting = {name for item in element.iters for name in free_vars(item.value)}
+    for found in site.nest:
+        if found.var in reducing:
+            return
+        if found.var not in selecting | {top.node.var} and integer_value(found.extent) != 1:
+            raise refusal(
+                f"{_NAME}.not_proved",
+                f"It is not proved that the parts of block '{site.node.name}' start once.",
+                needs=f"loop '{found.var}' selects an element, or runs inside of a loop of the reduction",
+                hint="reorder moves loops.",
+                place=top.place(module),
+            )
 
 
 def _require_axis(found: Combining, axis: int) -> None:

@@ -34,9 +34,10 @@ def tensorize(
     `.intrinsic` (its description is no nest around one store), `.body` (the loop holds more than loops
     around one block), `.store` (the block is more than one store), `.match` (they do not do the same; the
     error shows both), `.layout` (a vector is no run of elements), `.indirect` (elements are selected
-    through an index array), `.alias` (what is written is read in other ways), `.not_proved` (points may
-    meet in an element, or what selects elements may change), `.predicate` (where the nest is whole is not
-    known), `.mixed`, `.dependence` (as for `blockize`), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    through an index array), `.alias` (what is written is read in other ways), `.init` (spatial points
+    initialise one element), `.not_proved` (points may meet in an element, or what selects elements may
+    change), `.predicate` (where the nest is whole is not known), `.mixed`, `.dependence` (as for
+    `blockize`), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import DOT_4, MATMUL
     >>> from gossamer_schedule.primitives.reorder import reorder
