@@ -11,10 +11,11 @@ import pytest
 from gossamer.operators import NAMES
 from gossamer.opt import to_step
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.wire import loads
 from gossamer_lower.passes import PASSES
 from gossamer_lower.pipeline import FLAT_PASSES
+from gossamer_schedule.examples import MATMUL
 from gossamer_schedule.replay import PRIMITIVES
 
 STAGES = ("coordinate", "position", "loop", "flat")
@@ -52,6 +53,17 @@ def test_what_show_prints_is_read_and_printed_the_same(op, stage, command, opt):
     encoded = opt(shown, "--json").out
     assert loads(encoded).stage == stage
     assert opt(encoded).out == shown
+
+
+def test_steps_may_name_the_intrinsics_of_the_default_target(opt):
+    steps = (
+        'split(loop="l", factors=[None, 16])',
+        'reorder(loops=["i", "l_0", "j", "l_1"])',
+        'tensorize(loop="j", intrinsic="outer_product_float32_1x16")',
+    )
+    found = opt(print_module(MATMUL), *(word for step in steps for word in ("--pass", step)))
+    assert found.status == 0
+    assert '"intrinsic": "outer_product_float32_1x16@' in found.out
 
 
 def test_stages_of_the_pipeline_are_passes(command, opt):

@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.contracts import Intrinsic, Step, Trace
 from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script.modules import Parsed, parse_text
@@ -121,7 +121,14 @@ def _applied(module: Module, step: Step) -> Module:
             f"There is no pass or primitive '{step.op}'.",
             hint="gossamer opt --list shows them.",
         )
-    return replay(module, (step,))
+    return replay(module, (step,), intrinsics=_intrinsics() if "intrinsic" in step.args else ())
+
+
+def _intrinsics() -> tuple[Intrinsic, ...]:
+    """What steps may name: the intrinsics of the default target."""
+    from gossamer.build import registry
+
+    return registry.plugin("generic-cpu").intrinsics
 
 
 def _carets(module: Parsed, found: Iterable[Diagnostic]) -> str:
