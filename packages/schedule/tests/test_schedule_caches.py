@@ -6,10 +6,12 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.contracts import Step
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples
+from gossamer_schedule import ScheduleBuilder, apply, examples
 from gossamer_schedule.show import body_text
 
 SPMM_CACHES = {
@@ -158,3 +160,27 @@ def test_what_an_outer_block_selects_is_cached_within_it(op, m):
         c = np.full((m, 4), np.nan)
         run(module, {"a": a, "b": b, "c": c, "m": m, "n": 3, "k": 4})
         np.testing.assert_array_equal(c, a @ b)
+
+
+INITIALISED = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+"""
+FROM_THE_OLD_VALUE = INITIALISED.replace("V[vi] = 0.0", "V[vi] = V[vi] * 0.5")
+WHILE_SMALL = INITIALISED.replace(
+    "        with T.init", "        T.where(V[vi] < 5.0)\n            with T.init"
+)
+
+
+@pytest.mark.parametrize("op", ["cache_write", "reindex_cache_write"])
+@pytest.mark.parametrize("body", [FROM_THE_OLD_VALUE, WHILE_SMALL], ids=["init", "predicate"])
+def test_what_an_element_held_before_is_not_in_its_cache(program, op, body):
+    step = Step(op, {"block": "sum", "buffer": "V", "scope": "local"})
+    with pytest.raises(ScheduleError, match=r"\.(element|initialised|predicate)\]"):
+        apply(program(body), step)
+    assert apply(program(INITIALISED), step).names[0] == "V_local"

@@ -112,7 +112,12 @@ def _require_conditions(
     allowed |= bound_above(site)
     is_dropping = len(tuple(conjuncts(site.node.predicate))) > len(of_elements)
     is_assigned = gives_values(site.node, store.buffer)
-    if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
+    is_changing = store.buffer in mentioned(kept)
+    if (
+        any(free_vars(part) - allowed for part in kept)
+        or (is_dropping and is_assigned)
+        or is_changing
+    ):
         raise refusal(
             f"{primitive}.predicate",
             f"A condition of block '{site.node.name}' is not one of the element it writes.",
@@ -130,8 +135,10 @@ def gives_values(block: Block, buffer: str) -> bool:
 
 
 def is_initialising(block: Block, buffer: str) -> bool:
-    """Whether the init of a block gives its element of a buffer a value."""
-    return any(isinstance(found, Store) and found.buffer == buffer for found in walk(*block.init))
+    """Whether the init of a block gives its element of a buffer a value whatever it held before."""
+    used = [found for found in walk(*block.init) if isinstance(found, (Load, Store))]
+    used = [found for found in used if found.buffer == buffer]
+    return bool(used) and all(isinstance(found, Store) for found in used)
 
 
 def redirected(block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None) -> Block:

@@ -2,24 +2,14 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
-from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_scope
+from gossamer_schedule.caching import cached_buffer, with_cache
+from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
 from gossamer_schedule.gathers import copying, reading_from, required_elements
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.races import require_unshared
-from gossamer_schedule.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    namer_of,
-    require_stage,
-)
+from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "cache_read"
@@ -63,12 +53,9 @@ def cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[P[vi]]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    old = find_buffer(owner, _NAME, buffer=buffer)
-
-    require_scope(scope, _NAME)
+    owner, site, old = cached_buffer(
+        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
+    )
     elements = required_elements(site, buffer, primitive=_NAME)
 
     namer = namer_of(owner)
@@ -83,10 +70,9 @@ def cache_read(
     )
     reading = reading_from(site.node, buffer, to=cache.name)
 
-    top = find_block(replaced(site, (reading,)), _NAME, block=block).up(len(site.nest))
-    changed = replaced(top, (copy, top.node))
-    rewritten = with_function(module, owner, replace(changed, buffers=(*changed.buffers, cache)))
-    require_unshared(site, rewritten, _NAME, buffers={cache.name})
+    rewritten = with_cache(
+        module, owner, site, cache, block=reading, before=(copy,), primitive=_NAME
+    )
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))

@@ -8,25 +8,17 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, Load, Module, Store
 from gossamer_ir.touches import reduction_loops
-from gossamer_ir.walk import walk
-from gossamer_schedule.accesses import values_at
-from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_scope
+from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.caching import cached_buffer, with_cache
+from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.races import require_unshared
 from gossamer_schedule.reassociation import reduction_of
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    namer_of,
-    require_stage,
-)
+from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
-from gossamer_schedule.scatters import gives_values, redirected, required_element
-from gossamer_schedule.sites import Site, has_let, loops_of, replaced, with_function
+from gossamer_schedule.scatters import gives_values, is_initialising, redirected, required_element
+from gossamer_schedule.sites import Site, has_let, loops_of
 from gossamer_schedule.steps import step
 
 _NAME = "cache_write"
@@ -75,12 +67,9 @@ def cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    old = find_buffer(owner, _NAME, buffer=buffer)
-
-    require_scope(scope, _NAME)
+    owner, site, old = cached_buffer(
+        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
+    )
     element = required_element(site, buffer, primitive=_NAME)
     is_loading = _require_initialised(site, element.store)
 
@@ -99,10 +88,9 @@ def cache_write(
         namer=namer,
     )
 
-    top = find_block(replaced(site, (caching,)), _NAME, block=block).up(len(site.nest))
-    changed = replaced(top, (top.node, copy))
-    rewritten = with_function(module, owner, replace(changed, buffers=(*changed.buffers, cache)))
-    require_unshared(site, rewritten, _NAME, buffers={cache.name})
+    rewritten = with_cache(
+        module, owner, site, cache, block=caching, after=(copy,), primitive=_NAME
+    )
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
@@ -113,10 +101,10 @@ def _require_initialised(site: Site, store: Store) -> bool:
     block: Block = site.node
     has_reduction = any(found.kind == "R" for found in block.iters)
     is_given = not has_reduction and gives_values(block, store.buffer)
-    if is_given or any(isinstance(found, Store) and found.buffer == store.buffer
-                       for found in walk(*block.init)):  # fmt: skip
+    if is_given or is_initialising(block, store.buffer):
         return False
-    if reduction_of(block) is None or not _is_loaded_once(site, store):
+    is_changed = store.buffer in mentioned(block.init)
+    if is_changed or reduction_of(block) is None or not _is_loaded_once(site, store):
         raise refusal(
             f"{_NAME}.element",
             f"Nothing initialises the element of '{store.buffer}' that block '{block.name}' "

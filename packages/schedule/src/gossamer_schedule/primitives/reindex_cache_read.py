@@ -2,26 +2,17 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
-from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope
+from gossamer_schedule.caching import cached_buffer, with_cache
+from gossamer_schedule.copies import copy_nest, names_of_nest
 from gossamer_schedule.gathers import Elements, copying, reading_from, required_elements
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.races import require_unshared
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.reindexed import cache_over, required_dimensions
-from gossamer_schedule.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    namer_of,
-    require_stage,
-)
+from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.sites import Site
 from gossamer_schedule.steps import step
 
 _NAME = "reindex_cache_read"
@@ -65,12 +56,9 @@ def reindex_cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[vi]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    old = find_buffer(owner, _NAME, buffer=buffer)
-
-    require_scope(scope, _NAME)
+    owner, site, old = cached_buffer(
+        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
+    )
     elements = required_elements(site, buffer, primitive=_NAME)
     _require_single(site, elements, buffer=buffer)
     dimensions = required_dimensions(site, elements.iters, order, primitive=_NAME)
@@ -87,10 +75,9 @@ def reindex_cache_read(
     )
     reading = reading_from(site.node, buffer, to=cache.name, at=place)
 
-    top = find_block(replaced(site, (reading,)), _NAME, block=block).up(len(site.nest))
-    changed = replaced(top, (copy, top.node))
-    rewritten = with_function(module, owner, replace(changed, buffers=(*changed.buffers, cache)))
-    require_unshared(site, rewritten, _NAME, buffers={cache.name})
+    rewritten = with_cache(
+        module, owner, site, cache, block=reading, before=(copy,), primitive=_NAME
+    )
 
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))

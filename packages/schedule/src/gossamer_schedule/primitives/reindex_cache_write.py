@@ -9,22 +9,15 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
 from gossamer_ir.reducers import Reduction, identity
 from gossamer_ir.touches import reduction_loops, spatial_loops
-from gossamer_schedule.accesses import values_at
-from gossamer_schedule.copies import copy_nest, names_of_nest, require_scope, selecting_iters
+from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.caching import cached_buffer, with_cache
+from gossamer_schedule.copies import copy_nest, names_of_nest, selecting_iters
 from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.races import require_unshared
 from gossamer_schedule.reassociation import reassociating, reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.reindexed import cache_over, required_dimensions
-from gossamer_schedule.resolve import (
-    LOOP_STAGES,
-    find_block,
-    find_buffer,
-    find_function,
-    namer_of,
-    require_stage,
-)
+from gossamer_schedule.resolve import find_block, find_function, namer_of
 from gossamer_schedule.result import Result
 from gossamer_schedule.scatters import (
     Element,
@@ -33,7 +26,7 @@ from gossamer_schedule.scatters import (
     redirected,
     required_element,
 )
-from gossamer_schedule.sites import Site, has_let, replaced, with_function
+from gossamer_schedule.sites import Site, has_let, replaced
 from gossamer_schedule.steps import step
 
 _NAME = "reindex_cache_write"
@@ -78,12 +71,9 @@ def reindex_cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    require_stage(module, _NAME, stages=LOOP_STAGES)
-    owner = find_function(module, _NAME, function=function)
-    site = find_block(owner, _NAME, block=block)
-    old = find_buffer(owner, _NAME, buffer=buffer)
-
-    require_scope(scope, _NAME)
+    owner, site, old = cached_buffer(
+        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
+    )
     site = _with_points(site, buffer)
     element = required_element(site, buffer, primitive=_NAME)
     dimensions = required_dimensions(site, element.iters, order, primitive=_NAME)
@@ -108,14 +98,13 @@ def reindex_cache_write(
     if reduction is not None:
         (copy,) = reassociating((copy,))
 
-    top = find_block(replaced(site, (caching,)), _NAME, block=block).up(len(site.nest))
-    changed = replaced(top, (top.node, copy))
-    changed = replace(changed, buffers=(*changed.buffers, cache))
+    rewritten = with_cache(
+        module, owner, site, cache, block=caching, after=(copy,), primitive=_NAME
+    )
     if reduction is None:
+        changed = find_function(rewritten, _NAME, function=owner.name)
         scattering = find_block(changed, _NAME, block=names_of_nest(copy)[0])
         require_distinct(scattering, buffer, primitive=_NAME)
-    rewritten = with_function(module, owner, changed)
-    require_unshared(site, rewritten, _NAME, buffers={cache.name})
 
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
@@ -143,7 +132,7 @@ def _require_initialised(site: Site, element: Element) -> Reduction | None:
     buffer = element.store.buffer
     if is_initialising(block, buffer) or (not is_reducing and gives_values(block, buffer)):
         return None
-    reduction = reduction_of(block)
+    reduction = None if buffer in mentioned(block.init) else reduction_of(block)
     if reduction is None or not _is_initialised_once(site, element):
         raise refusal(
             f"{_NAME}.initialised",

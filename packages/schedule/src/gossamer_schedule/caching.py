@@ -1,0 +1,56 @@
+"""What the primitives that make a cache of a buffer have in common, apart from what they copy."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import AnyBuffer, Block, Function, Module, Stmt
+from gossamer_schedule.copies import require_scope
+from gossamer_schedule.races import require_unshared
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_buffer,
+    find_function,
+    require_stage,
+)
+from gossamer_schedule.sites import Site, replaced, with_function
+
+
+def cached_buffer(
+    module: Module, primitive: str, *, block: str, buffer: str, scope: str, function: str | None
+) -> tuple[Function, Site, AnyBuffer]:
+    """The function, the block and the buffer of which it gets a cache in a scope.
+
+    Raises `.stage`, `.no_function`, `.no_block`, `.no_buffer` and `.scope`.
+    """
+    require_stage(module, primitive, stages=LOOP_STAGES)
+    owner = find_function(module, primitive, function=function)
+    site = find_block(owner, primitive, block=block)
+    old = find_buffer(owner, primitive, buffer=buffer)
+    require_scope(scope, primitive)
+    return owner, site, old
+
+
+def with_cache(
+    module: Module,
+    owner: Function,
+    site: Site,
+    cache: AnyBuffer,
+    *,
+    block: Block,
+    before: tuple[Stmt, ...] = (),
+    after: tuple[Stmt, ...] = (),
+    primitive: str,
+) -> Module:
+    """The module with a new buffer, with the block at the site replaced by one that uses it, and with copies
+    before and after the nest of that block.
+
+    Raises `.race` and `.not_proved` where iterations around the nest that run at once share the cache.
+    """
+    top = find_block(replaced(site, (block,)), primitive, block=block.name).up(len(site.nest))
+    changed = replaced(top, (*before, top.node, *after))
+    changed = replace(changed, buffers=(*changed.buffers, cache))
+    rewritten = with_function(module, owner, changed)
+    require_unshared(site, rewritten, primitive, buffers={cache.name})
+    return rewritten
