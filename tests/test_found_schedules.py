@@ -81,6 +81,43 @@ def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
             Y[i, j] = X[i]
 """
 
+ATTACHED = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, n1, indptr_j)
+    K = T.sp.dense_fixed(n2)
+    X = T.sp.match_buffer(x, (K,), "bool")
+    Y = T.sp.match_buffer(y, (K,), "int32")
+    with T.sp.iteration([K, T.sp.attach(J, K)], "SR", "step") as [k, j]:
+        Y[k] = Y[k] + T.select(X[k], 2, 1)
+"""
+NESTED = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_fixed(n1)
+    X = T.sp.match_buffer(x, (J,), "int32")
+    Y = T.sp.match_buffer(y, (I, J), "int32")
+    with T.sp.iteration([I], "R", "outer") as [i]:
+        with T.sp.iteration([J], "S", "inner") as [j]:
+            Y[i, j] = X[j]
+"""
+GATHERED = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_fixed(n1, parent=I)
+    K = T.sp.dense_fixed(4)
+    X = T.sp.match_buffer(x, (K,), "int32")
+    Y = T.sp.match_buffer(y, (I, J), "int32")
+    with T.sp.iteration([I, J], "SS", "step") as [i, j]:
+        Y[i, j] = X[j]
+"""
+
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
         RAGGED,
@@ -134,6 +171,61 @@ FOUND = {
                 Step("parallel", {"loop": "i"}),
                 Step("reindex_cache_read", {"block": "inner", "buffer": "X_data",
                                             "scope": "local"}),
+            )
+        },
+    ),
+    "an aligned loop of a fibre that is not there does nothing": (
+        ATTACHED,
+        {
+            "x": np.array([True, False, True]), "y": np.zeros(3, I32),
+            "indptr_j": np.array([0, 2, 3], I32), "n0": 2, "n1": 3, "n2": 3,
+        },
+        {"loop": (Step("align", {"loop": "j", "buffer": "Y_data", "lanes": 4}),)},
+    ),
+    "bools have addresses, too": (
+        ATTACHED,
+        {
+            "x": np.array([True, False, True]), "y": np.zeros(3, I32),
+            "indptr_j": np.array([0, 2, 3], I32), "n0": 2, "n1": 3, "n2": 3,
+        },
+        {"loop": (Step("align", {"loop": "j", "buffer": "X_data", "lanes": 2}),)},
+    ),
+    "what an aligned loop did not ask for is not asked for": (
+        ATTACHED,
+        {
+            "x": np.array([True, False, True]), "y": np.zeros(3, I32),
+            "indptr_j": np.array([0, 2, 3], I32), "n0": 2, "n1": 3, "n2": 3,
+        },
+        {
+            "position": (Step("split", {"loop": "k", "factors": (None, 2)}),
+                         Step("split", {"loop": "j", "factors": (2, None)})),
+            "loop": (Step("align", {"loop": "j_1", "buffer": "Y_data", "lanes": 2}),),
+        },
+    ),
+    "a parallel loop knows the addresses that it goes by": (
+        NESTED,
+        {"x": np.arange(4, dtype=I32), "y": np.zeros(12, I32), "n0": 3, "n1": 4},
+        {
+            "loop": (Step("parallel", {"loop": "i"}),
+                     Step("align", {"loop": "j", "buffer": "X_data", "lanes": 4})),
+        },
+    ),
+    "what a block around says is known where a prefetch stands": (
+        RAGGED,
+        {"y": np.full(3, 7, I32), "indptr_j": np.array([0, 2, 2, 3], I32), "n0": 3, "n1": 3},
+        {
+            "loop": (Step("prefetch", {"block": "outer", "buffer": "J_indptr", "loop": "i",
+                                       "distance": 1}),)
+        },
+    ),
+    "a guard of what a loop allocates stays in it": (
+        GATHERED,
+        {"x": np.arange(4, dtype=I32), "y": np.zeros(12, I32), "n0": 3, "n1": 4},
+        {
+            "loop": (
+                Step("cache_read", {"block": "step", "buffer": "X_data", "scope": "local"}),
+                Step("cache_read", {"block": "step", "buffer": "X_data_local", "scope": "local"}),
+                Step("compute_at", {"block": "step_X_data_local_local", "loop": "i"}),
             )
         },
     ),

@@ -16,6 +16,7 @@ from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of
 from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.nodes import (
+    Allocate,
     Binary,
     Buffer,
     Compare,
@@ -103,7 +104,7 @@ class _Hoisting:
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         self._magnitudes.bind(loop.var, loop.start, loop.extent)
         body = self.body(loop.body)
-        inner = frozenset(bound_variables(body))
+        inner = frozenset((*bound_variables(body), *_allocated(body)))
         leaving: dict[Guard, None] = {}
         kept: list[Stmt] = []
         is_first = True
@@ -121,7 +122,7 @@ class _Hoisting:
         What the guard reads may be read there, since no guard that stays comes before it; what it
         searches is searched where all that need it find it."""
         condition, extent = guard.condition, loop.extent
-        if free_vars(condition) & inner or is_searching(condition):
+        if {guard.buffer, *free_vars(condition)} & inner or is_searching(condition):
             return None
         if not self._is_lasting(condition, loop.start, extent):
             return None
@@ -181,6 +182,11 @@ class _Hoisting:
             return False
         parts = (line.step, build.sub(size, loop.extent), build.add(size, build.ONE))
         return all(map(self._magnitudes.is_exact, parts))
+
+
+def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """The buffers that are not there before."""
+    return (found.buffer.name for found in walk(*body) if isinstance(found, Allocate))
 
 
 def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:

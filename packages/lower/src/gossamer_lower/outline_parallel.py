@@ -116,13 +116,13 @@ class _Outlining:
         begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
         inside = list(walk(*loop.body))
         buffers = self._captured_buffers(inside)
-        scalars = _captured_scalars(loop, inside, buffers)
+        variables = _captured_variables(loop, inside, buffers)
         bound = [self._bound(buffer) for buffer in buffers]
         params = (
             Param(begin, "int64"),
             Param(end, "int64"),
             *(Param(buffer.handle or "", "handle") for buffer in bound),
-            *(Param(var.name, var.dtype) for var in scalars),
+            *(Param(var.name, var.dtype) for var in variables),
         )
         name = self._namer.fresh(f"{self._function.name}_{loop.var}")
         extent = build.sub(build.index_var(end), build.index_var(begin))
@@ -133,7 +133,7 @@ class _Outlining:
         self.functions.append(Function(name, params, (serial,), buffers=tuple(bound), facts=facts))
         handles = tuple(build.handle(buffer.handle or buffer.name) for buffer in buffers)
         return ParallelFor(
-            name, loop.var, loop.start, loop.extent, (*handles, *scalars), loop.weight, loop.grain
+            name, loop.var, loop.start, loop.extent, (*handles, *variables), loop.weight, loop.grain
         )
 
     def _bound(self, buffer: Buffer) -> Buffer:
@@ -163,14 +163,15 @@ def _touched(nodes: Iterable[Node]) -> Iterator[str]:
             yield node.buffer
 
 
-def _captured_scalars(
+def _captured_variables(
     loop: For, inside: Sequence[Node], buffers: Sequence[Buffer]
 ) -> tuple[Var, ...]:
-    """Variables that the nodes of the body, or the shape of a captured buffer, use and do not bind."""
-    bound = bound_variables((loop,))
+    """Variables that the nodes of the body, or the shape of a captured buffer, use and do not bind; also
+    handles whose addresses are used, where their buffers are not."""
+    bound = {*bound_variables((loop,)), *(buffer.handle for buffer in buffers)}
     shapes = walk(*(extent for buffer in buffers for extent in buffer.shape))
     used = {node.name: node for node in chain(shapes, inside) if isinstance(node, Var)}
-    return tuple(var for name, var in used.items() if name not in bound and var.dtype != "handle")
+    return tuple(var for name, var in used.items() if name not in bound)
 
 
 def _facts_about(

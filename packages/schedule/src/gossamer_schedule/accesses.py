@@ -46,6 +46,11 @@ def values_at(site: Site) -> dict[str, Expr]:
     return values
 
 
+def values_within(site: Site) -> dict[str, Expr]:
+    """What block variables and lets stand for in the block at a site."""
+    return values_at(site) | {found.var: found.value for found in site.node.iters}
+
+
 def written(body: tuple[Stmt, ...]) -> set[str]:
     """The buffers that a body stores to, except those it allocates."""
     names, own = set(), set()

@@ -27,11 +27,16 @@ def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
 
 def within(block: Block, loop: str, *, extent: Expr) -> Block:
     """The block under the further condition that a loop's variable is in [0, extent), said as in
-    `bounded`."""
-    var, end = _position(block, loop, extent)
+    `bounded`, in iterations that the loop did not have: what its predicate loads exists in the others."""
+    var, plain = _position(block, loop, extent)
+    end = plain if without_guard(extent) == extent else extent
     condition = conjunction(Compare("ge", var, ZERO), below(var, end))
     assert condition is not None
-    return _restricted(block, condition, loop)
+    parts = [
+        IfThenElse(condition, part, FALSE) if _loads(part) else part
+        for part in conjuncts(block.predicate)
+    ]
+    return replace(block, predicate=conjoined((*parts, condition)))
 
 
 def _position(block: Block, loop: str, extent: Expr) -> tuple[Expr, Expr]:

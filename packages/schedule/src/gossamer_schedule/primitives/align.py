@@ -123,5 +123,5 @@ def _misalignment(buffer: Buffer, lanes: int) -> Expr:
             f"The buffer '{buffer.name}' is no parameter: where it begins is not known.",
         )
     address = Reinterpret("int64", handle(buffer.handle))
-    elements = floordiv(address, index(DType.parse(buffer.dtype).bits // 8))
+    elements = floordiv(address, index(max(DType.parse(buffer.dtype).bits // 8, 1)))
     return Binary("floormod", elements, index(lanes))

@@ -43,7 +43,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, simplify
 from gossamer_ir.walk import children, free_vars, resolve, substitute, walk
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import mentioned, values_within, written
 from gossamer_schedule.digits import ascending
 from gossamer_schedule.linear import NOTHING, Form, form_of
 from gossamer_schedule.primitive import primitive
@@ -114,7 +114,8 @@ def prefetch(
     reads = _require_reads(inside, found, site=site, module=module)
     _require_lasting(reads, site, module=module)
     spans = [_require_span(read, found, site=site, module=module) for read in reads]
-    spans = [replace(span, count=resolve(span.count, values_at(inside))) for span in spans]
+    values = values_within(inside)
+    spans = [replace(span, count=resolve(span.count, values)) for span in spans]
 
     namer = namer_of(owner)
     runs = _running(inside, site)
@@ -156,7 +157,7 @@ def _require_reads(
     """The indices by which the block reads the buffer, in variables of loops, each once."""
     node: Block = inside.node
     own = list(_own_nodes(node.body))
-    values = {**values_at(inside), **{found.var: found.value for found in node.iters}}
+    values = values_within(inside)
     values |= {found.var.name: found.value for found in own if isinstance(found, Let)}
     reads: list[tuple[Expr, ...]] = []
     for load in own:
@@ -244,7 +245,7 @@ def _below(loop: For) -> list[For]:
 def _running(inside: Site, site: Site) -> list[Expr]:
     """The parts of a block's condition that the loops inside a loop leave as they are."""
     node: Block = inside.node
-    values = {**values_at(inside), **{found.var: found.value for found in node.iters}}
+    values = values_within(inside)
     inner = {found.var for found in _below(site.node)}
     parts = [resolve(part, values) for part in conjuncts(node.predicate)]
     return [part for part in parts if inner.isdisjoint(free_vars(part))]

@@ -1,0 +1,127 @@
+"""Judges things by number, many of them, in several processes that may die."""
+
+from __future__ import annotations
+
+import time
+from collections import Counter
+from collections.abc import Callable
+from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass, field
+from itertools import islice
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Generic, NamedTuple, Self, TypeVar
+
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+
+BATCH, MOST_FAILURES = 40, 10
+
+
+class Failure(NamedTuple):
+    """What is wrong with the thing of a number, and whether that is a verdict; else the process that
+    judged it raised an error or died."""
+
+    number: int
+    what: str
+    is_verdict: bool = True
+
+
+@dataclass
+class Tally:
+    """What a number of things came to: how many were judged, how many as machine code, too, and how many
+    were refused for which reasons. Fields of a tally can be added; those that are sets, united."""
+
+    judged: int = 0
+    native: int = 0
+    refused: Counter[str] = field(default_factory=Counter)
+    failures: list[Failure] = field(default_factory=list)
+
+    def add(self, other: Self) -> None:
+        for name, value in vars(other).items():
+            mine = getattr(self, name)
+            setattr(self, name, mine | value if isinstance(value, set) else mine + value)
+
+    @property
+    def said(self) -> str:
+        """In a few words."""
+        return f"{self.native} native, {self.refused.total()} refused, {len(self.failures)} wrong"
+
+
+T = TypeVar("T", bound=Tally)
+
+
+@dataclass(frozen=True)
+class Task(Generic[T]):
+    """`judge` adds to a tally what the thing of a number comes to; `new` makes an empty one."""
+
+    name: str
+    judge: Callable[[int, T], None]
+    new: Callable[[], T]
+
+    def run(self, wanted: range, *, processes: int, seconds: float) -> T:
+        """Judges in several processes until all are, time is up, or enough have failed."""
+        with TemporaryDirectory() as trail, _progress() as progress:
+            shown = progress.add_task(self.name, total=len(wanted), said="")
+
+            def show(total: T) -> None:
+                progress.update(shown, completed=total.judged, said=total.said)
+
+            return self._run(wanted, trail, show, processes=processes, seconds=seconds)
+
+    def _run(
+        self,
+        wanted: range,
+        trail: str,
+        show: Callable[[T], None],
+        *,
+        processes: int,
+        seconds: float,
+    ) -> T:
+        total, end = self.new(), time.monotonic() + seconds
+        batches = iter(wanted[at : at + BATCH] for at in range(0, len(wanted), BATCH))
+        waiting: dict[Future[T], Path] = {}
+        is_going_on = True
+        with ProcessPoolExecutor(processes) as pool:
+            while is_going_on or waiting:
+                room = 2 * processes - len(waiting) if is_going_on else 0
+                parts = [(part, Path(trail, str(part.start))) for part in islice(batches, room)]
+                waiting |= {pool.submit(self._batch, *part): part[1] for part in parts}
+                done, _ = wait(waiting, return_when=FIRST_COMPLETED)
+                for found in done:
+                    total.add(self._outcome(found, waiting.pop(found)))
+                show(total)
+                is_broken = any(isinstance(found.exception(), BrokenProcessPool) for found in done)
+                is_in_time = time.monotonic() < end and len(total.failures) < MOST_FAILURES
+                is_going_on = bool(parts) and is_in_time and not is_broken
+        return total
+
+    def _batch(self, numbers: range, at: Path) -> T:
+        """Judges in a process of its own, which leaves a trail of what it is at."""
+        found = self.new()
+        for number in numbers:
+            at.write_text(str(number))
+            self.judge(number, found)
+        at.unlink()
+        return found
+
+    def _outcome(self, found: Future[T], at: Path) -> T:
+        """What a batch found; where it ended with an error or its process died, at which number."""
+        error = found.exception()
+        if error is None:
+            return found.result()
+        total = self.new()
+        if at.exists():
+            what = f"{type(error).__name__}: {error}"
+            total.failures.append(Failure(int(at.read_text()), what, is_verdict=False))
+        return total
+
+
+def _progress() -> Progress:
+    return Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TextColumn("{task.fields[said]}"),
+        TimeRemainingColumn(),
+    )
