@@ -44,7 +44,8 @@ def peel_rest(module: Module) -> Module:
     """Gives unrolled loops around loops of which each iteration is under a bound a form without it.
 
     Takes a loop-stage module without blocks, before vectorisation. Everything in the same body that
-    is under the same bound goes with the loop, and so do buffers that only this touches.
+    is under the same bound goes with the loop, and so do buffers that only this touches. A bound that
+    only depends on unrolled loops is none when those are: it stays where it is.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -70,7 +71,7 @@ def peel_rest(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    body = _body(function.body, Namer(names_of(function)))
+    body = _body(function.body, Namer(names_of(function)), frozenset())
     return msgspec.structs.replace(function, body=body)
 
 
@@ -94,28 +95,34 @@ class _Group(msgspec.Struct, frozen=True):
         return is_var and factor == 1 and counts.get(name, self.count + 1) <= self.count
 
 
-def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
+def _body(body: tuple[Stmt, ...], namer: Namer, unrolled: frozenset[str]) -> tuple[Stmt, ...]:
+    """`unrolled` are the variables of the unrolled loops around."""
     for stmt in body:
-        group = _group_of(stmt)
+        group = _group_of(stmt, unrolled)
         peeled = None if group is None else _peeled(body, group, namer=namer)
         if peeled is not None:
             before, both, after = peeled
-            others = tuple(_statement(stmt, namer) for stmt in before)
-            return (*others, both, *_body(after, namer))
-    return tuple(_statement(stmt, namer) for stmt in body)
+            others = tuple(_statement(stmt, namer, unrolled) for stmt in before)
+            return (*others, both, *_body(after, namer, unrolled))
+    return tuple(_statement(stmt, namer, unrolled) for stmt in body)
 
 
-def _statement(stmt: Stmt, namer: Namer) -> Stmt:
+def _statement(stmt: Stmt, namer: Namer, unrolled: frozenset[str]) -> Stmt:
     match stmt:
+        case For(kind="unrolled"):
+            body = _body(stmt.body, namer, unrolled | {stmt.var})
+            return msgspec.structs.replace(stmt, body=body)
         case For() | While():
-            return msgspec.structs.replace(stmt, body=_body(stmt.body, namer))
+            return msgspec.structs.replace(stmt, body=_body(stmt.body, namer, unrolled))
         case If():
-            return If(stmt.condition, _body(stmt.then_body, namer), _body(stmt.else_body, namer))
+            then_body = _body(stmt.then_body, namer, unrolled)
+            return If(stmt.condition, then_body, _body(stmt.else_body, namer, unrolled))
     return stmt
 
 
-def _group_of(stmt: Stmt) -> _Group | None:
-    """The group that an unrolled loop runs over, if each iteration evaluates its bound in any case."""
+def _group_of(stmt: Stmt, unrolled: frozenset[str]) -> _Group | None:
+    """The group that an unrolled loop runs over, if each iteration evaluates its bound in any case, and
+    copies of the unrolled loops around do so still."""
     if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
         return None
     if not any(isinstance(inner, For) for inner in statements(stmt.body)):
@@ -126,7 +133,7 @@ def _group_of(stmt: Stmt) -> _Group | None:
             return None
         if isinstance(inner, If):
             condition = next(build.conjuncts(inner.condition))
-            if _is_bound(condition, stmt.var):
+            if _is_bound(condition, stmt.var) and free_vars(condition) - {stmt.var} - unrolled:
                 first, last = {stmt.var: build.ZERO}, {stmt.var: build.index(count - 1)}
                 return _Group(
                     _excess(substitute(condition, first)), count, substitute(condition, last)

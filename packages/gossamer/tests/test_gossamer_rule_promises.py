@@ -1,0 +1,191 @@
+"""What default schedules promise for every size: accumulators in registers, masks for what is left over,
+little code, and rows asked for only where they are far. Asserted from the flat code."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer.build import flat_module
+from gossamer.operators import operator_named
+from gossamer.operators.operator import Variant, module_of
+from gossamer_ir.build import dtype_of
+from gossamer_ir.contracts import Stats
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import Allocate, For, Load, Prefetch, Store
+from gossamer_ir.script import parse_module
+from gossamer_ir.specialize import specialize
+from gossamer_ir.walk import free_vars, walk
+
+SIZES = [
+    1,
+    2,
+    3,
+    7,
+    8,
+    15,
+    16,
+    17,
+    31,
+    33,
+    50,
+    64,
+    100,
+    127,
+    128,
+    129,
+    255,
+    256,
+    257,
+    300,
+    511,
+    512,
+]
+SIZES += [513, 700, 1000, 1024, 1025, 4095, 4096, 10_000, None]
+LARGEST_TILE, MOST_TILES = 256, 4
+LEAST_ROW, LEAST_OPERAND = 512, 2 << 20
+REGISTERS = {128: 16, 256: 16, 512: 32}
+
+BSR = """
+@T.prim_func
+def bsr(a: T.handle, b: T.handle, c: T.handle, p: T.handle, q: T.handle,
+        mb: T.int64, nb: T.int64, nnzb: T.int64, h: T.int64, f: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    IO = T.sp.dense_fixed(mb)
+    JO = T.sp.compressed_varied(IO, (nb, nnzb), (p, q), "int32")
+    II = T.sp.dense_fixed(h)
+    JI = T.sp.dense_fixed(h)
+    NO = T.sp.dense_fixed(nb)
+    K = T.sp.dense_fixed(f)
+    A = T.sp.match_buffer(a, (IO, JO, II, JI), "float32")
+    B = T.sp.match_buffer(b, (NO, JI, K), "float32")
+    C = T.sp.match_buffer(c, (IO, II, K), "float32")
+    with T.sp.iteration([IO, JO, II, JI, K], "SRSRS", "bsr") as [io, jo, ii, ji, k]:
+        with T.init():
+            C[io, ii, k] = 0.0
+        C[io, ii, k] = C[io, ii, k] + A[io, jo, ii, ji] * B[jo, ji, k]
+"""
+
+
+def target_of(bits):
+    return f"generic-cpu:vector_bits={bits}"
+
+
+def spmm(features, *, bits=512, dtype="float32", stats=None):
+    module = module_of(operator_named("spmm"), Variant(dtype, features=features))
+    return flat_module(module, target=target_of(bits), stats=stats)
+
+
+def bsr(height, features, *, bits=512):
+    sizes = {"h": height} | ({} if features is None else {"f": features})
+    return flat_module(specialize(parse_module(BSR), sizes), target=target_of(bits))
+
+
+def local_buffers(module):
+    return [
+        node.buffer
+        for node in walk(module)
+        if isinstance(node, Allocate) and node.buffer.scope == "local"
+    ]
+
+
+def moving_accesses(module):
+    """The accesses of local buffers at places that are known at run time only: those are in memory."""
+    local = {buffer.name for buffer in local_buffers(module)}
+    return [
+        node
+        for node in walk(module)
+        if isinstance(node, (Load, Store)) and node.buffer in local
+        if any(free_vars(index) for index in node.indices)
+    ]
+
+
+def loops_in(node):
+    return [found for found in walk(*node.body) if isinstance(found, For)]
+
+
+def element_loops(module):
+    """The loops that accumulate: those without loops inside that write local buffers."""
+    local = {buffer.name for buffer in local_buffers(module)}
+    return [
+        loop
+        for loop in walk(module)
+        if isinstance(loop, For)
+        and not loops_in(loop)
+        and any(isinstance(node, Store) and node.buffer in local for node in walk(*loop.body))
+    ]
+
+
+def accumulators(module, bits):
+    """For each such loop, how many elements of local buffers it writes, and how many registers
+    hold them."""
+    local = {buffer.name: buffer.dtype for buffer in local_buffers(module)}
+    for loop in element_loops(module):
+        stores = [node for node in walk(*loop.body) if isinstance(node, Store)]
+        written = {(node.buffer, node.indices): node for node in stores if node.buffer in local}
+        lanes = [DType.parse(dtype_of(node.value)).lanes for node in written.values()]
+        width = DType.parse(local[stores[0].buffer]).bits
+        yield sum(lanes), sum(-(-count * width // bits) for count in lanes)
+
+
+CASES = [(features, bits, "float32") for features in SIZES for bits in REGISTERS]
+CASES += [(features, 512, "float64") for features in SIZES]
+
+
+@pytest.mark.parametrize(("features", "bits", "dtype"), CASES)
+def test_a_tile_of_features_is_accumulated_in_registers(features, bits, dtype):
+    module = spmm(features, bits=bits, dtype=dtype)
+    found = list(accumulators(module, bits))
+    assert found
+    assert max(elements for elements, _ in found) <= LARGEST_TILE
+    assert max(registers for _, registers in found) <= REGISTERS[bits] // 2
+    assert moving_accesses(module) == []
+
+
+@pytest.mark.parametrize(("features", "bits", "dtype"), CASES)
+def test_what_is_left_over_is_masked_and_tiles_are_few_in_code(features, bits, dtype):
+    """No loop over single features remains, and the code does not grow with their number."""
+    loops = element_loops(spmm(features, bits=bits, dtype=dtype))
+    assert 1 <= len(loops) <= MOST_TILES
+    assert {loop.var for loop in loops} <= {"j", "j_1", "j_2", "j_3"}
+
+
+@pytest.mark.parametrize("bits", REGISTERS)
+def test_the_size_of_code_is_bounded(bits):
+    sizes = {features: sum(1 for _ in walk(spmm(features, bits=bits))) for features in SIZES}
+    most = REGISTERS[bits] // 2 * MOST_TILES
+    assert max(sizes.values()) <= 100 * most + 500, sizes
+
+
+FAR = [
+    (features, columns)
+    for features in (64, 127, 128, 200, 512)
+    for columns in (1, LEAST_OPERAND // (4 * features), LEAST_OPERAND // (4 * features) + 1, 10**6)
+]
+
+
+@pytest.mark.parametrize(("features", "columns"), FAR)
+def test_rows_are_asked_for_where_they_are_long_and_far(features, columns):
+    stats = Stats(rows=1000, columns=columns, nnz=5000, longest_row=9, empty_rows=0)
+    module = spmm(features, stats=stats)
+    is_asked = any(isinstance(node, Prefetch) for node in walk(module))
+    row = 4 * features
+    assert is_asked == (row >= LEAST_ROW and row * columns >= LEAST_OPERAND)
+
+
+@pytest.mark.parametrize("features", SIZES)
+def test_nothing_is_asked_for_where_nothing_is_known(features):
+    assert not any(isinstance(node, Prefetch) for node in walk(spmm(features)))
+
+
+HEIGHTS = [1, 2, 3, 4, 5, 7, 8, 13, 16, 31, 32, 64]
+
+
+@pytest.mark.parametrize("bits", REGISTERS)
+@pytest.mark.parametrize("height", HEIGHTS)
+@pytest.mark.parametrize("features", [1, 8, 33, 64, 500, None])
+def test_a_tile_of_a_block_row_is_accumulated_in_registers(height, features, bits):
+    module = bsr(height, features, bits=bits)
+    found = list(accumulators(module, bits))
+    assert found
+    assert max(registers for _, registers in found) <= REGISTERS[bits] * 3 // 4
+    assert moving_accesses(module) == []
