@@ -9,7 +9,7 @@ import pytest
 from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
-from gossamer_schedule import apply
+from gossamer_schedule import apply, replay
 
 SUM = """
 for t in T.serial(3):
@@ -90,12 +90,46 @@ def test_inits_stay_in_place(program, body, op, loops):
     assert caught.value.code == f"schedule.{op}.not_proved"
 
 
+TWO_INITS = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("first"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+        with T.block("second"):
+            wi, wj = T.axis.remap("SR", [i, j])
+            with T.init():
+                W[wi] = V[wi]
+            W[wi] = W[wi] + V[wi] * Y[wi, wj]
+"""
+
+
+@pytest.mark.parametrize("loop", ["i", "j"])
+def test_an_init_does_not_pass_what_it_reads(program, loop):
+    module = program(TWO_INITS)
+    with pytest.raises(ScheduleError, match="init of block 'second'") as caught:
+        apply(module, Step("decompose_reduction", {"block": "second", "loop": loop}))
+    assert caught.value.code == "schedule.decompose_reduction.not_proved"
+
+
+def test_inits_are_decomposed_in_their_order(program):
+    module = program(TWO_INITS)
+    steps = [
+        Step("decompose_reduction", {"block": name, "loop": "j"}) for name in ("first", "second")
+    ]
+    changed = replay(module, steps)
+    np.testing.assert_array_equal(values(changed), values(module))
+
+
 def values(module):
     given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
     result = np.full(64, 7, np.float32)
     arrays = {"x": given[0], "y": given[1], "z": given[2], "v": result, "n": 0}
-    run(module, arrays | {"w": given[1].ravel(), "p": np.zeros(9, np.int32)})
-    return result
+    weights = given[2].ravel()
+    run(module, arrays | {"w": weights, "p": np.zeros(9, np.int32)})
+    return result, weights
 
 
 @pytest.mark.parametrize(

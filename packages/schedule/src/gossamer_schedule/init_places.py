@@ -11,7 +11,7 @@ from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, For, Load, Module, Search
 from gossamer_ir.touches import parts_of, reduction_loops
 from gossamer_ir.walk import free_vars, resolve, walk
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.inits import loops_of_init
 from gossamer_schedule.races import difference
@@ -77,11 +77,11 @@ def left_out(site: Site) -> set[str]:
     return reducing - needed_by_init(site)
 
 
-def read_back(site: Site) -> set[str]:
-    """The buffers that an init reads and writes, which it may not do more often or less."""
-    init = site.node.init
-    loads = (found for stmt in init for found in walk(stmt) if isinstance(found, (Load, Search)))
-    return written(init) & {found.buffer for found in loads}
+def read_by_init(site: Site) -> set[str]:
+    """The buffers that the init of a block reads, or that say where it runs."""
+    asked = (*site.node.init, *parts_of(site.node))
+    loads = (found for part in asked for found in walk(part) if isinstance(found, (Load, Search)))
+    return {found.buffer for found in loads}
 
 
 def _loops_in_block(site: Site) -> list[For]:

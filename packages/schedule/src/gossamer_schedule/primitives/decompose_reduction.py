@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from itertools import takewhile
 
 from msgspec.structs import replace
 
@@ -12,6 +13,7 @@ from gossamer_ir.nodes import Block, For, Module, Store
 from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict
+from gossamer_schedule.init_places import blocks_with_init, read_by_init
 from gossamer_schedule.inits import init_nest, require_init_loops
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
@@ -44,7 +46,8 @@ def decompose_reduction(
     one directly around the block), `.too_deep` (a reduction loop is outside of it), `.mixed` (a loop
     feeds a spatial and a reduction iterator), `.dependence` (the init, or an extent or a domain of
     the new loops, depends on a reduction), `.not_proved` (the element may be initialised twice, or is used
-    elsewhere under the loop), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    elsewhere under the loop, or what the init reads is written there), `.no_block`, `.no_loop`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
@@ -127,16 +130,13 @@ def _require_outside_reduction(site: Site, fed: set[str], *, loop: str) -> None:
 
 def _require_one_init(site: Site, top: Site, *, fed: set[str]) -> None:
     """Above the outermost reduction loop, each iteration must initialise elements of its own that
-    nothing else under the loop uses."""
+    nothing else under the loop uses, from what nothing there writes."""
     loops = loops_of(site.function)
     nest = site.nest
     start = next(at for at, found in enumerate(nest) if found is top.node)
-    between = []
-    for found in nest[start:]:
-        if found.var in fed:
-            break
-        between.append(found.var)
+    between = [found.var for found in takewhile(lambda found: found.var not in fed, nest[start:])]
     if not between:
+        _require_first(site, top)
         return
     buffers = written(site.node.init)
     values = values_at(site) | {item.var: item.value for item in site.node.iters}
@@ -147,15 +147,32 @@ def _require_one_init(site: Site, top: Site, *, fed: set[str]) -> None:
         for name in between
         for buffer in buffers
     )
-    if not is_once or buffers & _used_elsewhere(site, top):
+    is_given = read_by_init(site).isdisjoint(written((top.node,)))
+    if not is_once or not is_given or buffers & _used_elsewhere(site, top):
         raise refusal(
             f"{_NAME}.not_proved",
             f"It is not proved that the init of block '{site.node.name}' may run before loop "
             f"'{top.node.var}'.",
             needs=f"each element of {', '.join(sorted(buffers))} belongs to one iteration of the loops "
-            f"from '{top.node.var}' on, and nothing else there uses it",
+            f"from '{top.node.var}' on, nothing else there uses it, and nothing there writes what the init "
+            "reads",
             hint="Decompose at the outermost reduction loop.",
         )
+
+
+def _require_first(site: Site, top: Site) -> None:
+    """The inits of blocks above, which run before the same loop, may not be seen by this one."""
+    own = written(site.node.init)
+    for other in takewhile(lambda found: found.node is not site.node, blocks_with_init(top)):
+        shared = written(other.node.init) & (own | read_by_init(site)) | own & read_by_init(other)
+        if shared and top.node.var in reduction_loops(other.node, values_at(other)):
+            raise refusal(
+                f"{_NAME}.not_proved",
+                f"It is not proved that the init of block '{site.node.name}' may run before that of block "
+                f"'{other.node.name}'.",
+                needs=f"they use different elements of {', '.join(sorted(shared))}",
+                hint=f"Decompose block '{other.node.name}' before.",
+            )
 
 
 def _of(found: Sequence[Access], buffer: str) -> list[Access]:

@@ -19,7 +19,7 @@ from gossamer_schedule.init_places import (
     left_out,
     needed_by_init,
     outside,
-    read_back,
+    read_by_init,
     require_inits_in_place,
 )
 from gossamer_schedule.primitive import primitive
@@ -181,7 +181,7 @@ def _joining(chain: Sequence[For], reducing: Set[str]) -> set[str]:
 def _require_run(block: Site, loops: Sequence[Site], *, module: Module) -> None:
     """Refuses an init that comes to run once for each iteration of loops, or no longer does, unless they
     have iterations and it may run any number of times."""
-    if clash := read_back(block):
+    if clash := read_by_init(block) & written(block.node.init):
         raise refusal(
             "fuse.not_proved",
             f"It is not proved that the init of block '{block.node.name}' may run any number of times.",
