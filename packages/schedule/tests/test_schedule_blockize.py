@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_schedule import ScheduleBuilder, examples, replay
 from gossamer_schedule.show import body_text
 
@@ -53,3 +54,16 @@ def test_an_init_stays_where_no_loop_around_feeds_the_reduction(require_spmv):
     assert "csrmv_init" not in body_text(builder.module)
     assert builder.names == ("csrmv_o", "vi_1")
     require_spmv(builder.module)
+
+
+def test_what_the_domain_of_a_block_inside_reads_is_seen_by_caches(program):
+    module = program("""
+for i in T.serial(8):
+    for j in T.serial(T.int64(P[i + 1]) - T.int64(P[i])):
+        with T.block("scale"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            V[T.int64(P[vi]) + vj] = 2.0
+""")
+    found = ScheduleBuilder(module).blockize("j")
+    with pytest.raises(ScheduleError, match=r"reindex_cache_read\.single"):
+        found.reindex_cache_read("scale_o", buffer="P", scope="local")
