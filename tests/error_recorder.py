@@ -1,4 +1,4 @@
-"""A pytest plugin that writes down the rendering of every user error that a test raises.
+"""A pytest plugin that writes down the rendering of every error with a code that a test raises.
 
 `pytest -p error_recorder` with `GOSSAMER_ERRORS` naming a folder: one file for each process, of lines
 `{"code", "test", "text"}`; the first few tests of each code.
@@ -16,7 +16,7 @@ from pathlib import Path
 
 import pytest
 
-from gossamer_ir.errors import UserError
+from gossamer_ir.errors import CodedError
 from gossamer_ir.verify.context import Context
 
 MOST = 60
@@ -24,7 +24,7 @@ MOST = 60
 
 _test = ""
 _tests: dict[str, set[str]] = defaultdict(set)
-_initialize, _report = UserError.__init__, Context.report
+_initialize, _report = CodedError.__init__, Context.report
 _ROOT = str(Path(__file__).resolve().parents[1])
 _TEMPORARY = re.compile(rf"{re.escape(tempfile.gettempdir())}/[^\s',]*/")
 _FOLDERS = re.compile(r"/tmp/[^\s',]*/")
@@ -40,7 +40,7 @@ def stable(text: str) -> str:
     return _ADDRESS.sub("<address>", without)
 
 
-def _record(error: UserError, *args: object, **kwargs: object) -> None:
+def _record(error: CodedError, *args: object, **kwargs: object) -> None:
     _initialize(error, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
     for found in error.diagnostics:
         _keep(found.code, error.render())
@@ -51,7 +51,7 @@ def _record_report(context: Context, code: str, *args: object, **kwargs: object)
     _report(context, code, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
     found = context.found[-1]
     if code.startswith("verify.format"):
-        _keep(code, UserError(code, found.message, hint=found.hint).render())
+        _keep(code, CodedError(code, found.message, hint=found.hint).render())
 
 
 def _keep(code: str, text: str) -> None:
@@ -69,7 +69,7 @@ def _file() -> Path:
 
 def pytest_configure(config: pytest.Config) -> None:
     Context.report = _record_report  # type: ignore[method-assign]  # as below
-    UserError.__init__ = _record  # type: ignore[method-assign]  # for this run of the tests only
+    CodedError.__init__ = _record  # type: ignore[method-assign]  # for this run of the tests only
 
 
 @pytest.hookimpl(wrapper=True)

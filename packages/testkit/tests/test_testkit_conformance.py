@@ -273,7 +273,7 @@ class RefusesWithoutAWord(Interpreting):
         try:
             require_compilable(self, module, target)
         except PluginError:
-            raise PluginError("No.") from None
+            raise PluginError("plugin.undeclared", "No.") from None
 
 
 class AcceptsWrongModules(Interpreting):

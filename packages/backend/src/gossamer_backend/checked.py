@@ -61,15 +61,17 @@ class CheckedBackend:
         """Makes an artifact callable; `PluginError` where another backend or version made it."""
         if (artifact.backend, artifact.backend_version) != (self.name, self.version):
             raise PluginError(
+                "plugin.other_artifact",
                 f"The backend '{self.name}' {self.version} cannot load an artifact of "
-                f"'{artifact.backend}' {artifact.backend_version}."
+                f"'{artifact.backend}' {artifact.backend_version}.",
             )
         return self.plain.load(artifact)
 
     def _require_artifact(self, artifact: Artifact) -> Artifact:
         if not isinstance(artifact, Artifact) or artifact.backend != self.name:
             raise PluginError(
+                "plugin.no_artifact",
                 f"The backend '{self.name}' compiled a module to something that is no artifact "
-                "of its own."
+                "of its own.",
             )
         return artifact

@@ -54,7 +54,7 @@ class GeneratedCheck:
 
     >>> from gossamer_ir.build import index
     >>> def compile(name, program):
-    ...     raise PluginError("There is nothing to compile with.")
+    ...     raise PluginError("plugin.failed", "There is nothing to compile with.")
     >>> check = GeneratedCheck(compile)
     >>> check((InRange("X", index(0), index(9)),), {}, {"X": np.arange(5)})  # a matter for NumPy
     False

@@ -72,7 +72,8 @@ def blamed_on(name: str, *, doing: str) -> Iterator[None]:
         raise
     except (Exception, SystemExit) as error:
         raise PluginError(
-            f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {error}"
+            "plugin.failed",
+            f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {error}",
         ) from error
 
 
@@ -83,14 +84,16 @@ def _items(results: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
 def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
     if not backends:
         raise PluginError(
+            "plugin.no_backend",
             f"The plugin '{name}' registers no backend: it must implement the hook "
-            "gossamer_backends."
+            "gossamer_backends.",
         )
     found = [backend for backend in backends if getattr(backend, "name", None) == name]
     if len(found) != 1:
         names = ", ".join(repr(getattr(backend, "name", None)) for backend in backends)
         raise PluginError(
-            f"The plugin '{name}' must register one backend of its own name, it registers {names}."
+            "plugin.name",
+            f"The plugin '{name}' must register one backend of its own name, it registers {names}.",
         )
     return _require_protocol(name, found[0])
 
@@ -99,15 +102,19 @@ def _require_protocol(name: str, backend: Any) -> Backend:
     version = getattr(backend, "api_version", None)
     if version != API_VERSION:
         raise PluginError(
+            "plugin.api_version",
             f"The plugin '{name}' is written for version {version} of the backend protocol, "
-            f"expected {API_VERSION}."
+            f"expected {API_VERSION}.",
         )
     if missing := _missing(backend):
-        raise PluginError(f"The backend of the plugin '{name}' lacks {', '.join(missing)}.")
+        raise PluginError(
+            "plugin.members", f"The backend of the plugin '{name}' lacks {', '.join(missing)}."
+        )
     if not isinstance(backend.capabilities, frozenset) or not isinstance(backend.version, str):
         raise PluginError(
+            "plugin.declarations",
             f"The backend of the plugin '{name}' must declare its capabilities as a frozenset of "
-            "text and its version as text."
+            "text and its version as text.",
         )
     found: Backend = backend
     return found

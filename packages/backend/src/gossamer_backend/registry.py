@@ -99,7 +99,9 @@ class Registry:
             )
         if len(found) > 1:
             owners = ", ".join(sorted(item.distribution for item in found))
-            raise PluginError(f"Several distributions install a backend '{name}': {owners}.")
+            raise PluginError(
+                "plugin.twice", f"Several distributions install a backend '{name}': {owners}."
+            )
         return load_plugin(name, found[0].value)
 
     def _own(self, name: str) -> tuple[EntryPoint, ...]:

@@ -61,6 +61,7 @@ def require_declared(backend: Declares, module: Module) -> None:
     missing = required_capabilities(module) - backend.capabilities
     if missing:
         raise PluginError(
+            "plugin.undeclared",
             f"The backend '{backend.name}' did not declare what the module needs: "
-            f"{', '.join(sorted(missing))}."
+            f"{', '.join(sorted(missing))}.",
         )

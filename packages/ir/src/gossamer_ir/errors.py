@@ -23,8 +23,8 @@ class GossamerError(Exception):
     """The root of every error that gossamer raises on purpose."""
 
 
-class UserError(GossamerError):
-    """Something the user passed is wrong; `diagnostics` says what, where, and what to do.
+class CodedError(GossamerError):
+    """An error with a stable code; `diagnostics` says what, where, and what to do.
 
     `text` is the source (or the printed module) with carets, where there is one.
     """
@@ -62,6 +62,10 @@ class UserError(GossamerError):
         return "\n".join(lines)
 
 
+class UserError(CodedError):
+    """Something the user passed is wrong."""
+
+
 class ParseError(UserError):
     """A script or an encoded module cannot be read."""
 
@@ -86,7 +90,7 @@ class UnsupportedError(UserError):
     """The program is in the language, and not lowered yet; the message names the construct."""
 
 
-class PluginError(GossamerError):
+class PluginError(CodedError):
     """A plugin is broken, missing, or was asked for what it did not declare."""
 
 

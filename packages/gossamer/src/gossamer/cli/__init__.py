@@ -9,7 +9,7 @@ import warnings
 from collections.abc import Sequence
 from typing import Any
 
-from gossamer_ir.errors import PluginError, UserError
+from gossamer_ir.errors import CodedError
 
 BAD_INPUT, INTERRUPTED = 2, 130
 
@@ -30,10 +30,8 @@ def main(arguments: Sequence[str] | None = None) -> int:
     except bad_usage as error:
         command = error.ctx.command_path if error.ctx else "gossamer"
         return _fail(f"{error.format_message().rstrip('.')}; see {command} --help.")
-    except UserError as error:
+    except CodedError as error:
         return _fail(str(error).removesuffix(error.text), text=error.text)
-    except PluginError as error:
-        return _fail(str(error))
     except OSError as error:
         _discard_output()
         return _fail(f"The output cannot be written: {error.strerror or error}.")
