@@ -82,6 +82,7 @@ PYTHON_SHARES = {
 }
 """What Python may take of what LLVM takes for the same kernel, by subject of `python_share`."""
 
+ATTENTION_PEERS = ("scipy", "mkl_plain", "numba", "torch")
 SDDMM_PEERS = ("torch", "numba", "taco_like")
 GOALS = (
     Goal("spmm", ("mkl",), threads=2, mean=1.0, least=0.8),
@@ -91,6 +92,8 @@ GOALS = (
     Goal("spmv", ("scipy", "numba", "mkl_plain"), threads=1, mean=1.0),
     Goal("sddmm", SDDMM_PEERS, threads=2, mean=2.0, least=1.0, where=in_cache),
     Goal("sddmm", SDDMM_PEERS, threads=2, mean=1.3, least=1.0, where=on_graphs),
+    Goal("attention", ATTENTION_PEERS, threads=2, mean=1.3, least=1.0),
+    Goal("attention", ("torch",), threads=2, mean=2.5, least=1.0),
     Goal("bsr_spmm", ("mkl",), threads=2, mean=1.0, least=1.0),
     Goal("bsr_spmm", ("mkl_bsr",), threads=2, mean=2.0, least=2.0),
 )

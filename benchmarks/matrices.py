@@ -11,7 +11,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-Kind: TypeAlias = Literal["graph", "mesh", "weights", "blocks"]
+Kind: TypeAlias = Literal["graph", "mesh", "weights", "blocks", "masks"]
 
 GENERATED = {"power_law_170k": (170_000, 1_200_000)}
 """Nodes and edges of graphs with power-law degrees."""
@@ -19,15 +19,21 @@ GENERATED = {"power_law_170k": (170_000, 1_200_000)}
 GENERATED_BLOCKS = {"blocks_4096": (4096, 16, 0.1)}
 """Rows and columns, rows and columns of a block, and the share of blocks that are stored."""
 
+GENERATED_MASKS = {"window_4096": (4096, 64, 0, 0.0), "bigbird_4096": (4096, 64, 32, 0.01)}
+"""Rows and columns of masks of attention, how far a row looks to each side, how many rows and columns
+are full, and the share of other elements that are stored."""
+
 GRAPHS = (*GENERATED, "cora", "pubmed", "ogbn_arxiv", "ppi_graphsaint", "web_cnr2000")
 MESHES = ("bcsstk16",)
 WEIGHTS = ("dlmc_rn50_mag90_b4_conv2", "dlmc_tr_mag80_dec3_ffn1", "dlmc_tr_l095_dec3_ffn2")
 BLOCKS = tuple(GENERATED_BLOCKS)
+MASKS = tuple(GENERATED_MASKS)
 KINDS: dict[Kind, tuple[str, ...]] = {
     "graph": GRAPHS,
     "mesh": MESHES,
     "weights": WEIGHTS,
     "blocks": BLOCKS,
+    "masks": MASKS,
 }
 NAMES = tuple(name for names in KINDS.values() for name in names)
 
@@ -59,6 +65,8 @@ def load_matrix(name: str, dtype: str = "float32") -> Matrix:
     shows. Raises `MissingMatrixError` with the reason."""
     if name in GENERATED_BLOCKS:
         return random_blocks(name, *GENERATED_BLOCKS[name], dtype=dtype)
+    if name in GENERATED_MASKS:
+        return matrix_of(name, mask(*GENERATED_MASKS[name]), dtype)
     if name in GENERATED:
         from gossamer.graphs import power_law
         from gossamer_formats import to_scipy
@@ -86,6 +94,20 @@ def matrix_of(name: str, matrix: sparse.csr_matrix, dtype: str = "float32") -> M
 def kind_of(name: str) -> Kind:
     """Where a matrix comes from; a graph when nothing is known."""
     return next((kind for kind, names in KINDS.items() if name in names), "graph")
+
+
+def mask(size: int, reach: int, full: int, share: float) -> sparse.csr_matrix:
+    """Windows along the diagonal with full rows and columns and random elements, as in BigBird (Zaheer
+    and others, "Big Bird: Transformers for Longer Sequences", 2020).
+
+    >>> mask(4, 1, 1, 0.0).toarray().astype(int).tolist()
+    [[1, 1, 1, 1], [1, 1, 1, 0], [1, 1, 1, 1], [1, 0, 1, 1]]
+    """
+    at = np.arange(size, dtype=np.int32)
+    stored = np.abs(at[:, None] - at) <= reach
+    stored |= (at < full) | (at < full)[:, None]
+    stored |= np.random.default_rng(1).random((size, size), dtype=np.float32) < share
+    return sparse.csr_matrix(stored)
 
 
 def random_blocks(name: str, size: int, block: int, density: float, *, dtype: str) -> Matrix:

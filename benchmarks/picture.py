@@ -18,7 +18,13 @@ from benchmarks.roofline import Roofline
 
 WIDTH, HEIGHT, GAP = 460, 400, 70
 LEFT, TOP, BOTTOM, LEGEND = 60, 56, 48, 58
-COLOURS = {"spmm": "#0072b2", "spmv": "#d55e00", "sddmm": "#009e73", "bsr_spmm": "#cc79a7"}
+COLOURS = {
+    "spmm": "#0072b2",
+    "spmv": "#d55e00",
+    "sddmm": "#009e73",
+    "attention": "#e69f00",
+    "bsr_spmm": "#cc79a7",
+}
 CACHED_BYTES = 1 << 20
 """The working set whose bandwidth is drawn as that of the cache."""
 
@@ -171,6 +177,11 @@ def diamond(x: float, y: float) -> str:
     return f'<polygon points="{x},{y - 6.5:.1f} {x + 6:.1f},{y} {x},{y + 6.5:.1f} {x - 6:.1f},{y}"'
 
 
+def pentagon(x: float, y: float) -> str:
+    corners = ((0, -6), (5.7, -1.9), (3.5, 4.9), (-3.5, 4.9), (-5.7, -1.9))
+    return f'<polygon points="{" ".join(f"{x + dx:.1f},{y + dy:.1f}" for dx, dy in corners)}"'
+
+
 def circle(x: float, y: float) -> str:
     return f'<circle cx="{x}" cy="{y}" r="5"'
 
@@ -179,6 +190,7 @@ SHAPES: dict[str, Callable[[float, float], str]] = {
     "spmm": circle,
     "spmv": triangle,
     "sddmm": square,
+    "attention": pentagon,
     "bsr_spmm": diamond,
 }
 

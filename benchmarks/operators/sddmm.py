@@ -39,13 +39,7 @@ class Sddmm(Problem):
         return (self.csr.nnz,)
 
     def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
-        x, y = operands
-        rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-        result = np.empty(matrix.nnz, dtype=x.dtype)
-        for start in range(0, matrix.nnz, NONZEROS_AT_ONCE):
-            part = slice(start, start + NONZEROS_AT_ONCE)
-            result[part] = np.einsum("pk,pk->p", x[rows[part]], y[matrix.indices[part]])
-        return result
+        return sampled(matrix, *operands)
 
     def longest_sum(self) -> int:
         return self.features
@@ -56,3 +50,13 @@ class Sddmm(Problem):
     def touched_bytes(self) -> int:
         rows = int(np.count_nonzero(np.diff(self.csr.indptr)))
         return (rows + self.touched_columns()) * self.features * self.dtype.itemsize
+
+
+def sampled(matrix: sparse.csr_matrix, x: Array, y: Array) -> Array:
+    """The dot products of rows of x and y at the nonzeros."""
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    result = np.empty(matrix.nnz, dtype=x.dtype)
+    for start in range(0, matrix.nnz, NONZEROS_AT_ONCE):
+        part = slice(start, start + NONZEROS_AT_ONCE)
+        result[part] = np.einsum("pk,pk->p", x[rows[part]], y[matrix.indices[part]])
+    return result

@@ -18,6 +18,7 @@ NAMES = (
     "mkl_plain",
     "mkl_bsr",
     "numba",
+    "numba_fused",
     "torch",
     "taco_like",
     "taco_fast",
@@ -27,7 +28,7 @@ NAMES = (
 def contenders(torch: Torch) -> dict[str, Prepare]:
     """All by their names. `gossamer` and those of MKL are prepared calls on given arrays,
     `gossamer_op` is what a user types; `mkl` is with hint and optimize, `mkl_plain` only creates the
-    handle."""
+    handle. `numba_fused` is one loop over rows for what is a composition of several otherwise."""
     return {
         OURS: gossamer.prepare_bound,
         "gossamer_op": gossamer.prepare_operator,
@@ -36,6 +37,7 @@ def contenders(torch: Torch) -> dict[str, Prepare]:
         "mkl_plain": partial(mkl.prepare, optimize=False),
         "mkl_bsr": mkl.prepare_blocks,
         "numba": numba.prepare,
+        "numba_fused": numba.prepare_fused,
         "torch": torch.prepare,
         "taco_like": taco_like.prepare,
         "taco_fast": lambda problem, threads: taco_like.prepare(problem, threads, FAST),

@@ -8,6 +8,7 @@ from functools import partial
 from benchmarks.harness.rounds import timed_call
 from benchmarks.operators.bsr_spmm import BsrSpmm
 from benchmarks.operators.problem import Problem
+from benchmarks.peers import numba
 from benchmarks.peers.peer import Prepared, UnavailableError
 from gossamer.peers import mkl
 from gossamer_formats import from_scipy
@@ -18,12 +19,40 @@ def prepare(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
     """The product of a matrix in CSR, with hint and optimize or with the handle only."""
     if problem.op == "sddmm":
         raise UnavailableError("MKL has no sampled product")
+    if problem.op == "attention":
+        return prepare_attention(problem, threads, optimize=optimize)
     features = problem.features if problem.operands[0].ndim > 1 else None
 
     def matrix() -> mkl.MklMatrix:
         return mkl.MklMatrix(from_scipy(problem.csr), features=features, optimize=optimize)
 
     return prepared(problem, threads, matrix)
+
+
+def prepare_attention(problem: Problem, threads: int, *, optimize: bool) -> Prepared:
+    """Scores and their softmax by the loops for Numba, written into the values of MKL's matrix; then its
+    product."""
+    if optimize:
+        raise UnavailableError("what is optimized must keep its values")
+    result = problem.empty_result()
+    q, k, v = problem.operands
+    try:
+        shares = numba.shares_call(problem, q, k)
+        mkl.set_num_threads(threads)
+        matrix = mkl.MklMatrix(from_scipy(problem.csr), features=problem.features, optimize=False)
+        product = matrix.product(v, result)
+    except (ArgumentError, ImportError) as error:
+        raise UnavailableError(str(error)) from None
+
+    def call() -> None:
+        shares(matrix.values)
+        product()
+
+    def activate() -> None:
+        mkl.set_num_threads(threads)
+        numba.set_threads(threads)
+
+    return Prepared(timed_call(call, activate), lambda: result)
 
 
 def prepare_blocks(problem: Problem, threads: int) -> Prepared:

@@ -5,10 +5,13 @@ Numba and its compiler are only loaded when a loop is asked for; ImportError whe
 
 from __future__ import annotations
 
+import math
 import os
 from collections.abc import Callable
 from functools import cache, partial
 from typing import Any, TypeAlias
+
+import numpy as np
 
 from benchmarks.harness.rounds import timed_call
 from benchmarks.operators.bsr_spmm import BsrSpmm
@@ -107,6 +110,103 @@ def bsr_spmm_loop() -> Loop:
     return compiled(bsr_spmm)
 
 
+@cache
+def softmax_loop() -> Loop:
+    """The softmax of the values of each row, times a factor, in place, over (indptr, factor, values)."""
+    numba = load_numba()
+
+    def softmax(indptr, factor, values):  # type: ignore[no-untyped-def]  # Numba infers them
+        for i in numba.prange(len(indptr) - 1):
+            begin, end = indptr[i], indptr[i + 1]
+            if begin == end:
+                continue
+            most = values[begin] * factor
+            for p in range(begin, end):
+                values[p] *= factor
+                most = max(most, values[p])
+            total = values.dtype.type(0.0)
+            for p in range(begin, end):
+                values[p] = math.exp(values[p] - most)
+                total += values[p]
+            share = values.dtype.type(1.0) / total
+            for p in range(begin, end):
+                values[p] *= share
+
+    return compiled(softmax)
+
+
+@cache
+def attention_loop() -> Loop:
+    """Attention over (indptr, indices, factor, Q, K, V, scores, out), all of it row by row."""
+    numba = load_numba()
+
+    def attention(indptr, indices, factor, q, k, v, scores, out):  # type: ignore[no-untyped-def]  # Numba infers them
+        for i in numba.prange(len(indptr) - 1):
+            begin, end = indptr[i], indptr[i + 1]
+            for d in range(v.shape[1]):
+                out[i, d] = 0.0
+            if begin == end:
+                continue
+            most = q.dtype.type(-math.inf)
+            for p in range(begin, end):
+                score = q.dtype.type(0.0)
+                for d in range(q.shape[1]):
+                    score += q[i, d] * k[indices[p], d]
+                scores[p] = score * factor
+                most = max(most, scores[p])
+            total = q.dtype.type(0.0)
+            for p in range(begin, end):
+                scores[p] = math.exp(scores[p] - most)
+                total += scores[p]
+            for p in range(begin, end):
+                share = scores[p] / total
+                for d in range(v.shape[1]):
+                    out[i, d] += share * v[indices[p], d]
+
+    return compiled(attention)
+
+
+def shares_call(problem: Problem, q: Array, k: Array) -> Callable[[Array], None]:
+    """Writes the shares of the nonzeros to an array, by two loops; ImportError as for all loops."""
+    sddmm, softmax = sddmm_loop(), softmax_loop()
+    indptr, indices = problem.csr.indptr, problem.csr.indices
+    factor = q.dtype.type(1.0 / math.sqrt(problem.features))
+
+    def shares(values: Array) -> None:
+        sddmm(indptr, indices, q, k, values)
+        softmax(indptr, factor, values)
+
+    return shares
+
+
+def attention_call(problem: Problem, result: Array) -> Callable[[], None]:
+    """Attention by three loops, one after the other."""
+    q, k, v = problem.operands
+    shares, spmm = shares_call(problem, q, k), spmm_loop()
+    values = np.empty(problem.csr.nnz, dtype=q.dtype)
+
+    def call() -> None:
+        shares(values)
+        spmm(problem.csr.indptr, problem.csr.indices, values, v, result)
+
+    return call
+
+
+def prepare_fused(problem: Problem, threads: int) -> Prepared:
+    """Attention by one loop over rows."""
+    if problem.op != "attention":
+        raise UnavailableError("for attention only")
+    try:
+        loop = attention_loop()
+    except ImportError as error:
+        raise UnavailableError(f"Numba is not installed ({error})") from None
+    result, scores = problem.empty_result(), np.empty(problem.csr.nnz, dtype=problem.dtype)
+    factor = problem.dtype.type(1.0 / math.sqrt(problem.features))
+    structure = (problem.csr.indptr, problem.csr.indices)
+    call = partial(loop, *structure, factor, *problem.operands, scores, result)
+    return Prepared(timed_call(call, partial(set_threads, threads)), lambda: result)
+
+
 def compiled(function: Loop) -> Loop:
     """In parallel, with sums in any order, as C programmers get with `-ffast-math`."""
     loop: Loop = load_numba().njit(parallel=True, fastmath=True, boundscheck=False)(function)
@@ -122,14 +222,19 @@ LOOPS: dict[str, Callable[[], Loop]] = {
 
 
 def prepare(problem: Problem, threads: int) -> Prepared:
-    """The hand-written parallel loop."""
+    """The hand-written parallel loop; for attention a composition of three."""
+    result = problem.empty_result()
     try:
-        loop = LOOPS[problem.op]()
+        call = _call(problem, result)
     except ImportError as error:
         raise UnavailableError(f"Numba is not installed ({error})") from None
-    result = problem.empty_result()
-    call = partial(loop, *matrix_arrays(problem), *problem.operands, result)
     return Prepared(timed_call(call, partial(set_threads, threads)), lambda: result)
+
+
+def _call(problem: Problem, result: Array) -> Callable[[], None]:
+    if problem.op == "attention":
+        return attention_call(problem, result)
+    return partial(LOOPS[problem.op](), *matrix_arrays(problem), *problem.operands, result)
 
 
 def matrix_arrays(problem: Problem) -> tuple[Array, ...]:

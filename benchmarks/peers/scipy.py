@@ -1,4 +1,5 @@
-"""SciPy's products; they use one thread and allocate their results."""
+"""SciPy's products, for attention after NumPy's gathered products and softmax; they use one thread and
+allocate their results."""
 
 from __future__ import annotations
 
@@ -23,6 +24,8 @@ def product(problem: Problem) -> Callable[[], Array]:
     """The product of the problem."""
     if problem.op == "sddmm":
         raise UnavailableError("SciPy has no sampled product")
+    if problem.op == "attention":
+        return lambda: problem.evaluate(problem.csr, *problem.operands)
     (operand,) = problem.operands
     if isinstance(problem, BsrSpmm):
         blocks = problem.bsr

@@ -48,6 +48,9 @@ class Worker:
         make = torch.sparse_bsr_tensor if op == "bsr_spmm" else torch.sparse_csr_tensor
         matrix = make(arrays["indptr"], arrays["indices"], arrays["data"], size=shape)
         first = arrays["operand0"]
+        if op == "attention":
+            self.attend(matrix, *(arrays[f"operand{number}"] for number in range(3)))
+            return
         if op == "sddmm":  # in place: with another output torch would copy the pattern into it
             second = arrays["operand1"].t()
             self.call = lambda: torch.sparse.sampled_addmm(
@@ -59,6 +62,26 @@ class Worker:
         add = torch.addmv if first.ndim == 1 else torch.addmm
         self.call = lambda: add(result, matrix, first, beta=0, out=result)
         self.values = lambda: result
+
+    def attend(self, matrix: Any, q: Any, k: Any, v: Any) -> None:
+        """Sampled products in place, a softmax of each row by reductions of segments, a product."""
+        indptr, indices = matrix.crow_indices(), matrix.col_indices()
+        rows = torch.repeat_interleave(torch.arange(len(indptr) - 1), indptr.diff())
+        offsets, transposed, scale = indptr.long(), k.t(), q.shape[1] ** -0.5
+        result = torch.empty((matrix.shape[0], v.shape[1]), dtype=v.dtype)
+
+        def attended() -> None:
+            torch.sparse.sampled_addmm(matrix, q, transposed, beta=0.0, alpha=scale, out=matrix)
+            scores = matrix.values()
+            most = torch.segment_reduce(scores, "max", offsets=offsets)
+            powers = torch.exp(scores - most[rows])
+            total = torch.segment_reduce(powers, "sum", offsets=offsets)
+            shares = torch.sparse_csr_tensor(
+                indptr, indices, powers / total[rows], size=matrix.shape
+            )
+            torch.addmm(result, shares, v, beta=0, out=result)
+
+        self.call, self.values = attended, lambda: result
 
     def threads(self, request: Request) -> Answer:
         """Uses `count` threads from now on."""

@@ -85,6 +85,11 @@ class _MklHandle:
         self._arrays = arrays
         self._handle = c_void_p()
 
+    @property
+    def values(self) -> Array:
+        """The values that MKL reads: others may be written there if nothing was optimized."""
+        return self._arrays[2]
+
     def product(self, dense: Array, out: Array) -> Callable[[], None]:
         """A call without arguments that writes A times dense to out; it keeps all three alive.
 

@@ -1,0 +1,97 @@
+"""Sparse attention, one head: softmax(Q K^T / sqrt(d)) V over the nonzeros of a pattern.
+
+Q is m by d, K and V are n by d, row-major; the values of the pattern take no part.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import cached_property
+
+import numpy as np
+from scipy import sparse
+
+from benchmarks.matrices import GRAPHS, MASKS, MESHES, WEIGHTS
+from benchmarks.operators.problem import Array, Problem
+from benchmarks.operators.sddmm import sampled
+
+ROUNDED_STEPS = 8
+"""Roundings of a weight that do not depend on sizes: exp, its argument, two sums, quotient."""
+
+
+class Attention(Problem):
+    """The pattern in CSR.
+
+    >>> from benchmarks.matrices import matrix_of
+    >>> tiny = matrix_of("tiny", sparse.csr_matrix(np.array([[0, 0, 2], [0, 0, 0]], np.float32)))
+    >>> Attention(tiny, 4).least_work()  # a column, three ends of rows, three rows, two results
+    Work(bytes=96, operations=16)
+    """
+
+    op = "attention"
+    title = "sparse attention, CSR"
+    matrices = (*GRAPHS, *MESHES, *WEIGHTS, *MASKS)
+    feature_sizes = (32, 64, 128)
+
+    @property
+    def operations(self) -> int:
+        """Two products for each nonzero and feature; a softmax is not counted."""
+        return 4 * self.csr.nnz * self.features
+
+    @property
+    def scale(self) -> float:
+        """The factor of the scores."""
+        return 1.0 / math.sqrt(self.features)
+
+    def make_operands(self) -> tuple[Array, ...]:
+        rows, columns = self.csr.shape
+        return (
+            self.random(rows, self.features, seed=2),
+            self.random(columns, self.features, seed=3),
+            self.random(columns, self.features, seed=4),
+        )
+
+    def result_shape(self) -> tuple[int, ...]:
+        return (self.csr.shape[0], self.features)
+
+    def evaluate(self, matrix: sparse.csr_matrix, *operands: Array) -> Array:
+        q, k, v = operands
+        scores = sampled(matrix, q, k) * q.dtype.type(self.scale)
+        return np.asarray(with_values(matrix, softmax(scores, matrix.indptr)) @ v)
+
+    @cached_property
+    def magnitude(self) -> Array:
+        """A score is off by the rounding of its sum, by which its weight is off relatively, and so is
+        the sum of the weights."""
+        q, k, v = (operand.astype(np.float64) for operand in self.operands)
+        scores = sampled(self.csr, q, k) * self.scale
+        weights = with_values(self.csr, softmax(scores, self.csr.indptr))
+        sizes = sampled(self.csr, np.abs(q), np.abs(k)) * self.scale
+        largest = float(sizes.max(initial=0.0))
+        return 2.0 * (1.0 + largest) * np.asarray(weights @ np.abs(v))
+
+    def longest_sum(self) -> int:
+        return self.features + self.longest_row() + ROUNDED_STEPS
+
+    def stored_bytes(self) -> int:
+        return self.csr.indices.nbytes + self.csr.indptr.nbytes
+
+    def touched_bytes(self) -> int:
+        rows = int(np.count_nonzero(np.diff(self.csr.indptr)))
+        return (rows + 2 * self.touched_columns()) * self.features * self.dtype.itemsize
+
+
+def with_values(matrix: sparse.csr_matrix, values: Array) -> sparse.csr_matrix:
+    """The pattern with other values."""
+    return sparse.csr_matrix((values, matrix.indices, matrix.indptr), shape=matrix.shape)
+
+
+def softmax(scores: Array, indptr: Array) -> Array:
+    """The shares of the powers of scores in each row."""
+    lengths = np.diff(indptr)
+    starts, stored = indptr[:-1][lengths > 0], lengths[lengths > 0]
+    if not len(stored):
+        return scores
+    powers = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), stored))
+    shares: Array = powers / np.repeat(np.add.reduceat(powers, starts), stored)
+    return shares
