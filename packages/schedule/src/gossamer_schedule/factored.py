@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 
 import msgspec
 from msgspec.structs import replace
@@ -14,14 +14,13 @@ from gossamer_ir.nodes import (
     Block,
     BlockIter,
     Buffer,
-    Const,
     DenseFixed,
     Expr,
     For,
     Function,
     IfThenElse,
     Range,
-    Store,
+    Var,
 )
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, substitute
@@ -74,92 +73,100 @@ def factored(site: Site, found: Combining, parts: Parts, *, namer: Namer) -> tup
     """The block at a site, reducing into the part of the loop's iteration, and the iterator which tells
     the part; each iterator that the loop feeds is replaced by one for each loop that feeds it."""
     block: Block = site.node
-    values = values_at(site)
-    fed = fed_iterators(block, parts.loop.var)
-    feeding = {name for item in fed for name in free_vars(item.value)}
-    loops = [found for found in site.nest if found.var in feeding]
-    kept = {item.value: item.var for item in fed}
-    names = {
-        loop.var: kept.get(index_var(loop.var)) or namer.fresh(f"v{loop.var}") for loop in loops
-    }
-    part = names[parts.loop.var]
+    change = _change(site, parts.loop, namer=namer)
+    part = change.variables[parts.loop.var].name
+    iters = _iterators(block, change, part=part)
+    asked, conditions = _conditions(site, change, iters, loop=parts.loop.var)
 
-    iters = _iterators(block, fed, loops, names=names, part=part)
-    variables = {old: index_var(new) for old, new in names.items()}
-    replaced = {item.var: substitute(item.value, variables) for item in fed}
-    others = reduction_loops(replace(block, iters=iters), values)
-    known = values | {item.var: item.value for item in block.iters}
-    conditions: list[Expr] = []
-    asked: list[Expr] = []
-    for condition in conjuncts(block.predicate):
-        used = free_vars(resolve(condition, known))
-        is_of_part = parts.loop.var in used and used.isdisjoint(others)
-        (asked if is_of_part else conditions).append(substitute(condition, replaced))
-
-    terms = tuple(
-        _term(term, buffer.name, parts.element(term.indices, part), asked, replaced, nothing)
-        for term, buffer, nothing in zip(found.terms, parts.buffers, found.nothing, strict=True)
-    )
-    empty = tuple(
-        replace(term, value=nothing) for term, nothing in zip(terms, found.nothing, strict=True)
-    )
+    elements = [
+        replace(term, buffer=new.name, indices=parts.element(term.indices, part))
+        for term, new in zip(found.terms, parts.buffers, strict=True)
+    ]
+    filled, terms = [], []
+    for element, nothing in zip(elements, found.nothing, strict=True):
+        value = substitute(element.value, change.replaced)
+        filled.append(replace(element, value=nothing))
+        terms.append(replace(element, value=_where(asked, value, nothing)))
     made = Block(
         namer.fresh(f"{block.name}_rf"),
         iters,
         (found.statement(terms),),
-        init=empty,
+        init=tuple(filled),
         predicate=conjoined(conditions),
         annotations=block.annotations,
     )
     return made, part
 
 
-def _iterators(
-    block: Block,
-    fed: Sequence[BlockIter],
-    loops: Sequence[For],
-    *,
-    names: Mapping[str, str],
-    part: str,
-) -> tuple[BlockIter, ...]:
-    first = block.iters.index(fed[0])
-    before = block.iters[:first]
-    places = {item.value: index_var(item.var) for item in before if free_vars(item.value)}
-    places |= {index_var(old): index_var(new) for old, new in names.items()}
-    variables = {old: index_var(new) for old, new in names.items()}
-    replaced = {item.var: substitute(item.value, variables) for item in fed}
-    made = tuple(
+class _Change(msgspec.Struct, frozen=True):
+    """What becomes of the iterators that a loop feeds: the loops that feed them get iterators instead."""
+
+    fed: tuple[BlockIter, ...]
+    loops: tuple[For, ...]
+    variables: dict[str, Var]
+
+    @property
+    def replaced(self) -> dict[str, Expr]:
+        """The values of the iterators in terms of the new ones."""
+        return {item.var: substitute(item.value, self.variables) for item in self.fed}
+
+
+def _change(site: Site, loop: For, *, namer: Namer) -> _Change:
+    """An iterator that is one loop keeps its name."""
+    fed = fed_iterators(site.node, loop.var)
+    feeding = {name for item in fed for name in free_vars(item.value)}
+    loops = tuple(found for found in site.nest if found.var in feeding)
+    kept = {item.value: item.var for item in fed}
+    names = {
+        found.var: kept.get(index_var(found.var)) or namer.fresh(f"v{found.var}") for found in loops
+    }
+    return _Change(fed, loops, {old: index_var(new) for old, new in names.items()})
+
+
+def _iterators(block: Block, change: _Change, *, part: str) -> tuple[BlockIter, ...]:
+    first = block.iters.index(change.fed[0])
+    before, after = block.iters[:first], block.iters[first:]
+    places: dict[Expr, Expr] = {
+        item.value: index_var(item.var) for item in before if free_vars(item.value)
+    }
+    places |= {index_var(old): new for old, new in change.variables.items()}
+    made = [
         BlockIter(
-            names[loop.var],
-            "S" if names[loop.var] == part else "R",
+            change.variables[loop.var].name,
+            "S" if change.variables[loop.var].name == part else "R",
             Range(with_parts(loop.start, places), with_parts(loop.extent, places)),
             index_var(loop.var),
         )
-        for loop in loops
-    )
-    after = tuple(
-        replace(item, domain=substitute(item.domain, replaced))
-        for item in block.iters[first:]
-        if item not in fed
-    )
-    return (*before, *made, *after)
+        for loop in change.loops
+    ]
+    rest = [
+        replace(item, domain=substitute(item.domain, change.replaced))
+        for item in after
+        if item not in change.fed
+    ]
+    return (*before, *made, *rest)
 
 
-def _term(
-    term: Store,
-    buffer: str,
-    at: tuple[Expr, ...],
-    asked: Sequence[Expr],
-    replaced: Mapping[str, Expr],
-    nothing: Const,
-) -> Store:
-    """What one point adds to its part, which is nothing where it does not satisfy what is asked of the
-    part: all parts begin with nothing, whatever is asked."""
-    condition = conjoined(asked)
-    value: Expr = substitute(term.value, replaced)
-    if condition is not None:
-        value = IfThenElse(condition, value, nothing)
-    return Store(buffer, at, value)
+def _conditions(
+    site: Site, change: _Change, iters: tuple[BlockIter, ...], *, loop: str
+) -> tuple[list[Expr], list[Expr]]:
+    """The conditions on the loop that no reduction decides, which would keep parts from starting, and
+    the others."""
+    values = values_at(site)
+    known = values | {item.var: item.value for item in site.node.iters}
+    reducing = reduction_loops(replace(site.node, iters=iters), values)
+    asked: list[Expr] = []
+    others: list[Expr] = []
+    for condition in conjuncts(site.node.predicate):
+        used = free_vars(resolve(condition, known))
+        is_of_part = loop in used and used.isdisjoint(reducing)
+        (asked if is_of_part else others).append(substitute(condition, change.replaced))
+    return asked, others
+
+
+def _where(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
+    condition = conjoined(conditions)
+    return value if condition is None else IfThenElse(condition, value, other)
 
 
 def part_iterator(parts: Parts, name: str) -> BlockIter:
