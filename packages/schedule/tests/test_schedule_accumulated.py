@@ -105,7 +105,7 @@ def total(a: T.handle, y: T.handle, n: T.int64):
 
 
 REFUSED = [
-    ("parallel.accumulate", {"accumulate": "atomic"}),
+    ("parallel.accumulate", {"accumulate": "shared"}),
     ("parallel.accumulate", {"parts": 4}),
     ("parallel.accumulate", {"accumulate": "privatised", "grain": 4}),
     ("parallel.parts", {"accumulate": "privatised", "parts": 1}),

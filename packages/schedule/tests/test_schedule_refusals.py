@@ -809,6 +809,7 @@ PINNED_ELSEWHERE = {
     "handle.several",
     "parallel.accumulate",
     "parallel.no_sum",
+    "parallel.not_atomic",
     "parallel.parts",
     "sample.no_value",
     "storage_align.sparse",
@@ -823,8 +824,9 @@ PINNED_ELSEWHERE = {
     "tensorize.predicate",
     "tensorize.store",
     "trace.json",
+    "unannotate.needed",
 }
-"""In test_schedule_builder.py, _loop_steps.py, _accumulated.py and _tensorize.py."""
+"""In test_schedule_atomic.py, _builder.py, _loop_steps.py, _accumulated.py and _tensorize.py."""
 COMMON = {"no_function", "no_loop", "no_block", "no_iteration", "no_buffer", "stage", "kind"}
 
 

@@ -6,6 +6,9 @@ from collections.abc import Iterator
 
 from corpus_programs.source import Source, flat, function
 
+NUMBERS = ("int8", "uint16", "int32", "int64", "float32", "float64")
+COMBINED = {"add": NUMBERS, "min": (*NUMBERS, "float16"), "max": (*NUMBERS, "float16")}
+
 
 def sources() -> Iterator[Source]:
     """All of them."""
@@ -20,6 +23,9 @@ def sources() -> Iterator[Source]:
         yield _counting(name, start, weight, grain)
     yield _allocating()
     yield _guarded()
+    for op, dtypes in COMBINED.items():
+        for dtype in dtypes:
+            yield _atomic(op, dtype)
     yield _launches()
 
 
@@ -68,6 +74,22 @@ for j in T.serial(begin, end):
     arrays = {"x": ["counting", "float32"], "y": ["untouched", "float32"]}
     return Source("parallel_allocate", "Buffers of the caller and of each chunk.", flat(entry, inner),
                   "vectors", "doubled", {"arrays": arrays})  # fmt: skip
+
+
+def _atomic(op: str, dtype: str) -> Source:
+    buffers = f"X = x (n,) {dtype}\nY = y (7,) {dtype}"
+    entry = function(
+        "combine", "x: handle, y: handle, n: int64", buffers=buffers,
+        body='T.parallel_for("combine_i", "i", n, args=[x, y, n], grain=16)',
+    )  # fmt: skip
+    inner = function(
+        "combine_i", "begin: int64, end: int64, x: handle, y: handle, n: int64", buffers=buffers,
+        body=f"for i in T.serial(begin, end):\n    T.atomic_{op}(Y[i * i % 7], X[i])",
+    )  # fmt: skip
+    arrays = {"x": ["small", dtype], "y": ["counting", dtype, [0, 7]]}
+    options = {"arrays": arrays, "op": op, "sizes": [0, 1, 20, 20000]}
+    return Source(f"atomic_{op}_{dtype}", "Threads meet in a few elements.", flat(entry, inner),
+                  "vectors", "combined", options)  # fmt: skip
 
 
 def _guarded() -> Source:

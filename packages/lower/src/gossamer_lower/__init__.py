@@ -10,6 +10,7 @@ from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.hoist_guards import hoist_guards
 from gossamer_lower.hoist_searches import hoist_searches
 from gossamer_lower.hoist_vectors import hoist_vectors
+from gossamer_lower.lower_atomics import lower_atomics
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.lower_buffers import lower_buffers
 from gossamer_lower.lower_iterations import lower_iterations
@@ -39,6 +40,7 @@ __all__ = [
     "hoist_guards",
     "hoist_searches",
     "hoist_vectors",
+    "lower_atomics",
     "lower_blocks",
     "lower_buffers",
     "lower_iterations",

@@ -5,12 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Launch, Module, ParallelFor
+from gossamer_ir.nodes import Atomic, Launch, Module, ParallelFor
 from gossamer_ir.walk import walk
 from gossamer_lower.pipeline import lower_to_flat
 from gossamer_lower.stages import require_stage
 
-_CALLS = (ParallelFor, Launch)
+_FLAT = (ParallelFor, Launch, Atomic)
 """What a flat function has and a function of the loop stage has not."""
 
 
@@ -19,7 +19,7 @@ def guard_flat(module: Module) -> Module:
     that could stand at the loop stage.
 
     Raises `UnsupportedError` (`lower.flat_guards`) for one with calls, in which accesses follow from
-    what stood around them.
+    what stood around them, or with atomic accumulations.
 
     >>> from gossamer_ir.script import parse_module
     >>> from gossamer_lower.examples import body_text
@@ -35,7 +35,7 @@ def guard_flat(module: Module) -> Module:
     X[n] = 1.0
     """
     require_stage(module, "flat")
-    found = next((node for node in walk(module) if isinstance(node, _CALLS)), None)
+    found = next((node for node in walk(module) if isinstance(node, _FLAT)), None)
     if found is not None:
         raise UnsupportedError(
             "lower.flat_guards",

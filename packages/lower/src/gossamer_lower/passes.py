@@ -73,6 +73,7 @@ PASSES: dict[str, Pass] = {
     "outline_parallel": Pass(
         "loop", "flat", ("blocks", "vectorized loops", "unrolled loops", "searches")
     ),
+    "lower_atomics": Pass("flat", "flat"),
     "unswitch_loops": Pass("flat", "flat"),
     "guard_flat": Pass("flat", "flat"),
     "lower_math": Pass("flat", "flat"),

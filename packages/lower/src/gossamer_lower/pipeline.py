@@ -11,6 +11,7 @@ from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.hoist_guards import hoist_guards
 from gossamer_lower.hoist_searches import hoist_searches
 from gossamer_lower.hoist_vectors import hoist_vectors
+from gossamer_lower.lower_atomics import lower_atomics
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.merge_searches import merge_searches
 from gossamer_lower.outline_parallel import outline_parallel
@@ -38,6 +39,7 @@ FLAT_PASSES = (
     merge_searches,
     expand_search,
     outline_parallel,
+    lower_atomics,
     unswitch_loops,
 )
 """What runs on a module of the loop stage, in this order."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.intrinsics import INTRINSIC
@@ -20,6 +21,7 @@ RESERVED = {
     "rest": "vectorize",
     "pipeline": "pipeline",
     INTRINSIC: "tensorize",
+    ATOMIC: "parallel",
 }
 """What changes how a program is lowered, and the primitive that proves that it may."""
 

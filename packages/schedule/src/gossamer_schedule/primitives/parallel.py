@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, is_combined
 from gossamer_ir.build import dtype_of, index
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Expr, For, Function, Module
@@ -23,9 +24,10 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.sums import require_sum
 from gossamer_schedule.unsafe import Requirement
 
-FORMS = ("privatised", "segmented")
+FORMS = ("atomic", "privatised", "segmented")
 DEFAULT_PARTS = 8
 
 
@@ -43,10 +45,12 @@ def parallel(
     """Marks a serial loop as parallel, where different iterations write different elements.
 
     Where iterations share elements, and all the loop does is one reduction `X[...] = X[...] op value`,
-    `accumulate` says how `parts` (by default 8) equal parts of it, which then run in parallel, share
-    them: "privatised", each having a copy of `X`; or "segmented", where the loop visits the elements in
-    order, so that a part shares only the first one with parts before. What they have of their own is
-    combined afterwards, in order: results do not depend on the number of threads.
+    `accumulate` says how they share them: "atomic", each step by itself, which takes `op` to be
+    addition, minimum or maximum, and the loop to be annotated `atomic`; or how `parts` (by default 8)
+    equal parts of it, which then run in parallel, do: "privatised", each having a copy of `X`; or
+    "segmented", where the loop visits the elements in order, so that a part shares only the first one
+    with parts before. What parts have of their own is combined afterwards, in order: results do not
+    depend on the number of threads. Those of atomic sums of floats do, as they are made in any order.
 
     `weight` is the text of an int64 expression in the loop's variable: the work before an
     iteration, which must not decrease. `grain` is the weight (without one: the iterations) below
@@ -54,8 +58,9 @@ def parallel(
 
     Raises `ScheduleError`: `schedule.parallel.race` (two iterations write one element),
     `.not_proved` (they may), `.weight` (not proved to be monotone), `.grain` (less than one),
-    `.nested` (in or around another parallel loop), `.accumulate` (neither form, or with a weight or
-    grain), `.parts` (fewer than two), `.no_sum` (the loop does more than a reduction), `.kind`,
+    `.nested` (in or around another parallel loop), `.accumulate` (none of the forms, or parts
+    with a weight or grain), `.parts` (fewer than two, or of an atomic form), `.not_atomic` (another
+    reducer, or no numbers), `.no_sum` (the loop does more than a reduction), `.kind`,
     `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
@@ -80,6 +85,8 @@ def parallel(
     """
     if accumulate is not None or parts is not None:
         _require_form(accumulate, parts, weight or grain)
+        if accumulate == ATOMIC:
+            return _atomic(module, loop, weight, grain=grain, function=function)
         return _shared(module, loop, accumulate or "", parts=parts, function=function)
     return in_parallel(
         module, loop, weight, grain=grain, function=function, op="parallel", require=require_no_race
@@ -87,15 +94,40 @@ def parallel(
 
 
 def _require_form(accumulate: str | None, parts: int | None, weight: str | int | None) -> None:
-    if accumulate not in FORMS or weight is not None:
+    if accumulate not in FORMS or (weight is not None and accumulate != ATOMIC):
         raise refusal(
             "parallel.accumulate",
             f"Iterations cannot share elements by accumulate={accumulate!r}"
             f"{'' if weight is None else ' and a weight or grain'}.",
-            hint="Expected 'privatised' or 'segmented', without weight= and grain=.",
+            hint="Expected 'atomic', or 'privatised' or 'segmented' without weight= and grain=.",
         )
+    if parts is not None and accumulate == ATOMIC:
+        raise refusal("parallel.parts", "Iterations that share elements atomically have no parts.")
     if parts is not None and parts < 2:
         raise refusal("parallel.parts", f"{parts} parts cannot run in parallel.")
+
+
+def _atomic(
+    module: Module, loop: str, weight: str | None, *, grain: int | None, function: str | None
+) -> Result:
+    """Marks a loop whose iterations share elements, one step after the other."""
+    require_stage(module, "parallel", stages=("loop",))
+    return in_parallel(
+        module, loop, weight, grain=grain, function=function, op="parallel",
+        require=_require_atomic, accumulate=ATOMIC,
+    )  # fmt: skip
+
+
+def _require_atomic(site: Site, module: Module, primitive: str) -> None:
+    found = require_sum(site, module)
+    op, buffer = found.reduction.op, found.buffer
+    if op not in ATOMIC_OPS or not is_combined(buffer.dtype):
+        raise refusal(
+            f"{primitive}.not_atomic",
+            f"No atomic step combines elements of '{buffer.name}', which are {buffer.dtype}, by {op}.",
+            hint="Expected numbers and add, min or max, or accumulate='privatised'.",
+            place=site.place(module),
+        )
 
 
 def _shared(
@@ -124,6 +156,7 @@ def in_parallel(
     function: str | None,
     op: str,
     require: Requirement,
+    accumulate: str | None = None,
 ) -> Result:
     """What `parallel` and `unsafe_parallel` do, which require different things of the loop."""
     require_stage(module, op, stages=LOOP_STAGES)
@@ -138,10 +171,13 @@ def in_parallel(
 
     least = None if grain is None else index(grain)
     parallel_loop = replace(site.node, kind="parallel", weight=work, grain=least)
+    if accumulate == ATOMIC:
+        marks = (*site.node.annotations, (ATOMIC, True))
+        parallel_loop = replace(parallel_loop, annotations=marks)
 
     rewritten = with_function(module, owner, replaced(site, (parallel_loop,)))
 
-    taken = step(loop=loop, weight=weight, grain=grain, function=function)
+    taken = step(loop=loop, weight=weight, grain=grain, accumulate=accumulate, function=function)
     return Result(rewritten, (loop,), Step(op, taken))
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.primitive import primitive
@@ -18,7 +19,7 @@ from gossamer_schedule.steps import step
 def unannotate(module: Module, name: str, *, key: str, function: str | None = None) -> Result:
     """Removes an annotation of a loop, block or iteration.
 
-    Raises `ScheduleError`: `schedule.unannotate.no_key`, `.no_name` (no loop, block or iteration of
+    Raises `ScheduleError`: `schedule.unannotate.no_key`, `.needed` (the program is wrong without), `.no_name` (no loop, block or iteration of
     that name), `.no_function`.
 
     >>> from gossamer_schedule import annotate
@@ -43,6 +44,14 @@ def unannotate(module: Module, name: str, *, key: str, function: str | None = No
             "unannotate.no_key",
             f"'{name}' has no annotation '{key}'.",
             hint=listing("annotations", keys),
+        )
+
+    if key == ATOMIC:
+        raise refusal(
+            "unannotate.needed",
+            f"The iterations of loop '{name}' share elements, which they accumulate atomically.",
+            hint="Leave out the step that made the loop parallel.",
+            place=site.place(module),
         )
 
     others = tuple(item for item in site.node.annotations if item[0] != key)

@@ -13,7 +13,8 @@ from gossamer_ir.nodes import Scope
 from gossamer_testkit.conformance.base import Checks, require
 
 _PLAIN = (
-    "search|while|guard|parallel|launch|prefetch|thread_binding|vectors\\.fixed|vectors\\.scalable"
+    "search|while|guard|parallel|launch|prefetch|atomic|thread_binding|vectors\\.fixed"
+    "|vectors\\.scalable"
 )
 _WORD = re.compile(
     rf"{_PLAIN}|dtype\.({'|'.join(SCALARS)})|scope\.({'|'.join(get_args(Scope))})|call\.[A-Za-z_]\w*"

@@ -57,6 +57,14 @@ def scattered(values: Values, options: Options) -> dict[str, Expected]:
     return {"y": Expected(y)}
 
 
+def combined(values: Values, options: Options) -> dict[str, Expected]:
+    """x[i] is added to y[i * i % 7], or combined with it by another operation."""
+    y, x = values["y"].copy(), values["x"]
+    ufunc = {"add": np.add, "min": np.minimum, "max": np.maximum}[options["op"]]
+    ufunc.at(y, np.arange(x.size) ** 2 % 7, x)
+    return {"y": Expected(y)}
+
+
 def every_third(values: Values, options: Options) -> dict[str, Expected]:
     """y[i] = x[3 i]."""
     return {"y": Expected(values["x"][::3])}
@@ -218,7 +226,7 @@ def math_function(values: Values, options: Options) -> dict[str, Expected]:
 PROGRAMS = {
     found.__name__: found
     for found in (
-        collatz, copied, counted, doubled, every_third, every_third_stored, exact_positions,
+        collatz, combined, copied, counted, doubled, every_third, every_third_stored, exact_positions,
         flagged_or_minus_one, fused_multiply_add, gathered, lane_reduced, lower_positions,
         math_function, negated_flags, prefix_sums, reversed_order, rows_reduced, scalar_stored, scaled,
         scattered, sign_classes, stored_where_flagged, triangle, unchanged, upper_positions,

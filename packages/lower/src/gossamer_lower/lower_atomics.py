@@ -1,0 +1,123 @@
+"""Accumulations into elements that iterations share become steps that threads make one after another."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic
+from gossamer_ir.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Allocate,
+    Atomic,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    If,
+    Lanes,
+    Load,
+    Module,
+    Ramp,
+    Search,
+    Stmt,
+    Store,
+)  # fmt: skip
+from gossamer_ir.reducers import match_reduction
+from gossamer_ir.walk import rewrite_body, statements, walk
+from gossamer_lower.lane_guards import count_of, lanes_of
+from gossamer_lower.stages import map_functions, names_of
+
+
+def lower_atomics(module: Module) -> Module:
+    """Takes a flat module. In a loop marked `atomic`, each accumulation into a buffer from outside of the
+    loop becomes an atomic one, that of a vector one for each lane; the mark goes.
+
+    Raises `UnsupportedError` (`lower.atomic`) where such a buffer is read or written otherwise.
+
+    >>> from gossamer_ir.script import print_module
+    >>> from gossamer_lower import outline_parallel
+    >>> from gossamer_lower.examples import program
+    >>> before = program('''
+    ... for i in T.parallel(n, annotations={"atomic": True}):
+    ...     Y[P[i]] = Y[P[i]] + X[i]
+    ... ''')
+    >>> print(print_module(lower_atomics(outline_parallel(before))).partition("for ")[2])
+    i in T.serial(begin, end):
+            T.atomic_add(Y[P[i]], X[i])
+    <BLANKLINE>
+    """
+    return map_functions(module, "flat", "flat", _lower_function)
+
+
+def _lower_function(function: Function) -> Function:
+    if not any(isinstance(stmt, For) and is_atomic(stmt) for stmt in statements(function.body)):
+        return function
+    namer = Namer(names_of(function))
+
+    def rule(node: Any) -> For | None:
+        return _lowered(node, namer) if isinstance(node, For) and is_atomic(node) else None
+
+    return msgspec.structs.replace(function, body=rewrite_body(function.body, rule))
+
+
+def _lowered(loop: For, namer: Namer) -> For:
+    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
+
+    def rule(node: Any) -> Stmt | tuple[Stmt, ...] | None:
+        if not isinstance(node, Store) or node.buffer in own:
+            return None
+        found = atomic_of(node)
+        return _by_lane(node, namer) if found is None else found
+
+    body = rewrite_body(loop.body, rule)
+    combined = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Atomic)}
+    for node in walk(*body):
+        if isinstance(node, Load | Search) and node.buffer in combined:
+            raise _unsupported(node.buffer)
+    kept = tuple(item for item in loop.annotations if item[0] != ATOMIC)
+    return msgspec.structs.replace(loop, body=body, annotations=kept)
+
+
+def _by_lane(store: Store, namer: Namer) -> tuple[Stmt, ...]:
+    """The terms of all lanes are computed at once, and combined one by one."""
+    found, lanes = match_reduction(store), lanes_of(store)
+    if found is None or lanes is None or found.op not in ATOMIC_OPS:
+        raise _unsupported(store.buffer)
+    lane = build.index_var(namer.fresh("lane"))
+    *outer, last = store.indices
+    before: list[Stmt] = []
+
+    def in_lane(vector: Expr) -> Expr:
+        kept = Buffer(
+            namer.fresh(f"{store.buffer}_lanes"),
+            (count_of(lanes),),
+            DType.parse(build.dtype_of(vector)).scalar,
+            scope="local",
+        )
+        before.extend((Allocate(kept), Store(kept.name, (_all(lanes),), vector)))
+        return Load(kept.name, (lane,), kept.dtype)
+
+    is_run = isinstance(last, Ramp)
+    place = build.add(last.base, build.mul(last.stride, lane)) if is_run else in_lane(last)
+    step: Stmt = Atomic(found.op, store.buffer, (*outer, place), in_lane(found.value))
+    if store.predicate is not None:
+        step = If(in_lane(store.predicate), (step,))
+    return (*before, For(lane.name, build.ZERO, count_of(lanes), (step,)))
+
+
+def _all(lanes: Lanes) -> Ramp:
+    return Ramp(build.ZERO, build.ONE, lanes)
+
+
+def _unsupported(buffer: str) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.atomic",
+        f"Iterations that share elements of '{buffer}' do more than to accumulate into it by one of "
+        f"{', '.join(ATOMIC_OPS)}.",
+        hint="Use accumulate='privatised'.",
+    )
