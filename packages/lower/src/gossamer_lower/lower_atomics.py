@@ -102,8 +102,10 @@ def _by_lane(store: Store, namer: Namer) -> tuple[Stmt, ...]:
         before.extend((Allocate(kept), Store(kept.name, (_all(lanes),), vector)))
         return Load(kept.name, (lane,), kept.dtype)
 
-    is_run = isinstance(last, Ramp)
-    place = build.add(last.base, build.mul(last.stride, lane)) if is_run else in_lane(last)
+    if isinstance(last, Ramp):
+        place = build.add(last.base, build.mul(last.stride, lane))
+    else:
+        place = in_lane(last)
     step: Stmt = Atomic(found.op, store.buffer, (*outer, place), in_lane(found.value))
     if store.predicate is not None:
         step = If(in_lane(store.predicate), (step,))

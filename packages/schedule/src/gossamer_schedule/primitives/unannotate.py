@@ -19,8 +19,8 @@ from gossamer_schedule.steps import step
 def unannotate(module: Module, name: str, *, key: str, function: str | None = None) -> Result:
     """Removes an annotation of a loop, block or iteration.
 
-    Raises `ScheduleError`: `schedule.unannotate.no_key`, `.needed` (the program is wrong without), `.no_name` (no loop, block or iteration of
-    that name), `.no_function`.
+    Raises `ScheduleError`: `schedule.unannotate.no_key`, `.needed` (the program is wrong without),
+    `.no_name` (no loop, block or iteration of that name), `.no_function`.
 
     >>> from gossamer_schedule import annotate
     >>> from gossamer_schedule.examples import SCALE
