@@ -184,3 +184,10 @@ def test_what_an_element_held_before_is_not_in_its_cache(program, op, body):
     with pytest.raises(ScheduleError, match=r"\.(element|initialised|predicate)\]"):
         apply(program(body), step)
     assert apply(program(INITIALISED), step).names[0] == "V_local"
+
+
+def test_loops_of_a_copy_have_names_where_an_iterator_is_a_number(program):
+    module = program(INITIALISED.replace("vi", "v4"))
+    result = apply(module, Step("cache_write", {"block": "sum", "buffer": "V", "scope": "local"}))
+    verify(result.module)
+    assert result.names[-1].isidentifier()

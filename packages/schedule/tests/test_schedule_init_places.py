@@ -123,11 +123,38 @@ def test_inits_are_decomposed_in_their_order(program):
     np.testing.assert_array_equal(values(changed), values(module))
 
 
+COLUMNS = """
+for i in T.serial(8):
+    for j in T.serial(i + 1):
+        with T.block("sum"):
+            vi = T.axis.reduce(8, i)
+            vj = T.axis.spatial(64, j)
+            with T.init():
+                V[vj] = 0.0
+            V[vj] = V[vj] + X[vi, vj]
+"""
+
+
+def test_elements_of_iterations_that_a_split_adds_are_not_initialised(program):
+    """Those of the loops of the reduction, which select elements through the extent of another loop."""
+    module = program(COLUMNS)
+    changed = apply(module, Step("split", {"loop": "i", "factors": (None, 3)})).module
+    np.testing.assert_array_equal(values(changed), values(module))
+
+
+def test_a_start_is_not_read_beyond_the_end_of_a_split_loop(program):
+    module = program(
+        MEETING.replace("T.serial(8):\n        with", "T.serial(T.int64(P[i]), 8):\n        with")
+    )
+    changed = apply(module, Step("split", {"loop": "i", "factors": (2, 8)})).module
+    np.testing.assert_array_equal(values(changed), values(module))
+
+
 def values(module):
     given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
     result = np.full(64, 7, np.float32)
     arrays = {"x": given[0], "y": given[1], "z": given[2], "v": result, "n": 0}
-    weights = given[2].ravel()
+    weights = given[2].ravel().copy()
     run(module, arrays | {"w": weights, "p": np.zeros(9, np.int32)})
     return result, weights
 

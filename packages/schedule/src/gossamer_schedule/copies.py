@@ -121,7 +121,7 @@ def _variables(names: Mapping[str, str]) -> dict[str, Expr]:
 
 
 def _stem(var: str) -> str:
-    return var[1:] if len(var) > 1 and var.startswith("v") else var
+    return var[1:] if var.startswith("v") and var[1:].isidentifier() else var
 
 
 def names_of_nest(nest: Stmt) -> tuple[str, ...]:

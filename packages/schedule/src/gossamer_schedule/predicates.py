@@ -93,9 +93,10 @@ def _loads(expr: Expr) -> list[Load | Search]:
     return [found for found in walk(expr) if isinstance(found, (Load, Search))]
 
 
-def guarded(inner: Expr, loop: str, *, extent: Expr) -> Expr:
-    """An extent that loads by a loop's variable, not evaluated beyond the loop's end."""
-    if loop in free_vars(inner) and _loads(inner):
+def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Expr:
+    """A bound that loads by a loop's variable, not evaluated beyond the loop's end; one that does not load,
+    either, where it is that of a loop which is also run for an init, without the condition of the block."""
+    if loop in free_vars(inner) and (always or _loads(inner)):
         return IfThenElse(below(Var(loop, "int64"), extent), inner, ZERO)
     return inner
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import ZERO, add, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
+from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import substitute_body
 from gossamer_schedule.digits import ceildiv_by
 from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
@@ -25,7 +26,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import BODIES, Site, replaced, with_function
+from gossamer_schedule.sites import BODIES, Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 
 
@@ -193,6 +194,11 @@ def _above_blocks(body: tuple[Stmt, ...]) -> list[Any]:
     return found
 
 
+def _is_reduced(node: Any, loop: str) -> bool:
+    """Whether the init of a block is run without the conditions on a loop."""
+    return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
+
+
 def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
     if isinstance(node, Block):
         return bounded(node, loop, extent=extent)
@@ -201,5 +207,7 @@ def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
         for name in BODIES.get(type(node), ())
     }
     if isinstance(node, For):
-        changed["extent"] = guarded(node.extent, loop, extent=extent)
+        changed["start"] = guarded(node.start, loop, extent=extent)
+        is_rerun = any(_is_reduced(found, loop) for found in statements(node.body))
+        changed["extent"] = guarded(node.extent, loop, extent=extent, always=is_rerun)
     return replace(node, **changed) if changed else node
