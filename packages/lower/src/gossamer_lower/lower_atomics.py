@@ -29,6 +29,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.walk import rewrite_body, statements, walk
+from gossamer_lower.lane import in_lane
 from gossamer_lower.lane_guards import count_of, lanes_of
 from gossamer_lower.stages import map_functions, names_of
 
@@ -92,7 +93,7 @@ def _by_lane(store: Store, namer: Namer) -> tuple[Stmt, ...]:
     *outer, last = store.indices
     before: list[Stmt] = []
 
-    def in_lane(vector: Expr) -> Expr:
+    def kept_lane(vector: Expr) -> Expr:
         kept = Buffer(
             namer.fresh(f"{store.buffer}_lanes"),
             (count_of(lanes),),
@@ -102,13 +103,10 @@ def _by_lane(store: Store, namer: Namer) -> tuple[Stmt, ...]:
         before.extend((Allocate(kept), Store(kept.name, (_all(lanes),), vector)))
         return Load(kept.name, (lane,), kept.dtype)
 
-    if isinstance(last, Ramp):
-        place = build.add(last.base, build.mul(last.stride, lane))
-    else:
-        place = in_lane(last)
-    step: Stmt = Atomic(found.op, store.buffer, (*outer, place), in_lane(found.value))
+    place = in_lane(last, lane) if isinstance(last, Ramp) else kept_lane(last)
+    step: Stmt = Atomic(found.op, store.buffer, (*outer, place), kept_lane(found.value))
     if store.predicate is not None:
-        step = If(in_lane(store.predicate), (step,))
+        step = If(kept_lane(store.predicate), (step,))
     return (*before, For(lane.name, build.ZERO, count_of(lanes), (step,)))
 
 
