@@ -76,6 +76,25 @@ def borrow_scipy(
     return storage
 
 
+def borrow_blocks(matrix: Any) -> tuple[Array, Array, Array]:
+    """The row pointer, the columns and the values of a SciPy BSR matrix in blocks, checked, and not
+    copied where they are contiguous; the caller is bound as by `borrow_scipy`.
+
+    >>> from scipy.sparse import bsr_array
+    >>> indptr, indices, data = borrow_blocks(bsr_array(np.ones((2, 4)), blocksize=(2, 2)))
+    >>> indptr, indices, data.shape
+    (array([0, 2], dtype=int32), array([0, 1], dtype=int32), (2, 2, 2))
+    """
+    _require_matrix(matrix)
+    _check_before_conversion(matrix)
+    used = slice(_used(matrix.indptr, matrix.indices))
+    return (
+        np.ascontiguousarray(matrix.indptr),
+        np.ascontiguousarray(matrix.indices[used]),
+        _values(matrix.data[used], None),
+    )
+
+
 def _borrowed(matrix: Any, dtype: str | None) -> Storage:
     """CSR arrays of a SciPy matrix whose contents are not checked yet."""
     _require_matrix(matrix)

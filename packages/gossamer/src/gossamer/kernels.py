@@ -20,7 +20,7 @@ DEFAULT_TARGET = "generic-cpu"
 LIMIT = 1024
 """How many are remembered; `build_named` finds the others again."""
 
-_Key = tuple[str, Variant, Stats, str]
+_Key = tuple[str, Variant, Stats | None, str]
 _built: dict[_Key, Built] = {}
 
 
@@ -34,7 +34,11 @@ def default_check() -> FactCheck:
 
 
 def kernel_for(
-    operator: Operator, variant: Variant, *, stats: Stats, target: str | Target | None = None
+    operator: Operator,
+    variant: Variant,
+    *,
+    stats: Stats | None,
+    target: str | Target | None = None,
 ) -> Built:
     """The operator's kernel for a variant, with the schedule the rules choose for such data."""
     wanted = DEFAULT_TARGET if target is None else target

@@ -89,6 +89,16 @@ def sparse_operand(matrix: Any) -> Sparse:
     return Sparse(borrow_scipy(matrix, check=default_check()), None)
 
 
+def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
+    """As `sparse_operand`, for a matrix whose values are not looked at: bools and integers of a SciPy
+    matrix are converted to this dtype ("": float32)."""
+    kind = getattr(getattr(matrix, "dtype", None), "kind", "")
+    if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
+        return sparse_operand(matrix)
+    found = borrow_scipy(matrix, dtype=dtype or "float32", check=default_check())
+    return Sparse(found, None)
+
+
 def _require_csr(tensor: SparseTensor) -> None:
     """The arrays were checked for the description that the tensor has, which must be that of CSR."""
     found, axis = tensor.format, tensor.format.axes[-1]

@@ -22,12 +22,14 @@ class Operator(msgspec.Struct, frozen=True):
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """The choices that make a program of a script; without `features` their number is symbolic."""
+    """The choices that make a program of a script; without `features` their number is symbolic.
+    `sizes` fixes other parameters."""
 
     dtype: str = "float32"
     indptr_dtype: str = "int32"
     indices_dtype: str = "int32"
     features: int | None = None
+    sizes: tuple[tuple[str, int], ...] = ()
 
 
 @lru_cache(maxsize=64)
@@ -35,7 +37,7 @@ def module_of(operator: Operator, variant: Variant) -> Module:
     """The operator's program at coordinate stage for a variant."""
     from gossamer_ir.specialize import specialize
 
-    sizes: dict[str, int] = {}
+    sizes = dict(variant.sizes)
     if operator.features and variant.features is not None:
         sizes[operator.features] = variant.features
     dtypes = dict.fromkeys(operator.buffers, variant.dtype)

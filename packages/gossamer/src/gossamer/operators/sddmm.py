@@ -6,7 +6,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operators.operands import Operands, dense_operand, dtype_of, sparse_operand
+from gossamer.operators.operands import Operands, dense_operand, dtype_of, pattern_operand
 from gossamer.operators.operator import Operator
 from gossamer.operators.plans import call, plan_of
 from gossamer_formats import Array, SparseTensor
@@ -53,8 +53,9 @@ def sddmm(
     """The elements of X @ Y.T that A (m by n) stores, for dense X (m by K) and Y (n by K).
 
     Gives one value for each stored element of A, in the order in which CSR stores them; explicit
-    zeros and duplicates count. The values of A are not looked at. A and `out` as for `spmm`; X
-    and Y are NumPy arrays, both float32 or both float64, which is the dtype of the result.
+    zeros and duplicates count. The values of A are not looked at, and may be bools or integers, too.
+    A and `out` as for `spmm`; X and Y are NumPy arrays, both float32 or both float64, which is the
+    dtype of the result.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0, 3.0], [0.0, 0.0, 4.0]]))
@@ -71,8 +72,9 @@ def sddmm(
 
 def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
     """The operands of `sddmm`, checked."""
-    matrix = sparse_operand(A)
-    dtype = dtype_of("X", X) or matrix.dtype
+    given = dtype_of("X", X)
+    matrix = pattern_operand(A, dtype=given)
+    dtype = given or matrix.dtype
     left = dense_operand("X", X, dtype=dtype, shape=(matrix.rows, None))
     features = left.shape[1]
     right = dense_operand("Y", Y, dtype=dtype, shape=(matrix.columns, features), like="X")

@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer.operators.blocks import blocks_times_dense, is_in_blocks
 from gossamer.operators.operands import Operands, dense_operand, sparse_operand
 from gossamer.operators.operator import Operator
 from gossamer.operators.plans import call, plan_of
@@ -51,10 +52,11 @@ def spmm(
 ) -> Array:
     """A @ B for a sparse matrix A (m by n) and a dense matrix B (n by K); gives m by K.
 
-    A is a `SparseTensor` or any SciPy sparse matrix or array (converted to CSR and checked at each
-    call, during which nobody may change it), B a NumPy array; both float32 or both float64. Columns
-    of A may be unsorted; duplicates add up. `out` is C-contiguous, writable, of the result's dtype
-    and shape, and overlaps no input. Raises `ArgumentError`, `FormatError`; nothing was written then.
+    A is a `SparseTensor` or any SciPy sparse matrix or array (checked at each call, during which nobody
+    may change it, and converted to CSR unless it is in blocks), B a NumPy array; both float32 or both
+    float64. Columns of A may be unsorted; duplicates add up. `out` is C-contiguous, writable, of the
+    result's dtype and shape, and overlaps no input. Raises `ArgumentError`, `FormatError`; nothing was
+    written then.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -66,6 +68,8 @@ def spmm(
         plan = plan_of(A, OPERATOR, features=B.shape[1], target=target)
         if plan is not None and plan.run_usual(B, out):
             return out
+    if is_in_blocks(A):
+        return blocks_times_dense(A, B, out=out, target=target)
     return call(OPERATOR, operands(A, B), out=out, target=target)
 
 

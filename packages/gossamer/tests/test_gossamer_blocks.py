@@ -1,0 +1,156 @@
+"""SciPy's matrices in blocks through the front door, against NumPy in float64; patterns of bools and
+integers for SDDMM."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import sparse
+
+import gossamer as gs
+from gossamer_ir.errors import ArgumentError, FormatError
+
+
+class InBlocks(sparse.bsr_array):
+    """A matrix that stays in blocks."""
+
+    def tocsr(self, copy=False):
+        raise AssertionError("converted to CSR")
+
+
+GRIDS = {
+    "0 block rows": np.zeros((0, 3), bool),
+    "0 block columns": np.zeros((3, 0), bool),
+    "0 blocks": np.zeros((3, 4), bool),
+    "one block": np.ones((1, 1), bool),
+    "empty block rows at both ends": (np.arange(35).reshape(7, 5) % 3 == 0)
+    & (np.arange(7) % 6 > 0)[:, None],
+    "one dense block row": (np.arange(5) == 2)[:, None] & np.ones(9, bool),
+    "one dense block column": np.ones(9, bool)[:, None] & (np.arange(5) == 2),
+}
+
+
+def blocks(grid, shape, *, dtype="float32", index="int32"):
+    rows, columns = grid.nonzero()
+    indptr = np.concatenate([[0], np.bincount(rows, minlength=len(grid)).cumsum()])
+    values = np.random.default_rng(3).integers(-3, 4, (len(rows), *shape)).astype(dtype)
+    size = (grid.shape[0] * shape[0], grid.shape[1] * shape[1])
+    arrays = (values, columns.astype(index), indptr.astype(index))
+    return InBlocks(arrays, shape=size, blocksize=shape)
+
+
+def dense_for(matrix, features, *, dtype="float32"):
+    values = np.random.default_rng(features).integers(-3, 4, (matrix.shape[1], features))
+    return values.astype(dtype)
+
+
+def product(matrix, dense):
+    return sparse.bsr_array(matrix).toarray().astype(np.float64) @ dense.astype(np.float64)
+
+
+@pytest.mark.parametrize("shape", [(2, 2), (4, 4), (16, 16), (5, 3), (1, 7), (29, 2)])
+@pytest.mark.parametrize("name", GRIDS)
+def test_blocks_are_multiplied_as_blocks(name, shape):
+    matrix = blocks(GRIDS[name], shape)
+    for features in (0, 1, 17, 64):
+        dense = dense_for(matrix, features)
+        np.testing.assert_array_equal(gs.spmm(matrix, dense), product(matrix, dense))
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("index", ["int32", "int64"])
+def test_every_dtype_of_values_and_indices(dtype, index):
+    matrix = blocks(GRIDS["empty block rows at both ends"], (3, 4), dtype=dtype, index=index)
+    dense = dense_for(matrix, 20, dtype=dtype)
+    out = np.full((matrix.shape[0], 20), np.nan, dtype)
+    assert gs.spmm(matrix, dense, out=out) is out
+    np.testing.assert_array_equal(out, product(matrix, dense))
+
+
+def test_blocks_may_be_unsorted_and_stored_twice():
+    matrix = blocks(GRIDS["one dense block row"], (2, 3))
+    matrix.indices = np.array([4, 0, 0, 8, 1, 2, 3, 5, 4], np.int32)
+    dense = dense_for(matrix, 5)
+    np.testing.assert_array_equal(gs.spmm(matrix, dense), product(matrix, dense))
+
+
+def test_spare_blocks_at_the_end_are_not_read():
+    matrix = blocks(GRIDS["one dense block column"], (2, 2))
+    expected = product(matrix, dense_for(matrix, 4))
+    matrix.data = np.concatenate([matrix.data, np.full((1, 2, 2), np.nan, np.float32)])
+    matrix.indices = np.concatenate([matrix.indices, np.array([999], np.int32)])
+    np.testing.assert_array_equal(gs.spmm(matrix, dense_for(matrix, 4)), expected)
+
+
+def test_operands_that_lie_elsewhere_in_memory():
+    matrix = blocks(GRIDS["one dense block row"], (4, 2))
+    dense = np.asfortranarray(dense_for(matrix, 9))
+    dense.setflags(write=False)
+    expected = product(matrix, dense)
+    np.testing.assert_array_equal(gs.spmm(matrix, dense), expected)
+    matrix.data = np.asfortranarray(matrix.data)
+    np.testing.assert_array_equal(gs.spmm(matrix, dense), expected)
+
+
+def test_what_is_not_finite_goes_where_it_belongs():
+    matrix = blocks(GRIDS["empty block rows at both ends"], (2, 2))
+    matrix.data = np.ones_like(matrix.data)
+    dense = dense_for(matrix, 3)
+    dense[0], dense[3] = np.nan, np.inf
+    with np.errstate(invalid="ignore"):
+        expected = sparse.bsr_array(matrix).tocsr() @ dense
+    np.testing.assert_array_equal(gs.spmm(matrix, dense), expected)
+
+
+def test_one_element_is_no_block():
+    matrix = sparse.bsr_array(np.eye(3, dtype=np.float32), blocksize=(1, 1))
+    np.testing.assert_array_equal(gs.spmm(matrix, np.eye(3, dtype=np.float32)), np.eye(3))
+
+
+BAD = {
+    "indices": (FormatError, "format.indices.range"),
+    "indptr": (FormatError, "format.indptr.decreasing"),
+    "dtype": (FormatError, "format.dtype"),
+    "dense": (ArgumentError, "operand.shape"),
+    "out": (ArgumentError, "operand.overlap"),
+}
+
+
+@pytest.mark.parametrize("what", BAD)
+def test_what_is_wrong_is_named(what):
+    matrix = blocks(GRIDS["one dense block row"], (2, 2))
+    dense, out = dense_for(matrix, 3), None
+    if what == "indices":
+        matrix.indices[4] = 99
+    elif what == "indptr":
+        matrix.indptr[1] = 7
+        matrix.indptr[2] = 5
+    elif what == "dtype":
+        matrix.data = matrix.data.astype(np.int64)
+    elif what == "dense":
+        dense = dense[:-1]
+    else:
+        out = matrix.data.reshape(-1)[:30].reshape(10, 3)
+    kind, code = BAD[what]
+    with pytest.raises(kind) as caught:
+        gs.spmm(matrix, dense, out=out)
+    assert caught.value.code == code
+
+
+@pytest.mark.parametrize("dtype", ["bool", "int8", "int64", "uint16"])
+@pytest.mark.parametrize("kind", [sparse.csr_array, sparse.coo_array, sparse.bsr_array])
+@pytest.mark.parametrize("native", ["float32", "float64"])
+def test_sddmm_takes_patterns_of_bools_and_integers(native, kind, dtype):
+    pattern = np.random.default_rng(5).random((7, 9)) < 0.4
+    left = np.arange(35, dtype=native).reshape(7, 5)
+    right = np.arange(45, dtype=native).reshape(9, 5) - 20
+    found = gs.sddmm(kind(pattern.astype(dtype)), left, right)
+    assert found.dtype == native
+    rows, columns = pattern.nonzero()
+    np.testing.assert_array_equal(found, (left @ right.T)[rows, columns])
+
+
+def test_sddmm_refuses_a_pattern_of_complex_numbers():
+    with pytest.raises(FormatError) as caught:
+        gs.sddmm(sparse.eye_array(3, dtype=complex), np.ones((3, 2)), np.ones((3, 2)))
+    assert caught.value.code == "format.dtype"
