@@ -2,17 +2,10 @@
 
 from __future__ import annotations
 
-import sys
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
 from dataclasses import dataclass
-from importlib import import_module
-from importlib.abc import MetaPathFinder
-from importlib.machinery import ModuleSpec, PathFinder, SourceFileLoader
-from types import CodeType, ModuleType
-from unittest.mock import patch
 
 from tests.generated.compilers import COMPILER, Compiler, Pass
+from tests.generated.mutations import Mutation
 
 
 @dataclass(frozen=True)
@@ -32,9 +25,8 @@ class Defect:
         return COMPILER.replaced(self.of, self._broken_pass())
 
     def _broken_pass(self) -> Pass:
-        home = f"gossamer_lower.{self.home}"
-        with _imported_anew(_Mutating(home, self.line, self.instead)):
-            broken: Pass = getattr(import_module(f"gossamer_lower.{self.of}"), self.of)
+        mutation = Mutation(f"gossamer_lower.{self.home}", self.line, self.instead)
+        broken: Pass = mutation.imported(f"gossamer_lower.{self.of}", self.of)
         return broken
 
 
@@ -121,45 +113,3 @@ DEFECTS = (
         needs_schedule=True,
     ),
 )  # fmt: skip
-
-
-class _Mutating(MetaPathFinder):
-    """Finds one module, with a line of its source replaced."""
-
-    def __init__(self, name: str, line: str, instead: str) -> None:
-        self._name, self._line, self._instead = name, line, instead
-
-    def find_spec(
-        self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None
-    ) -> ModuleSpec | None:
-        if fullname != self._name:
-            return None
-        found = PathFinder.find_spec(fullname, path, target)
-        assert found is not None
-        assert found.origin is not None
-        found.loader = _Loader(fullname, found.origin, self._line, self._instead)
-        return found
-
-
-class _Loader(SourceFileLoader):
-    """Compiles the mutated source, and stores nothing of it."""
-
-    def __init__(self, name: str, path: str, line: str, instead: str) -> None:
-        super().__init__(name, path)
-        self._line, self._instead = line, instead
-
-    def get_code(self, fullname: str) -> CodeType:
-        source = self.get_data(self.path).decode()
-        assert source.count(self._line) == 1, f"{self._line!r} stands not once in {fullname}"
-        return compile(source.replace(self._line, self._instead), self.path, "exec")
-
-
-@contextmanager
-def _imported_anew(finder: MetaPathFinder) -> Iterator[None]:
-    """All passes are imported again, apart from those that everybody else has."""
-    others = {name: kept for name, kept in sys.modules.items() if "gossamer_lower" not in name}
-    with (
-        patch.dict(sys.modules, others, clear=True),
-        patch.object(sys, "meta_path", [finder, *sys.meta_path]),
-    ):
-        yield

@@ -8,6 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
+from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
@@ -39,8 +40,9 @@ def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
 
 
 def _is_at_once(node: Any) -> bool:
-    """Threads that combine what each of them has summed up share the element."""
-    if not isinstance(node, For) or node.kind not in AT_ONCE:
+    """Threads that combine what each of them has summed up share the element, and so do iterations whose
+    steps are atomic."""
+    if not isinstance(node, For) or node.kind not in AT_ONCE or (ATOMIC, True) in node.annotations:
         return False
     blocks = (found for found in walk(node) if isinstance(found, Block))
     is_combined = any(key == "reassociates" for found in blocks for key, _ in found.annotations)

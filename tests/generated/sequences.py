@@ -78,9 +78,11 @@ def is_taken(builder: ScheduleBuilder, step: Step) -> bool:
     return True
 
 
-def kept(traces: Traces, module: Module) -> Module:
+def kept(
+    traces: Traces, module: Module, builder_type: type[ScheduleBuilder] = ScheduleBuilder
+) -> Module:
     """The module after the steps for its stage; those that are refused are left out."""
-    builder = ScheduleBuilder(module, intrinsics=INTRINSICS)
+    builder = builder_type(module, intrinsics=INTRINSICS)
     for step in traces.get(module.stage, ()):
         is_taken(builder, step)
     return builder.module

@@ -287,6 +287,14 @@ for i in T.serial(8):
                 uj = T.axis.spatial(8, j)
                 Y[ui, uj] = X[ui, uj]
 """
+READING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("copy"):
+            vi = T.axis.spatial(8, i)
+            vj = T.axis.spatial(8, T.int64(P[j]))
+            Y[vi, vj] = X[vi, vj]
+"""
 SHARED = """
 for i in T.parallel(8):
     with T.block("row"):
@@ -356,6 +364,7 @@ ROWS = {"buffer": "Y", "distance": 2}
 COPIED = {"block": "copy", "buffer": "X", "distance": 2}
 ALONG = {"loop": "j", "buffer": "X", "lanes": 8}
 CASES = [
+    ("align.not_proved", READING, "align", ALONG),
     ("align.lanes", COPY, "align", {**ALONG, "lanes": 1}),
     ("align.rows", COPY, "align", {**ALONG, "lanes": 16}),
     ("align.rows", FETCH, "align", {**ALONG, "buffer": "S"}),

@@ -27,13 +27,17 @@ def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
 
 def within(block: Block, loop: str, *, extent: Expr) -> Block:
     """The block under the further condition that a loop's variable is in [0, extent), said as in
-    `bounded`, in iterations that the loop did not have: what its predicate loads exists in the others."""
+    `bounded`, in iterations that the loop did not have: what its predicate loads exists in the others,
+    and, unless it is about the loop, where an init runs."""
     var, plain = _position(block, loop, extent)
     end = plain if without_guard(extent) == extent else extent
     condition = conjunction(Compare("ge", var, ZERO), below(var, end))
     assert condition is not None
+    values = {item.var: item.value for item in block.iters}
     parts = [
-        IfThenElse(condition, part, FALSE) if _loads(part) else part
+        IfThenElse(condition, part, FALSE)
+        if _loads(part) and (not block.init or loop in free_vars(resolve(part, values)))
+        else part
         for part in conjuncts(block.predicate)
     ]
     return replace(block, predicate=conjoined((*parts, condition)))

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from gossamer_ir.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
-from gossamer_ir.walk import substitute_body
+from gossamer_ir.walk import substitute_body, walk
+from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.predicates import within
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
@@ -39,7 +42,8 @@ def align(
 
     Raises `ScheduleError`: `schedule.align.lanes` (less than two), `.rows` (the buffer has rows that
     are no multiple of `lanes` long), `.buffer` (it is no parameter), `.innermost` (the loop holds more
-    than blocks), `.start`, `.kind`, `.no_loop`, `.no_buffer`, `.no_function`, `.stage`.
+    than blocks), `.not_proved` (an iterator of theirs may have no value in the further iterations),
+    `.start`, `.kind`, `.no_loop`, `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
@@ -67,8 +71,11 @@ def align(
     _require_rows(found, lanes)
     early = sub(index_var(loop), _misalignment(found, lanes))
 
+    blocks = _blocks(site, module)
+    _require_plain_values(blocks, site, module)
+
     extent = site.node.extent
-    bounded = tuple(within(block, loop, extent=extent) for block in _blocks(site, module))
+    bounded = tuple(within(block, loop, extent=extent) for block in blocks)
     body = substitute_body(bounded, {loop: early})
     aligned = replace(site.node, extent=add(extent, index(lanes)), body=body)
 
@@ -95,6 +102,24 @@ def _blocks(site: Site, module: Module) -> tuple[Block, ...]:
             place=site.place(module),
         )
     return blocks
+
+
+def _require_plain_values(blocks: Sequence[Block], site: Site, module: Module) -> None:
+    """The values of iterators must exist in iterations that the loop did not have."""
+    values = [found.value for block in blocks for found in block.iters]
+    divisors = [
+        node.rhs for value in values for node in walk(value)
+        if isinstance(node, Binary) and node.op in ("floordiv", "floormod")
+    ]  # fmt: skip
+    if mentioned(values) or any(integer_value(divisor) is None for divisor in divisors):
+        raise refusal(
+            "align.not_proved",
+            f"It is not proved that the iterators of the blocks in loop '{site.node.var}' have values before "
+            "and behind it.",
+            needs="they read nothing, and divide by constants",
+            hint="Align the loop before it is split or fused.",
+            place=site.place(module),
+        )
 
 
 def _require_lanes(lanes: int, site: Site) -> None:

@@ -39,6 +39,7 @@ from gossamer_ir.nodes import (
     Prefetch,
     Search,
     Stmt,
+    Unary,
 )
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, simplify
@@ -243,12 +244,29 @@ def _below(loop: For) -> list[For]:
 
 
 def _running(inside: Site, site: Site) -> list[Expr]:
-    """The parts of a block's condition that the loops inside a loop leave as they are."""
-    node: Block = inside.node
+    """The parts of the conditions under which a block in a loop runs that the loops inside leave as they
+    are, outermost first; those that load only where all before them are known."""
     values = values_within(inside)
     inner = {found.var for found in _below(site.node)}
-    parts = [resolve(part, values) for part in conjuncts(node.predicate)]
-    return [part for part in parts if inner.isdisjoint(free_vars(part))]
+    kept: list[Expr] = []
+    is_complete = True
+    for part in (resolve(part, values) for part in _conditions_around(inside, site)):
+        if free_vars(part) & inner:
+            is_complete = False
+        elif is_complete or not mentioned((part,)):
+            kept.append(part)
+    return kept
+
+
+def _conditions_around(inside: Site, site: Site) -> Iterator[Expr]:
+    """The conditions of a block and of all that stands around it in a loop."""
+    for parent, field, _ in inside.path[len(site.path) + 1 :]:
+        if isinstance(parent, Block):
+            yield from conjuncts(parent.predicate)
+        elif isinstance(parent, If):
+            is_else = field == "else_body"
+            yield from [Unary("not", parent.condition)] if is_else else conjuncts(parent.condition)
+    yield from conjuncts(inside.node.predicate)
 
 
 def _asked(
