@@ -33,7 +33,7 @@ def require_compilable(backend: Declares, module: Module, target: Target) -> Non
     >>> backend = SimpleNamespace(name="toy", capabilities=frozenset({"while"}))
     >>> require_compilable(backend, Module("flat", (entry,), "f"), Target("toy"))
     Traceback (most recent call last):
-    gossamer_ir.errors.PluginError: The backend 'toy' did not declare what the module needs: dtype.float32.
+    gossamer_ir.errors.PluginError: The backend 'toy' did not declare what the module needs: dtype.float32. [plugin.undeclared]
     """
     require_own_target(backend, target)
     if module.stage != "flat":

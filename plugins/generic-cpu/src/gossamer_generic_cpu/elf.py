@@ -15,32 +15,26 @@ import struct
 import sys
 from typing import NamedTuple
 
+from gossamer_backend.elf_records import (
+    IDENTITY,
+    RELOCATABLE,
+    SECTION,
+    SYMBOL,
+    SYMBOL_TABLE,
+    Section,
+    header_of,
+    sections_of,
+)
 from gossamer_generic_cpu.host import architecture
 
-_FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
 _RELOCATION = struct.Struct("<QQq")
-_MAGIC = b"\x7fELF\x02\x01\x01"
-_RELOCATABLE, _X86_64 = 1, 62
-_SYMBOLS, _RELOCATIONS, _NO_BITS, _PLAIN_RELOCATIONS = 2, 4, 8, 9
+_MAGIC = IDENTITY + b"\x01"
+_X86_64 = 62
+_RELOCATIONS, _NO_BITS, _PLAIN_RELOCATIONS = 4, 8, 9
 _GROUP, _DYNAMIC_KINDS = 17, frozenset({14, 15, 16})
 _IN_MEMORY, _THREAD_LOCAL = 0x2, 0x400
 _UNDEFINED, _FIRST_RESERVED = 0, 0xFF00
 _ABSOLUTE_64, _DISTANCES_32 = 1, frozenset({2, 4})
-
-
-class _Section(NamedTuple):
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    align: int
-    entry_size: int
 
 
 class _Foreign(Exception):  # noqa: N818
@@ -85,16 +79,14 @@ def _placed(code: bytes, symbol: str) -> int:
     return entry
 
 
-def _sections(code: bytes) -> list[_Section]:
-    ident, kind, machine, *rest = _FILE_HEADER.unpack_from(code)
-    if not ident.startswith(_MAGIC) or (kind, machine) != (_RELOCATABLE, _X86_64):
+def _sections(code: bytes) -> list[Section]:
+    header = header_of(code)
+    is_object = (header.kind, header.machine) == (RELOCATABLE, _X86_64)
+    if not header.identity.startswith(_MAGIC) or not is_object:
         raise _Foreign
-    offset, entry_size, count = rest[3], rest[8], rest[9]
-    if entry_size != _SECTION.size or not count:
+    if header.section_size != SECTION.size or not header.section_count:
         raise _Foreign
-    found = [
-        _Section._make(_SECTION.unpack_from(code, offset + at * entry_size)) for at in range(count)
-    ]
+    found = sections_of(code, header)
     for section in found:
         if section.kind in _DYNAMIC_KINDS | {_GROUP, _PLAIN_RELOCATIONS}:
             raise _Foreign
@@ -103,7 +95,7 @@ def _sections(code: bytes) -> list[_Section]:
     return found
 
 
-def _layout(sections: list[_Section]) -> tuple[list[int | None], int]:
+def _layout(sections: list[Section]) -> tuple[list[int | None], int]:
     """Where each section goes, None for those that are not in memory; and the size of all."""
     offsets: list[int | None] = []
     end = 0
@@ -111,7 +103,7 @@ def _layout(sections: list[_Section]) -> tuple[list[int | None], int]:
         if not section.flags & _IN_MEMORY:
             offsets.append(None)
             continue
-        align = max(section.align, 1)
+        align = max(section.alignment, 1)
         if align > mmap.PAGESIZE:
             raise _Foreign
         end = -(-end // align) * align
@@ -120,37 +112,37 @@ def _layout(sections: list[_Section]) -> tuple[list[int | None], int]:
     return offsets, end
 
 
-def _contents(code: bytes, section: _Section) -> bytes:
+def _contents(code: bytes, section: Section) -> bytes:
     found = code[section.offset : section.offset + section.size]
     if len(found) != section.size:
         raise _Foreign
     return found
 
 
-def _symbol_table(sections: list[_Section]) -> _Section:
-    tables = [section for section in sections if section.kind == _SYMBOLS]
+def _symbol_table(sections: list[Section]) -> Section:
+    tables = [section for section in sections if section.kind == SYMBOL_TABLE]
     if len(tables) != 1:
         raise _Foreign
     return tables[0]
 
 
 def _addresses(
-    code: bytes, sections: list[_Section], offsets: list[int | None], *, base: int
+    code: bytes, sections: list[Section], offsets: list[int | None], *, base: int
 ) -> list[int | None]:
     """The address of every symbol, None for those that are defined elsewhere."""
     found: list[int | None] = []
-    for _, _, _, section, value, _ in _SYMBOL.iter_unpack(_contents(code, _symbol_table(sections))):
+    for _, _, _, section, value, _ in SYMBOL.iter_unpack(_contents(code, _symbol_table(sections))):
         is_here = _UNDEFINED < section < _FIRST_RESERVED
         start = offsets[section] if is_here else None
         found.append(None if start is None else base + start + value)
     return found
 
 
-def _index_of(code: bytes, sections: list[_Section], symbol: str) -> int:
+def _index_of(code: bytes, sections: list[Section], symbol: str) -> int:
     table = _symbol_table(sections)
     names = _contents(code, sections[table.link])
     wanted = b"\0" + symbol.encode() + b"\0"
-    for at, (name, *_) in enumerate(_SYMBOL.iter_unpack(_contents(code, table))):
+    for at, (name, *_) in enumerate(SYMBOL.iter_unpack(_contents(code, table))):
         if names[name - 1 : name + len(wanted) - 1] == wanted:
             return at
     raise _Foreign

@@ -1,8 +1,4 @@
-"""Object files in ELF, as far as an export needs: one symbol renamed, the undefined ones listed.
-
-Layout: Tool Interface Standard, Executable and Linking Format, version 1.2, with the 64-bit fields
-of the System V ABI for x86-64. Objects for 64-bit little-endian machines only.
-"""
+"""Object files as far as an export needs them: one symbol renamed, the undefined ones listed."""
 
 from __future__ import annotations
 
@@ -10,31 +6,18 @@ import struct
 from collections.abc import Iterator
 from typing import NamedTuple
 
+from gossamer_backend.elf_records import (
+    FILE_HEADER,
+    IDENTITY,
+    RELOCATABLE,
+    SECTION,
+    SYMBOL,
+    SYMBOL_TABLE,
+    Section,
+    header_of,
+    sections_of,
+)
 from gossamer_ir.errors import UnsupportedError
-
-_IDENTITY = b"\x7fELF\x02\x01"
-"""The magic, 64 bits, little-endian."""
-
-_RELOCATABLE, _SYMBOL_TABLE = 1, 2
-_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
-_SECTION = struct.Struct("<IIQQQQIIQQ")
-_SYMBOL = struct.Struct("<IBBHQQ")
-
-
-class _Section(NamedTuple):
-    """A row of the table of sections, and where in the file it stands."""
-
-    at: int
-    name: int
-    kind: int
-    flags: int
-    address: int
-    offset: int
-    size: int
-    link: int
-    info: int
-    alignment: int
-    entry_size: int
 
 
 class _Symbol(NamedTuple):
@@ -63,7 +46,7 @@ def rename_symbol(code: bytes, old: str, *, new: str) -> bytes:
     moved += texts + new.encode("ascii") + b"\0"
     struct.pack_into("<I", moved, at, len(texts))
     size = len(moved) - len(code)
-    _SECTION.pack_into(moved, names.at, *names._replace(offset=len(code), size=size)[1:])
+    SECTION.pack_into(moved, names.at, *names._replace(offset=len(code), size=size)[1:])
     return bytes(moved)
 
 
@@ -81,19 +64,20 @@ def _defines(symbol: _Symbol, name: str) -> bool:
     return symbol.section != 0 and symbol.name == name.encode("ascii")
 
 
-def _sections(code: bytes) -> list[_Section]:
-    if len(code) < _HEADER.size or not code.startswith(_IDENTITY):
+def _sections(code: bytes) -> list[Section]:
+    if len(code) < FILE_HEADER.size or not code.startswith(IDENTITY):
         raise _refused("they are no ELF file of a 64-bit little-endian machine")
-    _, kind, _, _, _, _, start, _, _, _, _, size, count, _ = _HEADER.unpack_from(code)
-    end = start + size * count
-    if kind != _RELOCATABLE or size != _SECTION.size or not 0 < start < end <= len(code):
+    header = header_of(code)
+    end = header.sections + SECTION.size * header.section_count
+    is_object = header.kind == RELOCATABLE and header.section_size == SECTION.size
+    if not is_object or not 0 < header.sections < end <= len(code):
         raise _refused("they are no relocatable object file")
-    return [_Section(at, *_SECTION.unpack_from(code, at)) for at in range(start, end, size)]
+    return sections_of(code, header)
 
 
-def _symbol_table(code: bytes, sections: list[_Section]) -> tuple[_Section, _Section]:
+def _symbol_table(code: bytes, sections: list[Section]) -> tuple[Section, Section]:
     """The table of symbols and the section of its names."""
-    table = next((found for found in sections if found.kind == _SYMBOL_TABLE), None)
+    table = next((found for found in sections if found.kind == SYMBOL_TABLE), None)
     if table is None or not table.link < len(sections):
         raise _refused("they have no table of symbols")
     names = sections[table.link]
@@ -102,10 +86,10 @@ def _symbol_table(code: bytes, sections: list[_Section]) -> tuple[_Section, _Sec
     return table, names
 
 
-def _symbols(code: bytes, table: _Section, names: _Section) -> Iterator[_Symbol]:
+def _symbols(code: bytes, table: Section, names: Section) -> Iterator[_Symbol]:
     texts = code[names.offset : names.offset + names.size]
-    for at in range(table.offset, table.offset + table.size - _SYMBOL.size + 1, _SYMBOL.size):
-        name, _, _, section, _, _ = _SYMBOL.unpack_from(code, at)
+    for at in range(table.offset, table.offset + table.size - SYMBOL.size + 1, SYMBOL.size):
+        name, _, _, section, _, _ = SYMBOL.unpack_from(code, at)
         yield _Symbol(at, texts[name : texts.find(b"\0", name)], section)
 
 

@@ -1,0 +1,70 @@
+"""The records of an object file in ELF, for 64-bit little-endian machines.
+
+Layout: Tool Interface Standard, Executable and Linking Format, version 1.2, with the 64-bit fields
+of the System V ABI for x86-64.
+"""
+
+from __future__ import annotations
+
+import struct
+from typing import NamedTuple
+
+IDENTITY = b"\x7fELF\x02\x01"
+"""The magic, 64 bits, little-endian."""
+
+RELOCATABLE, SYMBOL_TABLE = 1, 2
+"""The kind of a file that is an object, and that of a section that is a table of symbols."""
+
+FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
+SECTION = struct.Struct("<IIQQQQIIQQ")
+SYMBOL = struct.Struct("<IBBHQQ")
+
+
+class FileHeader(NamedTuple):
+    """The beginning of a file; `sections` is where the table of sections stands."""
+
+    identity: bytes
+    kind: int
+    machine: int
+    version: int
+    entry: int
+    segments: int
+    sections: int
+    flags: int
+    size: int
+    segment_size: int
+    segment_count: int
+    section_size: int
+    section_count: int
+    section_names: int
+
+
+class Section(NamedTuple):
+    """A row of the table of sections, and where in the file it stands."""
+
+    at: int
+    name: int
+    kind: int
+    flags: int
+    address: int
+    offset: int
+    size: int
+    link: int
+    info: int
+    alignment: int
+    entry_size: int
+
+
+def header_of(code: bytes) -> FileHeader:
+    """The header of a file; `struct.error` where it is too short.
+
+    >>> header_of(bytes(FILE_HEADER.size)).section_count
+    0
+    """
+    return FileHeader(*FILE_HEADER.unpack_from(code))
+
+
+def sections_of(code: bytes, header: FileHeader) -> list[Section]:
+    """The table of sections; `struct.error` where it is cut off."""
+    places = (header.sections + SECTION.size * row for row in range(header.section_count))
+    return [Section(at, *SECTION.unpack_from(code, at)) for at in places]
