@@ -184,6 +184,23 @@ def scaled(axes, value):
     return AXES[axes] + SCALED.replace("VALUE", value)
 
 
+DIFFERENCES = [
+    (PRODUCT, "C[i, k] + A[i, j]", "C[i, k] - A[i, j]", True),
+    (DOT, "C[i] + A[i, j]", "C[i] - A[i, j]", False),
+    (SUM, "C[i] + A[i, j]", "C[i] - A[i, j]", False),
+]
+
+
+@pytest.mark.parametrize(("body", "old", "new", "has_vectors"), DIFFERENCES)
+def test_differences_are_accumulated_in_their_order(body, old, new, has_vectors):
+    """Lanes may be features, but no parts of a result."""
+    module = module_of(CSR + body.replace(old, new), f=32)
+    ops = [step.op for step in choose(module, TARGET, rows_of(100)).loop]
+    assert "cache_write" in ops
+    assert ops[-1] == "parallel"
+    assert ("vectorize" in ops) == has_vectors
+
+
 ELEMENTWISE = [
     (scaled("csr", "A[i, j] * 2.0"), "i_j_0"),
     (scaled("csr", "C[i, j] * 2.0"), "i_j_0"),
@@ -227,6 +244,8 @@ LEFT_ALONE = {
     "no reduction": CSR
     + SUM.replace("C[i] + A[i, j]", "A[i, j] + A[i, j]").replace('"SR"', '"SS"'),
     "a sum of what depends on it": CSR + SUM.replace("C[i] + A", "C[i] + C[i] * A"),
+    "a difference from another": CSR + SUM.replace("C[i] + A[i, j]", "A[i, j] - C[i]"),
+    "a difference of what depends on it": CSR + SUM.replace("C[i] + A", "C[i] - C[i] * A"),
     "without init": CSR + SUM.replace("        with T.init():\n            C[i] = 0.0\n", ""),
     "another element": CSR + SUM.replace("C[i]", "C[i + 0]"),
     "all rows at once": CSR + SUM.replace("C[i]", "C[0]"),

@@ -12,6 +12,7 @@ from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
+    Binary,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
@@ -47,7 +48,7 @@ class SparseReduction(msgspec.Struct, frozen=True):
     the output. `features` is the extent of the loop `feature` (None: symbolic); "" where there is no
     such loop. `before` counts the slots before a row ("": nobody can tell); `width` are those of each
     row (None: they vary, or are symbolic). `is_contiguous` says that terms are read one after the other,
-    `is_regular` that vectors can read them (`reads_regularly`).
+    `is_regular` that vectors can read (`reads_regularly`) and combine them.
     """
 
     block: str
@@ -171,7 +172,8 @@ def _pattern(function: Function, iteration: Iteration, parts: _Parts) -> SparseR
         width=_width(parts.fibre),
         is_contiguous=_is_contiguous(function, iteration, parts.fibre),
         is_regular=reads_regularly(function, iteration, lane=features[0] if features else position)
-        and not selects_by_ragged(function, iteration),
+        and not selects_by_ragged(function, iteration)
+        and (bool(features) or may_reassociate(iteration)),
     )
 
 
@@ -209,11 +211,12 @@ def _output(
 def reduced_buffer(
     function: Function, iteration: Iteration, *, element: tuple[str, ...]
 ) -> SparseBuffer | None:
-    """The buffer of the one reduction of the body, where it initialises and reduces to this element."""
+    """The buffer of the one reduction, or difference, of the body, where it initialises and combines
+    this element."""
     if len(iteration.body) != 1 or len(iteration.init) != 1:
         return None
     store, init = iteration.body[0], iteration.init[0]
-    if not isinstance(store, Store) or match_reduction(store) is None:
+    if not isinstance(store, Store) or not _accumulates(store):
         return None
     if store.indices != tuple(index_var(name) for name in element):
         return None
@@ -223,6 +226,22 @@ def reduced_buffer(
         if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
             return buffer
     return None
+
+
+def _accumulates(store: Store) -> bool:
+    """Whether a store combines an element with what does not depend on its buffer: reduces to it, or
+    subtracts from it."""
+    value = store.value
+    if isinstance(value, Binary) and value.op == "sub" and isinstance(value.lhs, Load):
+        store = msgspec.structs.replace(store, value=msgspec.structs.replace(value, op="add"))
+        if value.lhs.buffer != store.buffer:
+            return False
+    return match_reduction(store) is not None
+
+
+def may_reassociate(iteration: Iteration) -> bool:
+    """Whether lanes may have parts of the results: those of a sum, not those of differences."""
+    return all(isinstance(stmt, Store) and match_reduction(stmt) for stmt in iteration.body)
 
 
 def _before(parts: _Parts, variables: tuple[str, ...]) -> str:

@@ -73,7 +73,7 @@ def _in_register(pattern: SparseReduction) -> Decision:
 
 def _vectors(pattern: SparseReduction, target: Target, stats: Stats | None) -> Decision:
     if not pattern.is_regular:
-        return _scalar("an operand is read in a way that vectors cannot follow")
+        return _scalar("an operand is read, or terms are combined, as vectors cannot do it")
     if pattern.is_contiguous:
         return _contiguous(pattern, target, stats)
     return _gathered(pattern, stats)

@@ -19,7 +19,13 @@ from gossamer_ir.nodes import (
 from gossamer_schedule.rules.gathers import Ahead, Gather, gathered_operand, megabytes, prefetched
 from gossamer_schedule.rules.machine import lanes_of
 from gossamer_schedule.rules.parallel_rows import counted, parallel_rows
-from gossamer_schedule.rules.patterns import axes_of, has_taken, reduced_buffer, single_iteration
+from gossamer_schedule.rules.patterns import (
+    axes_of,
+    has_taken,
+    may_reassociate,
+    reduced_buffer,
+    single_iteration,
+)
 from gossamer_schedule.rules.regular_reads import (
     is_dense_root,
     reads_regularly,
@@ -100,7 +106,7 @@ def _decisions(
         scalar = Decision("one product at a time", "a single feature reduces nothing")
         return scalar, _parallel(pattern, 1)
     if not pattern.is_regular:
-        why = "an operand is read in a way that vectors cannot follow"
+        why = "an operand is read, or products are combined, as vectors cannot do it"
         return Decision("one product at a time", why), _parallel(pattern, pattern.features)
     rows = _parallel(pattern, _vectors(pattern, lanes))
     if pattern.is_padded:
@@ -157,7 +163,8 @@ def pattern_of(module: Module) -> SampledProducts | None:
         before=load if fibre.indptr_dtype == "int64" else f"T.int64({load})",
         gathered=gathered_operand(function, iteration, column=position, feature=feature_var),
         is_regular=reads_regularly(function, iteration, lane=feature_var)
-        and not selects_by_ragged(function, iteration),
+        and not selects_by_ragged(function, iteration)
+        and may_reassociate(iteration),
         is_padded=isinstance(fibre, CompressedVaried) and fibre.padded,
     )
 
