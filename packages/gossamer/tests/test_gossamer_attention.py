@@ -194,7 +194,10 @@ def masks():
 def test_masks_of_transformers(features, mask, dtype):
     matrix = sparse.csr_array(masks()[mask].astype(dtype))
     dense = operands(matrix.shape, features, dtype=dtype)
-    assert_attended(gs.attention(from_scipy(matrix), *dense), matrix, *dense)
+    expected = gs.attention(from_scipy(matrix), *dense)
+    assert_attended(expected, matrix, *dense)
+    for kind in (bool, np.int8):
+        np.testing.assert_array_equal(gs.attention(matrix.astype(kind), *dense), expected)
 
 
 @pytest.mark.parametrize("dtype", DTYPES)

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.operators.operands import NATIVE, Operands, dense_operand, dtype_of, sparse_operand
+from gossamer.operators.operands import NATIVE, Operands, dense_operand, dtype_of, pattern_operand
 from gossamer.operators.operator import Operator
 from gossamer.operators.plans import call, plan_of
 from gossamer_formats import Array, SparseTensor
@@ -89,9 +89,10 @@ def attention(
     stores.
 
     Q is m by d for the pattern's m rows, K and V are n by d for its n columns; all are float32 or
-    all float64. Without `scale` it is 1 / sqrt(d). The values of the pattern are not looked at,
-    explicit zeros count, duplicates count as often as they are stored. The pattern and `out` as for
-    `spmm`. Scores are kept for one row at a time.
+    all float64. Without `scale` it is 1 / sqrt(d). The values of the pattern are not looked at, and may be
+    bools or integers, too; explicit zeros count, duplicates count as often as they are stored. The pattern and `out` as for
+    `spmm`. A row's scores are used up before the next row's are made, in temporary memory of one number
+    for each stored element.
 
     A row with no stored element gives zeros. A score of -inf has the weight 0; a row whose scores are
     all -inf, or hold inf or NaN, is NaN, as softmax is. Weights are at most 1 until the end, when
@@ -123,8 +124,9 @@ def operands(
     scale: float | None = None,
 ) -> Operands:
     """The operands of `attention`, checked."""
-    matrix = sparse_operand(pattern)
-    dtype = dtype_of("Q", Q) or matrix.dtype
+    given = dtype_of("Q", Q)
+    matrix = pattern_operand(pattern, dtype=given)
+    dtype = given or matrix.dtype
     queries = dense_operand("Q", Q, dtype=dtype, shape=(matrix.rows, None))
     features = queries.shape[1]
     shape = (matrix.columns, features)

@@ -1,8 +1,7 @@
 """Several computations over the same rows, run together: all of them on one row, then on the next.
 
-What is made for a row and used by a later computation of the same row stays in the nearest cache, and
-nothing of that needs memory for more than a row (sampled products, a softmax and a product with values
-are attention). Each part is scheduled as the rule for its own pattern does it; the loop over rows, which
+What is made for a row and used by a later computation of the same row is still in the nearest cache
+(sampled products, a softmax and a product with values are attention). Each part is scheduled as the rule for its own pattern does it; the loop over rows, which
 they share, runs in parallel.
 """
 
