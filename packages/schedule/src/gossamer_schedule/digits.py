@@ -46,7 +46,7 @@ def digit_key(form: Form, loop: str, *, loops: Mapping[str, For], varying: Set[s
             return None
         if not (is_multiple(digit[0], radix) and integer_value(loops[loop].start) == 0):
             low.append(digit)
-    if not _is_positive(coefficient, low) or not _fits(low, coefficient):
+    if not _is_positive(coefficient, low) or not fits(low, coefficient):
         return None
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
     return (coefficient, fixed, frozenset(form.base.terms.items()), form.base.constant)
@@ -64,7 +64,7 @@ def _is_positive(coefficient: Product, low: list[Digit]) -> bool:
     return is_positive((coefficient[0], left))
 
 
-def _fits(low: list[Digit], below: Product) -> bool:
+def fits(low: list[Digit], below: Product) -> bool:
     """Whether the sum of the digits is always less than `below`."""
     if not low:
         return True
@@ -74,7 +74,7 @@ def _fits(low: list[Digit], below: Product) -> bool:
         return sum(c[0] * max(extent[0] - 1, 0) for c, extent in low) < below[0]
     for position, (coefficient, extent) in enumerate(low):
         rest = low[:position] + low[position + 1 :]
-        if is_multiple(below, times(coefficient, extent)) and _fits(rest, coefficient):
+        if is_multiple(below, times(coefficient, extent)) and fits(rest, coefficient):
             return True
     return False
 

@@ -13,8 +13,8 @@ from gossamer_ir.nodes import Binary, Expr, Fact, For, Stmt
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import Access, accesses, mentioned, written
-from gossamer_schedule.digits import digit_key
-from gossamer_schedule.linear import Form, form_of
+from gossamer_schedule.digits import digit_key, fits
+from gossamer_schedule.linear import Form, form_of, product_of
 from gossamer_schedule.sites import statements
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
@@ -92,8 +92,11 @@ def _is_read_back(
 ) -> bool:
     """Whether all accesses use, each in one dimension, the quotients and remainders by fixed numbers
     of the number that a fused loop was, which tells its iteration, also where it was split again."""
-    by_dimension = [{coordinate_of(access.indices[dim]) for access in found} for dim in range(rank)]
-    shared = {coordinate for one in by_dimension if len(one) == 1 for coordinate in one}
+    by_dimension = [
+        {leading_coordinate(access.indices[dim], loops=loops, varying=varying) for access in found}
+        for dim in range(rank)
+    ]
+    shared = {told[0] for one in by_dimension if len(one) == 1 for told in one if told}
     whole = (
         expr.lhs
         for expr in shared
@@ -136,6 +139,19 @@ def coordinate_of(form: Form | None) -> Expr | None:
         return None
     ((atom, count),) = form.base.terms.items()
     return atom if count == 1 else None
+
+
+def leading_coordinate(
+    form: Form | None, *, loops: Mapping[str, For], varying: Set[str]
+) -> tuple[Expr, int] | None:
+    """The one atom that a form tells, and its count, which what is added, loops that vary, is less than."""
+    if form is None or form.base.constant or len(form.base.terms) != 1:
+        return None
+    ((atom, count),) = form.base.terms.items()
+    digits = {name: (by, product_of(loops[name].extent)) for name, by in form.terms.items()}
+    is_low = all(name in varying and integer_value(loops[name].start) == 0 for name in digits)
+    is_told = is_low and fits(list(digits.values()), (count, ()))
+    return (atom, count) if is_told else None
 
 
 def _ignores(access: Access, loop: str, varying: Set[str]) -> bool:

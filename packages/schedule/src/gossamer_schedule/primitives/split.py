@@ -7,15 +7,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, add, index_var, integer_value, mul
+from gossamer_ir.build import ZERO, index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
 from gossamer_ir.touches import reduction_loops
-from gossamer_ir.walk import substitute_body
 from gossamer_schedule.digits import ceildiv_by
 from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
 from gossamer_schedule.predicates import below, bounded, guarded
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.quotients import split_variable
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -167,11 +167,9 @@ def _extents(extent: Expr, products: tuple[Product | None, ...]) -> tuple[Expr, 
 def _nest(
     loop: For, names: tuple[str, ...], extents: tuple[Expr, ...], *, body: tuple[Stmt, ...]
 ) -> For:
-    value: Expr = ZERO
-    for position, name in enumerate(names):
-        inside = _times_all([product_of(extent) for extent in extents[position + 1 :]])
-        value = add(value, mul(index_var(name), to_expr(inside)))
-    inner = substitute_body(body, {loop.var: value})
+    counts = [product_of(extent) for extent in extents]
+    steps = [_times_all(counts[position + 1 :]) for position in range(len(names))]
+    inner = split_variable(body, loop.var, names, steps)
     for name, extent in zip(reversed(names[1:]), reversed(extents[1:]), strict=True):
         inner = (For(name, ZERO, extent, inner),)
     return replace(loop, var=names[0], extent=extents[0], body=inner)

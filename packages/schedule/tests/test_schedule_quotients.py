@@ -1,0 +1,51 @@
+"""Loops that are fused and split again: what is next to each other is known."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import run
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder
+
+COPY = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj] + 1.0
+"""
+
+
+def fused_and_split(module, factors):
+    schedule = ScheduleBuilder(module)
+    (fused,) = schedule.fuse("i", "j").names
+    return schedule, schedule.split(fused, factors=factors).names
+
+
+def results(module):
+    given = np.arange(64, dtype=np.float32).reshape(8, 8)
+    result = np.zeros((8, 8), np.float32)
+    unused = {"z": result.copy(), "v": np.zeros(64, np.float32), "w": np.zeros(64, np.float32)}
+    run(module, unused | {"x": given, "y": result, "p": np.zeros(9, np.int32), "n": 8})
+    np.testing.assert_array_equal(result, given + 1)
+
+
+@pytest.mark.parametrize("factors", [(None, 4), (None, 8), (4, 4, 4), (8, 2, 4), (None, 2, 2)])
+def test_lanes_of_a_fused_loop_are_next_to_each_other(program, factors):
+    schedule, names = fused_and_split(program(COPY), factors)
+    schedule.parallel(names[0])
+    schedule.vectorize(names[-1], rest="masked")
+    verify(schedule.module)
+    results(schedule.module)
+
+
+@pytest.mark.parametrize("factors", [(None, 3), (None, 16)])
+def test_lanes_that_cross_rows_are_not_next_to_each_other(program, factors):
+    schedule, names = fused_and_split(program(COPY), factors)
+    with pytest.raises(ScheduleError) as caught:
+        schedule.vectorize(names[-1])
+    assert caught.value.code == "schedule.vectorize.stride"
+    results(schedule.module)
