@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import run
+from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, examples, replay
 from gossamer_schedule.show import body_text
 
@@ -67,3 +70,25 @@ for i in T.serial(8):
     found = ScheduleBuilder(module).blockize("j")
     with pytest.raises(ScheduleError, match=r"reindex_cache_read\.single"):
         found.reindex_cache_read("scale_o", buffer="P", scope="local")
+
+
+def test_an_init_leaves_conditions_between_loops(program):
+    module = program("""
+for i in T.serial(8):
+    for k in T.serial(2):
+        if i < 7:
+            for j in T.serial(4):
+                with T.block("sum"):
+                    vi, vk, vj = T.axis.remap("SRR", [i, k, j])
+                    with T.init():
+                        V[vi] = 0.0
+                    V[vi] = V[vi] + X[vi, vk * 4 + vj]
+""")
+    found = []
+    for each in (module, ScheduleBuilder(module).blockize("j").module):
+        x, v = np.arange(64, dtype=np.float32).reshape(8, 8), np.full(64, 77, np.float32)
+        others = {name: np.zeros((8, 8), np.float32) for name in "yz"}
+        given = {"x": x, "v": v, "w": v.copy(), "p": np.zeros(9, np.int32), "n": 8}
+        run(verify(each), given | others)
+        found.append(v)
+    np.testing.assert_array_equal(*found)

@@ -357,6 +357,17 @@ WIDE = BACKWARDS.replace(
     'vi, vj = T.axis.remap("RS", [i, j])',
     "vi = T.axis.reduce(8, i)\n            vj = T.axis.spatial(8, j)",
 )
+BROKEN_NEST = """
+for i in T.serial(8):
+    for k in T.serial(2):
+        if i < 7:
+            for j in T.serial(4):
+                with T.block("sum"):
+                    vi, vk, vj = T.axis.remap("SRR", [i, k, j])
+                    with T.init():
+                        V[vi] = 0.0
+                    V[vi] = V[vi] + X[vi, vk * 4 + vj]
+"""
 RAGGED_SUM = SUM.replace("for j in T.serial(8)", "for j in T.serial(T.int64(P[i]))")
 SUM_TWICE = SUM + "    W[i] = V[i]\n"
 LOCAL = {"scope": "local"}
@@ -613,6 +624,7 @@ CASES = [
     ("decompose_reduction.not_proved", REPEATED_INIT, "decompose_reduction",
      {"block": "sum", "loop": "t"}),
     ("blockize.body", TWO_COPIES, "blockize", {"loop": "i"}),
+    ("blockize.dependence", BROKEN_NEST.replace("SRR", "RRR"), "blockize", {"loop": "j"}),
     ("blockize.mixed", SKEWED_SUM, "blockize", {"loop": "j"}),
     ("blockize.dependence", BACKWARDS, "blockize", {"loop": "j"}),
     ("blockize.dependence", WIDE, "blockize", {"loop": "j"}),
@@ -621,6 +633,7 @@ CASES = [
     ("rfactor.spatial", SUM, "rfactor", {"loop": "i"}),
     ("rfactor.spatial", COPY, "rfactor", {"loop": "j"}),
     ("rfactor.mixed", SKEWED_SUM, "rfactor", {"loop": "j"}),
+    ("rfactor.mixed", BROKEN_NEST, "rfactor", {"loop": "j"}),
     ("rfactor.extent", RAGGED_SUM, "rfactor", {"loop": "j"}),
     ("rfactor.extent", SUM.replace("j in T.serial(8)", "j in T.serial(2, 6)"), "rfactor",
      {"loop": "j"}),

@@ -103,7 +103,7 @@ def _loops_around(
     reducing, selecting = reduction_loops(site.node, values), spatial_loops(site.node, values)
     needed = free_vars(top.node)
     found: list[tuple[For, Kind]] = []
-    for loop in reversed(top.nest):
+    for loop in reversed(top.scope):
         if loop.var in reducing & selecting:
             raise refusal(
                 f"{primitive}.mixed",

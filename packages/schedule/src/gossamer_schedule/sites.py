@@ -63,6 +63,17 @@ class Site(msgspec.Struct, frozen=True):
         return self.parents[len(self.path) - count :]
 
     @property
+    def scope(self) -> tuple[For, ...]:
+        """The loops above in the same block, outermost first, whatever stands between them."""
+        found: list[For] = []
+        for parent in reversed(self.parents):
+            if isinstance(parent, Block):
+                break
+            if isinstance(parent, For):
+                found.insert(0, parent)
+        return tuple(found)
+
+    @property
     def siblings(self) -> tuple[Stmt, ...]:
         """The body that the statement stands in."""
         parent, name, _ = self.path[-1]

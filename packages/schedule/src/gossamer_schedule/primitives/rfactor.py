@@ -53,11 +53,11 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     Raises `ScheduleError`: `schedule.rfactor.body` (the loop holds more than loops around one block),
     `.not_reducer` (the block is no reduction by a known reducer), `.spatial` (the loop feeds a spatial
     iterator, or no iterator of a reduction), `.mixed` (an iterator that it feeds is also fed by a spatial
-    loop, or by one that is not in the nest), `.extent` (it does not start at 0, or runs a number of times
-    that is not known before the function runs), `.axis` (there is no such dimension), `.init` (the init
-    depends on more than the element), `.reads`, `.element`, `.domain`, `.predicate`,
-    `.other_access`, `.race` (as for `cache_write`), `.not_proved` (the same, several points may meet in one
-    element, or its part may start more than once), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    loop, or one of the reduction by a loop that is not in the nest), `.extent` (it does not start at 0,
+    or runs a number of times that is not known before the function runs), `.axis` (there is no such
+    dimension), `.init` (the init depends on more than the element), `.reads`, `.element`, `.domain`,
+    `.predicate`, `.other_access` (as for `cache_write`), `.not_proved` (the same, several points may meet
+    in one element, or its part may start more than once), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.split import split
@@ -136,6 +136,14 @@ def _require_reduction_loop(site: Site, top: Site, *, module: Module) -> None:
             place=top.place(module),
         )
     inside = {found.var for found in site.nest}
+    outside = reduction_loops(site.node, values) & {found.var for found in site.scope} - inside
+    if outside:
+        raise refusal(
+            f"{_NAME}.mixed",
+            f"Loop '{min(outside)}' feeds the reduction, too, and something other than loops stands between "
+            f"it and block '{site.node.name}'.",
+            place=top.place(module),
+        )
     feeding = {name for item in fed_iterators(site.node, loop) for name in free_vars(item.value)}
     wrong = feeding & (spatial | (loops_of(site.function).keys() - inside))
     if wrong or loop not in feeding:
