@@ -16,6 +16,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
+from gossamer_ir.specialize import specialize
 from gossamer_ir.walk import walk
 from gossamer_testkit import retyped, script
 
@@ -30,13 +31,15 @@ def program(
     index: str = "int32",
     fill: str = "0.0",
     changes: Mapping[str, str] | None = None,
+    dtypes: Mapping[str, str] | None = None,
 ) -> Module:
     """A script of the corpus, with its buffers, its index arrays and the fill value of its looked-up
-    buffers as given, and these parts of its text changed."""
+    buffers as given, these parts of its text changed, and the dtypes of what is named."""
     text = script(name)
     for old, new in {"default=0.0": f"default={fill}", **(changes or {})}.items():
         text = text.replace(old, new)
-    return retyped(parse_module(text), dtype=dtype, index_dtype=index)
+    module = retyped(parse_module(text), dtype=dtype, index_dtype=index)
+    return specialize(module, {}, dtypes=dtypes) if dtypes else module
 
 
 def kernels(module: Module) -> tuple[Kernel, ...]:

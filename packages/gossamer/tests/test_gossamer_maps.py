@@ -12,7 +12,6 @@ from gossamer_formats.descriptions import dia, sell
 from gossamer_ir.build import index_var
 from gossamer_ir.errors import UserError
 from gossamer_ir.nodes import Binary, Load, SparseBuffer, Store
-from gossamer_ir.specialize import specialize
 from gossamer_ir.verify.formats import diagnostics_of_format
 from gossamer_ir.walk import walk
 
@@ -88,7 +87,7 @@ def test_diagonals_times_a_vector(spelling, shape, name, dtype, index):
             whole[row, column] += stored[at, column]
         else:
             stored[at, column] = np.inf
-    module = specialize(program(f"dia_spmv{spelling}", dtype=dtype), {}, dtypes={"OFFSETS": index})
+    module = program(f"dia_spmv{spelling}", dtype=dtype, dtypes={"OFFSETS": index})
     arguments = {
         "data": stored, "offsets": places, "x": x, "m": m, "n": n, "diagonals": len(places),
     }  # fmt: skip
@@ -139,7 +138,7 @@ def sliced(whole, height, *, dtype, index):
 def sliced_case(mask, height, *, dtype, index):
     whole = np.where(mask, np.arange(mask.size).reshape(mask.shape) % 7 + 1, 0)
     x = data(mask.shape[1], dtype, 3)
-    module = specialize(program("sell_spmv", dtype=dtype, index=index), {}, dtypes={"ROWS": index})
+    module = program("sell_spmv", dtype=dtype, index=index, dtypes={"ROWS": index})
     arguments = sliced(whole, height, dtype=dtype, index=index)
     return module, arguments | {"x": x}, whole @ x.astype(np.float64)
 

@@ -150,6 +150,14 @@ def test_log_sum_exp_of_rows(pattern, dtype):
         np.testing.assert_allclose(y, wanted, rtol=bound, atol=bound, err_msg=way)
 
 
+def test_log_sum_exp_of_single_elements_and_of_none():
+    lengths, data = [0, 1, 1, 0, 2, 1], np.float32([3, -inf, 7, -inf, -2])
+    given = arguments(lengths, data)
+    given |= {name: np.full(len(lengths), np.nan, "float32") for name in ("maxima", "sums", "y")}
+    expected = np.array([-inf, 3, -inf, -inf, 7, -2])
+    assert_everywhere(program("log_sum_exp_rows"), given, y=expected, maxima=expected)
+
+
 def _ends(indptr):
     return indptr[:-1], indptr[1:]
 

@@ -273,6 +273,18 @@ def test_softmax_of_stored_elements(pattern, spelling, dtype, index):
         np.testing.assert_allclose(found, expected, rtol=bound, atol=bound**4, err_msg=way)
 
 
+@pytest.mark.parametrize("spelling", SPELLINGS)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_equal_elements_share_evenly(spelling, dtype):
+    lengths = np.array([0, 4, 1, 8, 0, 2, 0])
+    arguments = row_arguments(np.arange(9) < lengths[:, None], dtype, "int32")
+    rows = np.repeat(np.arange(len(lengths)), lengths)
+    arguments["a"] = (rows - 3).astype(dtype)
+    assert_everywhere(
+        program(f"sparse_softmax{spelling}", dtype=dtype), arguments, b=1.0 / lengths[rows]
+    )
+
+
 # --- positions beyond fixed axes
 
 BEYOND = """
