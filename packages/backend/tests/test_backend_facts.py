@@ -13,10 +13,11 @@ from gossamer_backend.facts import (
     check_range,
     check_segments,
     check_value,
+    first_wrong_product,
 )
 from gossamer_ir.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import PaddedSlots, Relation, SortedSegments
+from gossamer_ir.nodes import PaddedSlots, ProductSteps, Relation, SortedSegments
 
 
 def holds(check, *args, **options):
@@ -81,6 +82,29 @@ def test_an_element_that_is_not_what_it_should_be_is_named():
     with pytest.raises(ArgumentError, match=r"Element 2 of 'x' is 3, expected 4\.") as caught:
         check_value("x", offsets, at=2, value=4)
     assert caught.value.code == "kernel.value"
+
+
+@pytest.mark.usefixtures("small_pieces")
+@pytest.mark.parametrize("dtype", [np.int32, np.int64])
+def test_offsets_that_are_no_sums_of_products_are_named_by_the_first(dtype):
+    sides = [np.array(values, dtype) for values in ([0, 2, 2, 5, 6], [0, 1, 4, 6, 6])]
+    good = np.array([0, 2, 2, 8, 8], dtype)
+    arrays = {"X": good, "L": sides[0], "R": sides[1]}
+    names = {"X": "x", "L": "l", "R": "r"}
+    needed = (ProductSteps("X", "L", "R"),)
+    check_facts(needed, {}, arrays=arrays, names=names)
+    for at in range(1, 5):
+        wrong = np.where(np.arange(5) < at, good, good + 1).astype(dtype)
+        with pytest.raises(ArgumentError, match=rf"Element {at} of 'x' is {wrong[at]}") as caught:
+            check_facts(needed, {}, arrays=arrays | {"X": wrong}, names=names)
+        assert caught.value.code == "kernel.product"
+    with pytest.raises(ArgumentError, match="'x' has 4 elements, expected as many"):
+        check_facts(needed, {}, arrays=arrays | {"X": good[:4]}, names=names)
+
+
+def test_a_product_that_wraps_around_is_none():
+    large = np.array([0, 2**32], np.int64)
+    assert first_wrong_product(np.zeros(2, np.int64), large, large) == 1
 
 
 def test_the_rows_of_a_buffer_are_its_segments():

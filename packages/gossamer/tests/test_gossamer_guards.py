@@ -67,6 +67,14 @@ def test_nothing_is_guarded_in_the_inner_loops_of_a_script(name):
     assert bool(found) == (name in GUARDED_INSIDE), found
 
 
+@pytest.mark.parametrize(
+    "name", ["features_between_levels", "irregular_batched_matmul", "ragged_attention"]
+)
+def test_offsets_that_are_sums_of_products_prove_what_loops_access(name):
+    found = [found for flat in ways(program(name)) for found in guarded_accesses(flat)]
+    assert [row for row in found if row.loops] == []
+
+
 def test_a_guard_says_where_it_is_and_what_is_not_proved(command, tmp_path):
     path = tmp_path / "gather.py"
     path.write_text(GATHER)

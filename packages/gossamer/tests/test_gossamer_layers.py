@@ -10,7 +10,7 @@ import pytest
 from masks import KINDS, PATTERNS, csr, data, nothing, offsets
 from script_runs import assert_everywhere, call, guards, kernels, program, results
 
-from gossamer_ir.errors import UserError
+from gossamer_ir.errors import ArgumentError
 
 # --- attention
 
@@ -90,13 +90,19 @@ def test_keys_that_score_the_same_share_evenly(name, lengths):
     assert_everywhere(program(name), arguments, out=attended(arguments, name))
 
 
-@pytest.mark.parametrize("wrong", [2, 7])
-def test_offsets_that_are_no_sums_of_products_access_nothing_else(wrong):
-    """The products are 2 * 4 and 1 * 1; fewer places than these make no room for the scores."""
+@pytest.mark.parametrize(
+    ("wrong", "message"),
+    [
+        ((0, 7, 8), r"Element 1 of 'indptr_qk' is 7, expected 0 \+ 2 \* 4"),
+        ((0, 8, 8), r"Element 2 of 'indptr_qk' is 8, expected 8 \+ 1 \* 1"),
+        ((0, 9, 10), r"Element 1 of 'indptr_qk' is 9, expected 0 \+ 2 \* 4"),
+    ],
+)
+def test_offsets_that_are_no_sums_of_products_are_named(wrong, message):
     arguments = attention_case([(2, 4), (1, 1)], 1, 2, dtype="float32", index="int32")
-    arguments["indptr_qk"][1:] = wrong
+    arguments["indptr_qk"][:] = wrong
     for kernel in kernels(program("ragged_attention")):
-        with pytest.raises(UserError, match="accessed SCORES_data out of bounds"):
+        with pytest.raises(ArgumentError, match=message):
             call(kernel, arguments)
 
 

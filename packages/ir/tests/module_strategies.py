@@ -57,6 +57,7 @@ from gossamer_ir.nodes import (
     ParallelFor,
     Param,
     Prefetch,
+    ProductSteps,
     Ramp,
     Range,
     Reducer,
@@ -584,7 +585,9 @@ class Generator:
 
     def fact(self) -> Any:
         name = self.one(self.buffers).name
-        match self.below(6):
+        match self.below(7):
+            case 5:
+                return ProductSteps(name, *(self.one(self.buffers).name for _ in range(2)))
             case 0:
                 return InRange(name, self.size(), self.size())
             case 4:

@@ -15,7 +15,7 @@ from types import SimpleNamespace
 from typing import Any
 
 from gossamer_ir.build import add, index, index_var
-from gossamer_ir.nodes import HasValue, InRange, Monotone, PaddedSlots, SortedSegments
+from gossamer_ir.nodes import HasValue, InRange, Monotone, PaddedSlots, ProductSteps, SortedSegments
 
 SIZES = range(-2, 5)
 SIZES_WITH_ARRAYS = range(-1, 4)
@@ -27,6 +27,8 @@ FACTS = (
     Monotone("O"),
     HasValue("O", index(0), index(0)),
     HasValue("O", index(3), index_var("nnz")),
+    Monotone("S"),
+    ProductSteps("S", "P", "O"),
     InRange("Q", index(0), index_var("n")),
     SortedSegments("Q", "P", unique=True),
     InRange("D", index(0), index_var("n")),
@@ -36,11 +38,12 @@ FACTS = (
     SortedSegments("Z", None, unique=True),
     PaddedSlots("Z", index_var("n")),
 )
-"""P: offsets of fibres; O: offsets that lead from 0 to nnz; Q: coordinates of the fibres, unique;
+"""P: offsets of fibres; O: offsets that lead from 0 to nnz; S: sums of
+products of the steps of both; Q: coordinates of the fibres, unique;
 D: with duplicates; R: rows of unique coordinates; Z: padded rows. W (int32), B (uint8) and V (int64)
 hold anything."""
 
-ARRAYS = ("P", "O", "Q", "D", "R", "Z", "W", "B", "V")
+ARRAYS = ("P", "O", "S", "Q", "D", "R", "Z", "W", "B", "V")
 Known = tuple[Any, ...]
 
 
@@ -92,13 +95,21 @@ def worlds() -> tuple[dict[str, Any], ...]:
                 found.append(
                     {
                         "n": n, "nnz": nnz, "P": Array(list(offsets)),
-                        "O": Array([0, *offsets[1:3], nnz]), "Q": Array(coordinates),
+                        "O": Array([0, *offsets[1:3], nnz]), "S": Array(_products(offsets, nnz)),
+                        "Q": Array(coordinates),
                         "D": Array(sorted_[at * (len(sorted_) - 1) // 2]),
                         "R": Array([[0, 1, 3], [1, 2, 3]]), "Z": Array([[0, n, n], [n, n, n]]),
                         "W": Array([3, -1, 0, 2]), "B": Array([255, 0, 1]), "V": Array([1, -2, 9]),
                     }
                 )  # fmt: skip
     return tuple(found)
+
+
+def _products(offsets: tuple[int, ...], nnz: int) -> list[int]:
+    steps = zip(
+        itertools.pairwise(offsets), itertools.pairwise((0, *offsets[1:3], nnz)), strict=True
+    )
+    return [*itertools.accumulate(((b - a) * (d - c) for (a, b), (c, d) in steps), initial=7)]
 
 
 def _fibres(

@@ -28,13 +28,15 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.script import parse_expr
 
 DTYPES = dict.fromkeys(("a", "i", "j", "k", "l", "m", "n", "nnz", "t", "x", "y", "V"), "int64")
-DTYPES |= dict.fromkeys(("P", "O", "Q", "D", "R", "Z", "W"), "int32") | {"B": "uint8"}
+DTYPES |= dict.fromkeys(("P", "O", "S", "Q", "D", "R", "Z", "W"), "int32") | {"B": "uint8"}
 
 M = ("i", "0", "m")
 J = ("j", "0", "n")
 K = ("k", "0", "nnz")
 FIBRE = ("j", "0", "T.int64(P[i + 1]) - T.int64(P[i])")
 OTHER = ("l", "0", "T.int64(P[k + 1]) - T.int64(P[k])")
+BESIDE = ("l", "0", "T.int64(O[i + 1]) - T.int64(O[i])")
+IN_SUM = "T.int64(S[i]) + j * (T.int64(O[i + 1]) - T.int64(O[i])) + l"
 POSITION = "T.int64(P[i]) + j"
 ROW = 'T.search("upper", P, begin=1, end=m, value=k)'
 LOWER = 'T.search("lower", P, begin=i, end=m, value=k)'
@@ -187,6 +189,11 @@ PROVED = {
         ([M, FIBRE, ("k", "i + 1", "m")], f"{POSITION} < T.int64(P[k])"),
         ([("i", "0", "2"), ("k", "0", "2"), "i < k"], "P[i + 1] <= P[k]"),
         ([M, FIBRE, ("k", "0", "i + 1")], f"{POSITION} >= T.int64(P[k])"),
+    ],
+    "sums of products": [
+        ([M, FIBRE, BESIDE], f"{IN_SUM} >= T.int64(S[0])"),
+        ([M, FIBRE, BESIDE], f"{IN_SUM} < T.int64(S[i + 1])"),
+        ([M, FIBRE, BESIDE], f"{IN_SUM} < T.int64(S[m])"),
     ],
     "uniqueness within a fibre": [
         ([M, FIBRE, ("k", "0", "j")], f"T.int64(Q[T.int64(P[i]) + k]) < T.int64(Q[{POSITION}])"),
@@ -346,6 +353,12 @@ NOT_PROVED = {
         ),
         ([M, FIBRE, ("k", "0", "i + 1")], f"{POSITION} > T.int64(P[k])"),
         ([M, FIBRE, "i < k"], f"{POSITION} + 1 < T.int64(P[k])"),
+    ],
+    "sums of products": [
+        ([M, FIBRE, BESIDE], f"{IN_SUM} >= 8"),
+        ([M, FIBRE, BESIDE], f"{IN_SUM} + 1 < T.int64(S[i + 1])"),
+        ([M, FIBRE, BESIDE], "T.int64(S[i]) + l * (T.int64(O[i + 1]) - T.int64(O[i])) + j < T.int64(S[m])"),
+        ([M, BESIDE], "T.int64(S[i]) + l < T.int64(S[i + 1])"),
     ],
     "uniqueness within a fibre": [
         (

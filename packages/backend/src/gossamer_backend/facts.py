@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     InRange,
     Monotone,
     PaddedSlots,
+    ProductSteps,
     Relation,
     SortedSegments,
 )
@@ -82,6 +83,9 @@ def _check_values(
             at = evaluate(fact.index, scalars, arrays=arrays)
             value = evaluate(fact.value, scalars, arrays=arrays)
             check_value(names[fact.buffer], arrays[fact.buffer], at=at, value=value)
+        case ProductSteps():
+            of = [(names[name], arrays[name]) for name in (fact.left, fact.right)]
+            check_products(names[fact.buffer], arrays[fact.buffer], of=of)
 
 
 def _check_relation(
@@ -205,6 +209,47 @@ def check_value(name: str, array: Array, *, at: int, value: int) -> None:
             f"Element {at} of '{name}' is {found}, expected {value}.",
             hint="Offsets lead from 0 to the number of elements.",
         )
+
+
+def check_products(name: str, array: Array, *, of: Sequence[tuple[str, Array]]) -> None:
+    """Each step is the product of the steps of two others."""
+    (left, first), (right, second) = of
+    where = first_wrong_product(array, first, second)
+    if where is None:
+        return
+    if where == 0:
+        expected = f"as many elements as '{left}' and '{right}' have"
+        found = f"'{name}' has {array.size} elements"
+    else:
+        found = f"Element {where} of '{name}' is {array[where]}"
+        rise = " * ".join(str(int(side[where]) - int(side[where - 1])) for side in (first, second))
+        expected = f"{array[where - 1]} + {rise}, the lengths by '{left}' and '{right}'"
+    raise ArgumentError(
+        "kernel.product",
+        f"{found}, expected {expected}.",
+        hint="Offsets are the prefix sums of the products of lengths.",
+    )
+
+
+def first_wrong_product(array: Array, left: Array, right: Array) -> int | None:
+    """The first element that does not follow the one before it by the product of the steps of two
+    others; 0 where these have another size. No product wraps around unnoticed."""
+    if not array.shape == left.shape == right.shape:
+        return 0
+    for low in range(0, array.size - 1, PIECE):
+        step, first, second = (
+            _steps(found[low : low + PIECE + 1]) for found in (array, left, right)
+        )
+        size = first.astype(np.float64) * second.astype(np.float64)
+        wrong = (step != first * second) | (np.abs(size) >= 2.0**62)
+        if wrong.any():
+            return low + 1 + int(wrong.argmax())
+    return None
+
+
+def _steps(array: Array) -> Array:
+    wide = array.astype(np.int64)
+    return wide[1:] - wide[:-1]
 
 
 def check_monotone(name: str, array: Array) -> None:

@@ -40,6 +40,7 @@ NAMES: dict[str, frozenset[str]] = {
     "InRange": frozenset({"buffer"}),
     "Monotone": frozenset({"buffer"}),
     "HasValue": frozenset({"buffer"}),
+    "ProductSteps": frozenset({"buffer", "left", "right"}),
     "SortedSegments": frozenset({"buffer", "indptr"}),
     "PaddedSlots": frozenset({"buffer"}),
     "Reducer": frozenset({"name"}),

@@ -507,6 +507,15 @@ class HasValue(Node, frozen=True):
     value: Expr
 
 
+class ProductSteps(Node, frozen=True):
+    """From each element of the buffer to the next, its values grow by the product of what those of
+    `left` and of `right` grow by; all three have one dimension."""
+
+    buffer: str
+    left: str
+    right: str
+
+
 class SortedSegments(Node, frozen=True):
     """Within each segment [indptr[p], indptr[p + 1]) the values never decrease; unique: they increase.
     Without indptr a segment is a row of the buffer's last dimension."""
@@ -523,7 +532,9 @@ class PaddedSlots(Node, frozen=True):
     length: Expr
 
 
-Fact: TypeAlias = Union[Relation, InRange, Monotone, HasValue, SortedSegments, PaddedSlots]
+Fact: TypeAlias = Union[
+    Relation, InRange, Monotone, HasValue, ProductSteps, SortedSegments, PaddedSlots
+]
 
 
 # --- reducers --------------------------------------------------------------------------------

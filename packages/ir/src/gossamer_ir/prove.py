@@ -44,6 +44,7 @@ from gossamer_ir.nodes import (
     Monotone,
     Node,
     PaddedSlots,
+    ProductSteps,
     Relation,
     Search,
     SortedSegments,
@@ -75,6 +76,7 @@ class Prover:
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
         self._values = [fact for fact in facts if isinstance(fact, HasValue)]
+        self._products = {fact.buffer: fact for fact in facts if isinstance(fact, ProductSteps)}
         padded = {fact.buffer for fact in facts if isinstance(fact, PaddedSlots)}
         self._segments = [
             fact for fact in facts if isinstance(fact, SortedSegments) and fact.buffer not in padded
@@ -286,14 +288,17 @@ class Prover:
             slack = combine(divisor, Affine({}, -1), 1)
             yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
 
-    def _rank(self, atom: Expr) -> tuple[int, bool, bool]:
+    def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool]:
         """The atom bound last comes first, so that what it depends on is met afterwards; sizes come
-        last. A load or a quotient comes before the variables in it, a remainder before its quotient.
+        last. A load or a quotient comes before the variables in it, a remainder before its quotient,
+        a sum of products before products.
         """
+        inner = _unwidened(atom)
+        is_sum = isinstance(inner, Load) and inner.buffer in self._products
         is_compound = not isinstance(atom, Var)
         is_remainder = isinstance(atom, Binary) and atom.op == "floormod"
         depth = max(map(self._hypotheses.depth_of, _variables(atom)), default=0)
-        return depth, is_compound, is_remainder
+        return depth, is_sum, is_compound, is_remainder
 
     def _knowledge(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
         yield from self._hypotheses.about(atom)
@@ -380,6 +385,7 @@ class Prover:
                             yield combine(goal, multiple, -1)
 
     def _about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
+        yield from self._about_sum(load, goal)
         for other, neighbour in _loads_beside(load, goal):
             if load.buffer in self._monotone:
                 yield from self._ordered(atom, load, other, neighbour)
@@ -392,6 +398,24 @@ class Prover:
         if found is not None:
             yield affine_of(Binary("sub", atom, found.low))
             yield affine_of(Binary("sub", Binary("sub", found.high, build.ONE), atom))
+
+    def _about_sum(self, load: Load, goal: Affine) -> Iterator[Affine]:
+        """How an element leads to its neighbours by products of steps, where a goal speaks of both."""
+        fact = self._products.get(load.buffer)
+        if fact is None:
+            return
+        read = {node.buffer: node for atom in goal.terms for node in walk(atom) if _is_read(node)}
+        if fact.left not in read or fact.right not in read:
+            return
+        at = load.indices[-1]
+        for position in (at, expr_of(affine_of(build.sub(at, build.ONE)))):
+            step, *steps = (
+                _step(found, position) for found in (load, read[fact.left], read[fact.right])
+            )
+            total = product(*steps)
+            if total is not None:
+                rest = combine(step, total, -1)
+                yield from (rest, scale(rest, -1))
 
     def _ordered(self, atom: Expr, load: Load, other: Expr, neighbour: Load) -> Iterator[Affine]:
         apart = Binary("sub", load.indices[-1], neighbour.indices[-1])
@@ -440,10 +464,21 @@ def _variables(atom: Expr) -> frozenset[str]:
     return free_vars(atom)
 
 
+def _is_read(node: Node) -> TypeGuard[Load]:
+    return isinstance(node, Load) and node.predicate is None and len(node.indices) == 1
+
+
 def _is_bound(node: Node, indptr: str) -> TypeGuard[Load]:
-    if not isinstance(node, Load) or node.buffer != indptr:
-        return False
-    return node.predicate is None and len(node.indices) == 1
+    return _is_read(node) and node.buffer == indptr
+
+
+def _step(load: Load, position: Expr) -> Affine:
+    """What the values of a buffer grow by from a position to the next."""
+    ends = (
+        Load(load.buffer, (at,), load.dtype) for at in (position, build.add(position, build.ONE))
+    )
+    before, behind = map(build.widen, ends)
+    return affine_of(Binary("sub", behind, before))
 
 
 def _number_of(begin: Expr) -> Expr | None:

@@ -37,6 +37,7 @@ from gossamer_ir.nodes import (
     Monotone,
     PaddedSlots,
     Prefetch,
+    ProductSteps,
     Range,
     Region,
     Relation,
@@ -274,6 +275,8 @@ class _Lowering:
             found += self._facts_of(axis)
         for offsets in self.offsets.values():
             found += _offset_facts(offsets)
+        for buffer in self._sparse.values():
+            found += self._product_facts(buffer)
         return [*found, *self._relation_facts()]
 
     def _facts_of(self, axis: Axis) -> list[Fact]:
@@ -294,6 +297,14 @@ class _Lowering:
             facts += [SortedSegments(indices, indptr, axis.unique)] if axis.sorted else []
             facts += [PaddedSlots(indices, axis.length)] if axis.padded else []
         return facts
+
+    def _product_facts(self, buffer: SparseBuffer) -> Iterator[Fact]:
+        """The offsets of a buffer are the prefix sums of products of lengths."""
+        offsets = self.offsets.get(buffer.offsets or "")
+        names = [self._index_name(handle) for handle in self._storage.multiplied(buffer)]
+        match offsets, names:
+            case Buffer(name=name), [str() as left, str() as right]:
+                yield ProductSteps(name, left, right)
 
     def _last(self, handle: str) -> Expr:
         """The index of the last element of an indptr."""

@@ -7,7 +7,7 @@ before; how many lie below a range of elements of an axis is a difference of off
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 
 import msgspec
 
@@ -125,15 +125,33 @@ class Storage:
     def offsets(self, buffer: SparseBuffer, name: str) -> Buffer | None:
         """The buffer of the offsets of axes that vary side by side, under this name; it has the
         dtype of their indptr."""
+        for above, varied, _ in self._siblings(buffer):
+            if buffer.offsets is not None:
+                shape = (build.add(self._size(above), build.ONE),)
+                dtype = getattr(self._axes[varied[0]], "indptr_dtype", "int64")
+                return Buffer(name, shape, dtype, buffer.offsets)
+        return None
+
+    def multiplied(self, buffer: SparseBuffer) -> list[str]:
+        """The indptr of the axes that vary side by side, where the products of their lengths are the
+        steps of the offsets; nothing where more lies below them."""
+        for _, varied, dimension in self._siblings(buffer):
+            found = [self._axes[name] for name in varied]
+            if all(self._below(name, dimension) == ([], build.ONE) for name in varied):
+                return [
+                    axis.indptr
+                    for axis in found
+                    if isinstance(axis, DenseVaried | CompressedVaried)
+                ]
+        return []
+
+    def _siblings(self, buffer: SparseBuffer) -> Iterator[tuple[str, list[str], Dimension]]:
+        """Each axis of a buffer below which several vary, with these and the dimension they are in."""
         for dimension in self.dimensions(buffer):
             for above in dimension.axes:
                 varied, _ = self._below(above, dimension)
-                axis = self._axes[varied[0]] if len(varied) > 1 else None
-                if buffer.offsets is not None and axis is not None:
-                    shape = (build.add(self._size(above), build.ONE),)
-                    dtype = getattr(axis, "indptr_dtype", "int64")
-                    return Buffer(name, shape, dtype, buffer.offsets)
-        return None
+                if len(varied) > 1:
+                    yield above, varied, dimension
 
     # --- elements of an axis, numbered over all fibres
 

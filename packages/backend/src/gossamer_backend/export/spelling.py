@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     Load,
     Monotone,
     PaddedSlots,
+    ProductSteps,
     Relation,
     SortedSegments,
 )
@@ -100,6 +101,9 @@ def fact_in_words(fact: Fact, names: Names) -> str:
         case HasValue():
             at, value = expression(fact.index, names), expression(fact.value, names)
             return f"the value at {at} is {value}"
+        case ProductSteps():
+            left, right = (names.get(name, name) for name in (fact.left, fact.right))
+            return f"each step is the product of those of {left} and {right}"
         case SortedSegments():
             order = "greater than" if fact.unique else "at least"
             where = (

@@ -11,6 +11,7 @@ from gossamer_ir.nodes import (
     InRange,
     Monotone,
     PaddedSlots,
+    ProductSteps,
     Relation,
     SortedSegments,
     SparseBuffer,
@@ -23,7 +24,10 @@ from gossamer_ir.script.lookups import buffer_named
 from gossamer_ir.script.statics import require_bool
 
 _RELATIONS = ("subset", "disjoint", "covers")
-_FACTS = (*_RELATIONS, "in_range", "monotone", "has_value", "sorted_segments", "padded_slots")
+_FACTS = (
+    *_RELATIONS, "in_range", "monotone", "has_value", "product_steps", "sorted_segments",
+    "padded_slots",
+)  # fmt: skip
 
 
 def assume_axes(ctx: Context, call: ast.Call) -> None:
@@ -85,6 +89,10 @@ def _fact(ctx: Context, call: ast.Call) -> Fact:
         found = bind(ctx, call, "buffer index value", required=3)
         at, value = index_expr(ctx, found["index"]), index_expr(ctx, found["value"])
         return HasValue(_buffer(ctx, found), at, value)
+    if name == "product_steps":
+        found = bind(ctx, call, "buffer left right", required=3)
+        left, right = (buffer_named(ctx, found[side]).name for side in ("left", "right"))
+        return ProductSteps(_buffer(ctx, found), left, right)
     if name == "padded_slots":
         found = bind(ctx, call, "buffer length", required=2)
         return PaddedSlots(_buffer(ctx, found), index_expr(ctx, found["length"]))

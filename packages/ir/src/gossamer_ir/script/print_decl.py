@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     InRange,
     Monotone,
     PaddedSlots,
+    ProductSteps,
     Reducer,
     Relation,
     SortedSegments,
@@ -167,6 +168,10 @@ def _has_value(w: Writer, fact: HasValue) -> None:
     w.put(")")
 
 
+def _product_steps(w: Writer, fact: ProductSteps) -> None:
+    w.put(f"product_steps({fact.buffer}, {fact.left}, {fact.right})")
+
+
 def _sorted_segments(w: Writer, fact: SortedSegments) -> None:
     indptr = "" if fact.indptr is None else f", {fact.indptr}"
     w.put(f"sorted_segments({fact.buffer}{indptr}, unique={fact.unique})")
@@ -189,6 +194,7 @@ _FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
     InRange: _in_range,
     Monotone: _monotone,
     HasValue: _has_value,
+    ProductSteps: _product_steps,
     SortedSegments: _sorted_segments,
     PaddedSlots: _padded_slots,
 }

@@ -8,6 +8,7 @@ from gossamer_ir.nodes import (
     InRange,
     Monotone,
     PaddedSlots,
+    ProductSteps,
     Relation,
     SortedSegments,
 )
@@ -54,6 +55,9 @@ def check_facts(ctx: Context, facts: tuple[Fact, ...], at: At) -> None:
             case HasValue():
                 check_size(ctx, fact.index, inner.down("index"))
                 check_size(ctx, fact.value, inner.down("value"))
+            case ProductSteps():
+                _check_subject(ctx, fact.left, inner)
+                _check_subject(ctx, fact.right, inner)
             case PaddedSlots():
                 check_size(ctx, fact.length, inner.down("length"))
             case SortedSegments() if fact.indptr is not None:
