@@ -1,8 +1,8 @@
 """Several computations over the same rows, run together: all of them on one row, then on the next.
 
 What is made for a row and used by a later computation of the same row is still in the nearest cache
-(sampled products, a softmax and a product with values are attention). Each part is scheduled as the rule for its own pattern does it; the loop over rows, which
-they share, runs in parallel.
+(sampled products, a softmax and a product with values are attention). Each part is scheduled as the
+rule for its own pattern does it; the loop over rows, which they share, runs in parallel.
 """
 
 from __future__ import annotations
