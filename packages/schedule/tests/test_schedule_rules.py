@@ -7,7 +7,7 @@ import pytest
 from gossamer_ir.contracts import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.specialize import specialize
-from gossamer_schedule.rules import choose
+from gossamer_schedule.rules import choose, explain
 from gossamer_schedule.rules.patterns import sparse_reduction
 
 TARGET = Target("generic-cpu")
@@ -280,3 +280,56 @@ def fill(x: T.handle, n: T.int64) -> None:
         X[i] = 1.0
 """
     assert choose(parse_module(text), TARGET) == Schedule()
+
+
+# --- reasons
+
+WIDE, NARROW = Target.parse("generic-cpu:vector_bits=512"), Target.parse("g:vector_bits=128")
+FAR = Stats(rows=10**6, columns=10**6, nnz=10**8, longest_row=10**4, empty_rows=0)
+PROGRAMS = {
+    "product": AXES["csr"] + PRODUCT,
+    "padded product": AXES["ell"] + PRODUCT,
+    "sums": AXES["csr"] + SUM,
+    "dots": AXES["csr"] + DOT,
+    "stored rows": STORED,
+    "numbered elements": scaled("csr", "A[i, j] * 2.0"),
+    "elements by rows": scaled("csr", "A[i, j] * R[i]"),
+    "read at other places": AXES["csr"] + PRODUCT.replace("B[j, k]", "B[j, k // 2]"),
+    "written in another order": (AXES["csr"] + PRODUCT)
+    .replace('[I, J, K], "SRS"', '[K, I, J], "SSR"')
+    .replace("as [i, j, k]", "as [k, i, j]"),
+}
+STATS = {"unknown": None, "short": rows_of(2, longest=3), "long": rows_of(500), "far": FAR}
+
+
+@pytest.mark.parametrize("features", [None, 1, 40, 128, 700])
+@pytest.mark.parametrize("stats", STATS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_each_decision_is_a_sentence_with_a_reason(name, stats, features):
+    sizes = {} if features is None else {"f": features}
+    module = module_of(PROGRAMS[name], **sizes)
+    for target in (WIDE, NARROW):
+        found = explain(module, target, STATS[stats])
+        assert found.rule
+        assert found.pattern
+        for decision in found.decisions:
+            for text in (decision.what, decision.why):
+                assert text == text.strip().rstrip(".")
+                assert "None" not in text
+                assert "  " not in text
+        assert found.schedule == choose(module, target, STATS[stats])
+
+
+def test_the_order_of_axes_is_explained():
+    found = explain(module_of(PROGRAMS["written in another order"], f=40), WIDE)
+    assert found.decisions[0].stage == "coordinate"
+    assert found.decisions[0].what == "the order i, j, k"
+    assert found.decisions[0].steps == found.schedule.coordinate
+
+
+def test_the_target_is_named_where_it_decides():
+    module = module_of(PROGRAMS["product"], f=256)
+    assert explain(module, WIDE).decisions[0].what == "features in 1 tile of 16 vectors of 16 lanes"
+    assert (
+        explain(module, NARROW).decisions[0].what == "features in 8 tiles of 8 vectors of 4 lanes"
+    )
