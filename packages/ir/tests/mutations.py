@@ -87,7 +87,7 @@ def scripts() -> list[str]:
     """The scripts of all stages that there are as goldens."""
     paths = sorted((FOLDER / "golden").glob("*.txt"))
     found = [path.read_text() for path in paths]
-    modules = [wire.loads(data) for data in samples() if b'"stage"' in data]
+    modules = [wire.loads(data) for data in samples() if b'"record"' not in data]
     return found + [print_module(module) for module in modules]
 
 
