@@ -1,11 +1,58 @@
-"""Random sequences of primitives: each primitive has a drawer, and what a sequence makes of a program is
-what the program was."""
+"""Random sequences of primitives: each primitive has a drawer, and what a sequence makes of a program means
+what the program did. `nox -s fuzz -- --schedules` runs as many of them as one likes."""
 
 from __future__ import annotations
 
+from random import Random
+
+import numpy as np
+import pytest
+
+from gossamer_schedule.examples import ROW_SUM
+from gossamer_schedule.primitives.parallel import parallel
+from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.table import PRIMITIVES
+from gossamer_testkit import script_names
+from tests.generated import fuzz_schedules
 from tests.generated.drawers import DRAWERS
+from tests.generated.fuzz_schedules import Sequences, judge
+from tests.generated.races import Race, require_no_race
+from tests.generated.written import draw_written, parsed, usable
 
 
 def test_each_primitive_has_a_drawer():
     assert DRAWERS.keys() == {name for name in PRIMITIVES if not name.startswith("unsafe_")}
+
+
+def test_sequences_change_no_meaning():
+    found = Sequences()
+    for number in range(50):
+        judge(number, found, seed="tests", native=0.2)
+    assert found.failures == []
+    assert found.steps >= fuzz_schedules.ENOUGH_STEPS
+    assert len(found.accepted) > 25
+    assert found.native > 3
+    assert found.refused.total() < 15
+
+
+def test_scripts_of_every_stage_are_drawn():
+    names = {name for name in script_names() if not name.endswith("_paper")}
+    assert names - set(usable()) == {
+        "csr_spmm_by_blocks", "irregular_batched_matmul", "ragged_attention",
+    }  # fmt: skip
+    assert {parsed(name).stage for name in usable()} == {"coordinate", "position", "loop"}
+    name, program = draw_written(Random(0))
+    assert program.module == parsed(name)
+    assert program.expected
+
+
+ROWS = {
+    "indptr": np.array([0, 2, 2, 5]), "a": np.ones(5, np.float32), "y": np.zeros(3, np.float32),
+    "m": 3, "nnz": 5,
+}  # fmt: skip
+
+
+def test_races_are_seen():
+    require_no_race(parallel(ROW_SUM, "i").module, ROWS)
+    with pytest.raises(Race, match=r"iterations 0 and 1 of loop 'j' touch Y\[0\]"):
+        require_no_race(unsafe_parallel(ROW_SUM, "j").module, ROWS)

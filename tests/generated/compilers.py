@@ -25,6 +25,8 @@ def without_instructions(module: Module) -> Module:
     return lower_math(module, instructions=backend.instructions(target))
 
 
+BEFORE = {"coordinate": 0, "position": 1, "loop": 2}
+"""How many passes a module of a stage does not need."""
 PASSES: dict[str, Pass] = {
     found.__name__: found for found in (lower_iterations, lower_buffers, *FLAT_PASSES)
 }
@@ -54,7 +56,7 @@ class Compiler:
         """The module at each stage, scheduled, as it is lowered: the last one is flat."""
         module = schedule(module)
         yield module
-        for name, lower in self.passes:
+        for name, lower in self.passes[BEFORE[module.stage] :]:
             before, module = module.stage, lower(module)
             is_last = name == self.passes[-1][0]
             if module.stage not in (before, "flat"):

@@ -9,7 +9,7 @@ import numpy as np
 
 import gossamer
 from gossamer_backend import Kernel
-from gossamer_ir.errors import ArgumentError, GossamerError, UnsupportedError
+from gossamer_ir.errors import ArgumentError, GossamerError, PluginError, UnsupportedError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
@@ -58,6 +58,8 @@ def judged(
         module = verify(parse_module(program.text))
         if module != program.module:
             raise Disagreement("the text is parsed as another program")
+        if schedule is not unscheduled:
+            _interpret(program, module)
         for current in compiler.stages(module, schedule):
             where = f"the {current.stage} stage"
             _require_valid(current)
@@ -65,7 +67,7 @@ def judged(
         if native:
             where = "machine code"
             _call(program, compiler, current)
-    except UnsupportedError as error:
+    except (UnsupportedError, PluginError) as error:
         return Verdict(refusal=error.code)
     except (Disagreement, Race, GossamerError) as error:
         return Verdict(f"{where}: {type(error).__name__}: {error}")

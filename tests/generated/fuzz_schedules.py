@@ -30,12 +30,15 @@ from tests.generated.reports import plain, show_program, write
 from tests.generated.schedules import REFUSED_SCHEDULES
 from tests.generated.sequences import Sequence, Traces, kept, shortest
 from tests.generated.shrinking import shrunk
+from tests.generated.written import Written, draw_written
 
 MANY, ENOUGH, ENOUGH_PROGRAMS, ENOUGH_STEPS = 20_000, 200, 3, 5
 """In so many sequences each primitive has to be accepted so often, on so many programs; half of the
 sequences have to have so many steps."""
 FOR_THREADS = 0.06
 """The share of sequences that bind loops to threads, which no CPU runs."""
+WRITTEN = 0.2
+"""The share of sequences on scripts of the testkit."""
 MOST_SHRUNK = 200
 
 
@@ -55,9 +58,11 @@ class Drawn:
 def drawn(number: int, *, seed: str, native: float) -> Drawn:
     """A sequence by its number."""
     rng = Random(f"{seed}/schedules/{number}")
-    program = draw_program(rng)
+    name, program = f"{number}", draw_program(rng)
+    if rng.random() < WRITTEN:
+        name, program = draw_written(rng)
     for_threads, is_native = rng.random() < FOR_THREADS, rng.random() < native
-    return Drawn(f"{number}", program, Sequence(rng, for_threads=for_threads), is_native)
+    return Drawn(name, program, Sequence(rng, for_threads=for_threads), is_native)
 
 
 @dataclass
@@ -176,5 +181,7 @@ def smallest(program: Program, traces: Traces, *, native: bool) -> tuple[Program
     if not is_wrong(program, traces):
         return program, traces
     traces = shortest(traces, lambda candidate: is_wrong(program, candidate))
+    if isinstance(program, Written):
+        return program, traces
     smaller = shrunk(program, lambda candidate: is_wrong(candidate, traces), most=MOST_SHRUNK)
     return smaller, traces

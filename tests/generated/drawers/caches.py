@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from gossamer_ir.nodes import Block
 from tests.generated.drawers.scene import Drawer, Drawn, Scene, loaded, stored
 
-SCOPES = ("local", "local", "global", "shared")
+SCOPES = ("local", "global")
 MOST_CACHES = 4
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir.nodes import AnyBuffer, SparseBuffer
 from tests.generated.drawers.scene import Drawer, Drawn, Scene
 
-SCOPES = ("global", "local", "shared")
+SCOPES = (*("global", "local") * 4, "shared")
 
 
 def set_scope(scene: Scene) -> Drawn:
