@@ -108,3 +108,43 @@ def test_what_no_atomic_step_does_is_refused(reason, module, arguments):
     with pytest.raises(ScheduleError) as caught:
         parallel(module, "i", accumulate="atomic", **arguments)
     assert caught.value.code == f"schedule.parallel.{reason}"
+
+
+TOTALS = """
+for k in T.serial(3):
+    for i in T.vectorized(8):
+        with T.block("total"):
+            vk, vi = T.axis.remap("SS", [k, i])
+            V[vk] = V[vk] + X[vi, vk]
+"""
+
+
+def test_lanes_that_meet_in_one_element_are_added_up_whatever_their_kind(program):
+    serial = program(TOTALS.replace("vectorized", "serial"))
+    result = ScheduleBuilder(serial).vectorize("i").module
+    marked = TOTALS.replace(
+        "            V[vk] =",
+        '            T.block_attr({"reassociates": True})\n            V[vk] =',
+    )
+    assert result == program(marked)
+
+
+def test_lanes_do_not_go_before_an_init_that_each_of_them_makes(program):
+    text = TOTALS.replace("vectorized", "serial").replace(
+        "            V[vk] =",
+        "            with T.init():\n                V[vk] = 0.0\n            V[vk] =",
+    )
+    with pytest.raises(ScheduleError) as caught:
+        ScheduleBuilder(program(text)).vectorize("i")
+    assert caught.value.code == "schedule.vectorize.race"
+
+
+def test_lanes_that_may_meet_say_what_they_need(program):
+    text = """
+for i in T.serial(8):
+    with T.block("shared"):
+        vi = T.axis.reduce(8, i)
+        V[T.int64(P[vi])] = V[T.int64(P[vi])] + W[vi]
+"""
+    with pytest.raises(ScheduleError, match=r"Needed: T\.int64\(P\[i\]\) is the same for every i"):
+        ScheduleBuilder(program(text)).vectorize("i")

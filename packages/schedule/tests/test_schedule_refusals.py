@@ -70,6 +70,12 @@ for i in T.serial(8):
         V[T.int64(P[vi])] = W[vi]
 """
 ONE_ELEMENT = SCATTER.replace("V[T.int64(P[vi])]", "V[0]")
+LANES_MEET = """
+for i in T.serial(8):
+    with T.block("shared"):
+        vi = T.axis.reduce(8, i)
+        V[T.int64(P[vi])] = V[T.int64(P[vi])] + W[vi]
+"""
 LAST_WINS = """
 for i in T.serial(8):
     for j in T.serial(8):
@@ -400,6 +406,7 @@ CASES = [
     ("vectorize.stride", TRANSPOSED, "vectorize", {"loop": "j"}),
     ("vectorize.race", ONE_ELEMENT, "vectorize", {"loop": "i"}),
     ("vectorize.not_proved", SCATTER, "vectorize", {"loop": "i"}),
+    ("vectorize.not_proved", LANES_MEET, "vectorize", {"loop": "i"}),
     ("vectorize.not_reducer", LAST_WINS, "vectorize", {"loop": "j"}),
     ("vectorize.not_reducer", SATURATING, "vectorize", {"loop": "j"}),
     ("parallel.kind", COPY.replace("for j in T.serial", "for j in T.unroll"), "parallel",

@@ -23,7 +23,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
-from gossamer_schedule.terms import is_reduction_loop, require_reducers
+from gossamer_schedule.terms import is_adding_up, is_reduction_loop, require_reducers
 from gossamer_schedule.unsafe import Requirement
 
 MAX_LANES = 1024
@@ -36,14 +36,15 @@ def vectorize(
     """Marks an innermost serial loop of constant extent (or a multiple of vscale) as vectorized.
 
     Either the loop is spatial, and every store below steps by one element along the last dimension;
-    or it feeds only reduction iterators of blocks that are reductions (`X[i] = X[i] + value`), whose
+    or all it does is reductions (`X[i] = X[i] + value`) into elements that it does not select, whose
     terms are then added up lane by lane: such a block is annotated `reassociates`. The terms of such
     a loop that fill no whole vector are then added one by one (`rest="scalar"`, better where lengths
     repeat) or as one masked vector (`rest="masked"`, better where they do not).
 
     Raises `ScheduleError`: `schedule.vectorize.rest` (neither of the two), `.innermost`, `.extent`,
     `.stride` (a store does not step by one), `.race` (the lanes write one element), `.not_proved`
-    (they may), `.not_reducer`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    (they may, or of a reduction: they may not), `.not_reducer`, `.kind`, `.no_loop`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.primitives.split import split
@@ -87,7 +88,7 @@ def in_vectors(
     _require_rest(rest)
     _require_innermost(site, module)
     _require_lanes(site, module)
-    is_reduction = is_reduction_loop(site)
+    is_reduction = is_reduction_loop(site) or is_adding_up(site)
     if is_reduction:
         require_reducers(site, module, primitive="vectorize")
     else:
