@@ -840,6 +840,7 @@ PINNED_ELSEWHERE = {
     "parallel.no_sum",
     "parallel.not_atomic",
     "parallel.parts",
+    "reindex_cache_write.shared",
     "sample.no_value",
     "storage_align.sparse",
     "tensorize.alias",

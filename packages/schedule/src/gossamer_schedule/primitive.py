@@ -1,4 +1,5 @@
-"""What all primitives have in common: where one refuses, its error shows the program."""
+"""What all primitives have in common: where one refuses, its error shows the program; none makes a
+loop whose iterations share elements do more than to accumulate into them."""
 
 from __future__ import annotations
 
@@ -6,10 +7,12 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Concatenate, ParamSpec
 
+from gossamer_ir.atomics import is_atomic, shared_otherwise
 from gossamer_ir.errors import Place, ScheduleError, UserError
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import For, Module
+from gossamer_schedule.refusals import refusal
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import name_of, sites
+from gossamer_schedule.sites import name_of, sites, statements
 
 P = ParamSpec("P")
 
@@ -45,13 +48,31 @@ def primitive(
     @wraps(function)
     def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
         try:
-            return function(module, *args, **keywords)
+            result = function(module, *args, **keywords)
+            _require_accumulating(result.module, function.__name__)
+            return result
         except ScheduleError as error:
             place = error.diagnostics[0].place
             error.with_text(_shown(module, place or _named(module, (*args, *keywords.values()))))
             raise
 
     return applied
+
+
+def _require_accumulating(module: Module, name: str) -> None:
+    """Loops whose iterations share elements do nothing else to what they write."""
+    for function in module.functions:
+        for found in statements(function.body):
+            buffer = (
+                shared_otherwise(found) if isinstance(found, For) and is_atomic(found) else None
+            )
+            if buffer is not None:
+                raise refusal(
+                    f"{name}.shared",
+                    f"The iterations of loop '{found.var}' would no longer only accumulate into "
+                    f"'{buffer}', of which they share elements.",
+                    hint=f"Apply {name} before the loop is made parallel.",
+                )
 
 
 def _named(module: Module, arguments: tuple[object, ...]) -> Place:
