@@ -130,6 +130,15 @@ def test_two_kernels_do_what_one_did(name, stage, dtype, mask):
         np.testing.assert_array_equal(found.reshape(expected.shape), expected)
 
 
+@pytest.mark.parametrize("name", ["dense", "of another tree"])
+def test_what_is_tested_and_then_read_is_searched_once(name):
+    position = lower_iterations(parse_module(HEAD + PROGRAMS[name]))
+    found = [node for node in walk(extract_preprocess(position)) if isinstance(node, Search)]
+    assert len(found) == 1
+    rest = remove_preprocess(position)
+    assert not [node for node in walk(rest) if isinstance(node, Search)]
+
+
 def test_the_rows_of_all_elements():
     module = at_stage("fused", "loop")
     (first,) = extract_preprocess(module).functions

@@ -199,7 +199,8 @@ class _Taking:
 
     def _found(self, value: Expr, around: tuple[Around, ...]) -> Found | None:
         """The search, unless what it reads is not known before, or where a condition around it holds,
-        which it needs in order to read nothing out of bounds."""
+        which it needs in order to read nothing out of bounds. What was searched under no more than
+        these conditions is not searched again."""
         needed = _needed(value, around)
         loops = {found.var for found in needed if isinstance(found, For)}
         bound = {param.name for param in self._function.params} | loops
@@ -207,7 +208,7 @@ class _Taking:
             found for found in needed if isinstance(found, For) or self._is_known(found, bound)
         )
         for known in self.found:
-            if known.value == value and known.around == kept:
+            if known.value == value and set(known.around) <= set(kept):
                 return known
         if not all(self._is_known(part, bound) for part in (value, *kept)):
             return None
