@@ -53,6 +53,23 @@ with exclusion, library:
 sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
+LATE = """
+def hook():
+    global late
+    late = Exclusion()
+    BEGIN
+
+os.register_at_fork(before=hook)
+sys.unraisablehook = lambda error: os._exit(6)
+child = os.fork()
+thread = threading.Thread(target=hold, args=(late,), daemon=True)
+thread.start()
+thread.join()
+if not child:
+    os._exit(5)
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+"""
+
 END = """
 import atexit
 
@@ -80,6 +97,14 @@ def test_a_fork_waits_and_both_sides_can_go_on(held):
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
 def test_who_holds_the_lock_may_fork_and_holds_it_in_the_child():
     assert status_of(NESTED) == 5
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
+@pytest.mark.parametrize(
+    "begin", ["pass", "late.begin_fork()", "late.begin_fork(), late.begin_fork()"]
+)
+def test_a_lock_that_is_made_while_the_process_forks_is_free_afterwards(begin):
+    assert status_of(LATE.replace("BEGIN", begin)) == 5
 
 
 @pytest.mark.parametrize("held", ["exclusion", "library"])

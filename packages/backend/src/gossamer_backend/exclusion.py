@@ -29,11 +29,12 @@ class Exclusion:
 
     def __init__(self) -> None:
         self._locks: list[Lock] = [threading.RLock()]
+        self._is_forking = False
         if hasattr(os, "register_at_fork"):
             os.register_at_fork(
-                before=self._enter_all,
-                after_in_parent=self._leave_all,
-                after_in_child=self._leave_all,
+                before=self.begin_fork,
+                after_in_parent=self._end_fork,
+                after_in_child=self._end_fork,
             )
         atexit.register(self._enter_all)
 
@@ -41,6 +42,19 @@ class Exclusion:
         """Adds the reentrant lock of a library that is used with this one held or without it."""
         with self:
             self._locks.append(lock)
+
+    def begin_fork(self) -> None:
+        """What Python calls before each fork, unless this was made after the fork had begun: whoever
+        may have waited, before a fork, for a thread that made it calls this, too."""
+        self._enter_all()
+        if self._is_forking:
+            self._leave_all()
+        self._is_forking = True
+
+    def _end_fork(self) -> None:
+        if self._is_forking:
+            self._is_forking = False
+            self._leave_all()
 
     def __enter__(self) -> Exclusion:
         self._locks[0].__enter__()

@@ -6,6 +6,7 @@ Importing this is cheap: what a name needs is imported when it is first used.
 from __future__ import annotations
 
 import os
+import sys
 import threading
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
@@ -48,9 +49,18 @@ _HOMES = {
 
 # A child that is forked in the middle of an import would wait for ever for whoever began it.
 _importing = threading.RLock()
+
+
+def _before_fork() -> None:
+    _importing.acquire()
+    imported = sys.modules.get("gossamer_backend.exclusion")
+    if imported is not None:
+        imported.compiling.begin_fork()  # Python does not, if it was imported since the fork began
+
+
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(
-        before=_importing.acquire,
+        before=_before_fork,
         after_in_parent=_importing.release,
         after_in_child=_importing.release,
     )
