@@ -11,6 +11,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import conjuncts
 from gossamer_ir.nodes import Block, BlockIter, Expr, If, Load, Stmt, Store
 from gossamer_ir.walk import free_vars, rewrite_body
+from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.knowledge import stored
@@ -18,7 +19,7 @@ from gossamer_schedule.predicates import is_bound_of
 from gossamer_schedule.reads import Read, reads_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.safe_reads import is_safe
-from gossamer_schedule.sites import Site, bound_above
+from gossamer_schedule.sites import Site, bound_above, statements
 
 
 class Elements(msgspec.Struct, frozen=True):
@@ -61,6 +62,12 @@ def _require_reads(site: Site, buffer: str, *, primitive: str) -> tuple[Read, ..
         raise refusal(
             f"{primitive}.loads",
             f"The body of block '{site.node.name}' does not load from '{buffer}'.",
+        )
+    inside = (found for found in statements(site.node.body) if isinstance(found, Block))
+    if any(buffer in mentioned([item.domain for item in found.iters]) for found in inside):
+        raise refusal(
+            f"{primitive}.domain",
+            f"The domains of a block inside of block '{site.node.name}' are read from '{buffer}'.",
         )
     if buffer in stored((site.up(len(site.nest)).node,)):
         raise refusal(

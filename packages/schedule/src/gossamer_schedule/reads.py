@@ -62,20 +62,13 @@ def _in_body(
     for statement in body:
         if isinstance(statement, Block):
             values |= {item.var: resolve(item.value, values) for item in statement.iters}
-        for part in (*parts_of(statement), *_domains(statement)):
+        for part in parts_of(statement):
             yield from _in_expression(resolve(part, values), buffer, held)
         if isinstance(statement, Let):
             values[statement.var.name] = resolve(statement.value, values)
         for inner, condition in _bodies(statement):
             more = () if condition is None else (resolve(condition, values),)
             yield from _in_body(inner, buffer, values, (*held, *more))
-
-
-def _domains(statement: Any) -> Iterator[Expr]:
-    """The bounds of the iterators of a block inside."""
-    if isinstance(statement, Block):
-        for found in statement.iters:
-            yield from (found.domain.start, found.domain.extent)
 
 
 def _bodies(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], Expr | None]]:
