@@ -5,9 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.contracts import Step
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples
+from gossamer_schedule import ScheduleBuilder, apply, examples
 from gossamer_schedule.show import body_text
 
 SMOOTHED = """
@@ -186,3 +188,33 @@ def test_a_tile_of_rows_ends_where_the_rows_do(require_spmm, module, buffer):
     builder = ScheduleBuilder(module).cache_read("csrmm", buffer=buffer, scope="local")
     builder.split("i", factors=(None, 3)).compute_at(f"csrmm_{buffer}_local", loop="i_0")
     require_spmm(builder.module, 3)
+
+
+PREFETCHED = """
+Q = T.decl_buffer((8, 8), "float32")
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("first"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Q[vi, vj] = X[vi, vj]
+for h in T.serial(8):
+    for k in T.serial(8):
+        with T.block("second"):
+            wh, wk = T.axis.remap("SS", [h, k])
+            Z[wh, wk] = Q[wh, wk]
+T.prefetch(Q[0, 0])
+"""
+
+
+STEPS_OF_PREFETCHED = {
+    "compute_at": {"block": "first", "loop": "h"},
+    "reverse_compute_inline": {"block": "second"},
+}
+
+
+@pytest.mark.parametrize("op", STEPS_OF_PREFETCHED)
+def test_a_buffer_stays_where_it_is_prefetched_elsewhere(program, op):
+    """It becomes no buffer of a loop, nor is it left out."""
+    with pytest.raises(ScheduleError) as caught:
+        verify(apply(program(PREFETCHED), Step(op, STEPS_OF_PREFETCHED[op])).module)
+    assert caught.value.code == f"schedule.{op}.other_access"

@@ -150,6 +150,10 @@ def test_a_start_is_not_read_beyond_the_end_of_a_split_loop(program):
     np.testing.assert_array_equal(values(changed), values(module))
 
 
+READ = """vi = T.axis.spatial(8, T.int64(P[i]))
+            vj = T.axis.reduce(8, j)"""
+
+
 def values(module):
     given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
     result = np.full(64, 7, np.float32)
@@ -166,4 +170,11 @@ def test_inits_that_stay_in_place(program, op, loops):
     """Within each iteration of `t`, elements are initialised before the first term."""
     module = program(SUM)
     changed = apply(module, Step(op, {"loops": loops})).module
+    np.testing.assert_array_equal(values(changed), values(module))
+
+
+def test_an_iterator_is_not_read_beyond_the_end_of_a_split_loop(program):
+    body = MEETING.replace('vi, vj = T.axis.remap("SR", [i, j])', READ)
+    module = program(body.replace("V[T.int64(P[vi])]", "V[vi]"))
+    changed = apply(module, Step("split", {"loop": "i", "factors": (2, 8)})).module
     np.testing.assert_array_equal(values(changed), values(module))

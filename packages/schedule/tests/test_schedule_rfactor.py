@@ -5,10 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples, replay
+from gossamer_schedule import ScheduleBuilder, examples, replay, rfactor
 from gossamer_schedule.show import body_text
 
 SPMM_STEPS = (
@@ -139,3 +140,17 @@ def test_declared_reducers_and_rows_of_all_lengths():
         run(verify(found), given)
         np.testing.assert_array_equal(columns, expected)
         np.testing.assert_array_equal(maxima, [max(row, default=-1000) for row in rows])
+
+
+def test_an_init_of_another_buffer_stays_with_the_terms_that_read_it(program):
+    module = program("""
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                W[vi] = 1.0
+            V[vi] = V[vi] + X[vi, vj] * W[vi]
+""")
+    with pytest.raises(ScheduleError, match=r"\[schedule.rfactor.init\]"):
+        rfactor(module, "j")

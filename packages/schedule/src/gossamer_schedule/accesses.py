@@ -15,6 +15,7 @@ from gossamer_ir.nodes import (
     Iteration,
     Let,
     Load,
+    Prefetch,
     Range,
     Search,
     Stmt,
@@ -70,7 +71,7 @@ def mentioned(body: Iterable[Any]) -> set[str]:
         found.buffer
         for top in body
         for found in walk(top)
-        if isinstance(found, (Load, Store, Search))
+        if isinstance(found, (Load, Prefetch, Search, Store))
     }
 
 

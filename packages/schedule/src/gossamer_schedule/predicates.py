@@ -22,7 +22,9 @@ def below(value: Expr, extent: Expr) -> Compare:
 def bounded(block: Block, loop: str, *, extent: Expr) -> Block:
     """The block under the further condition that a loop's variable is below its extent, said by the
     block variable that stands for the loop where there is one."""
-    return _restricted(block, below(*_position(block, loop, extent)), loop)
+    restricted = _restricted(block, below(*_position(block, loop, extent)), loop)
+    iters = (replace(item, value=guarded(item.value, loop, extent=extent)) for item in block.iters)
+    return replace(restricted, iters=tuple(iters))
 
 
 def within(block: Block, loop: str, *, extent: Expr) -> Block:

@@ -9,7 +9,7 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, rewrite
-from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.blocking import require_one_block
 from gossamer_schedule.combining import Combining, combining_of
 from gossamer_schedule.copies import copy_nest, names_of_nest
@@ -55,7 +55,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     iterator, or no iterator of a reduction), `.mixed` (an iterator that it feeds is also fed by a spatial
     loop, or one of the reduction by a loop that is not in the nest), `.extent` (it does not start at 0,
     or runs a number of times that is not known before the function runs), `.axis` (there is no such
-    dimension), `.init` (the init depends on more than the element), `.reads`, `.element`, `.domain`,
+    dimension), `.init` (the init is about more than the element), `.reads`, `.element`, `.domain`,
     `.predicate`, `.other_access` (as for `cache_write`), `.not_proved` (the same, several points may meet
     in one element, or its part may start more than once), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
@@ -196,10 +196,11 @@ def _require_elements(site: Site, found: Combining, *, module: Module) -> Elemen
             )
     known = {item.var for item in elements[0].iters}
     known |= {param.name for param in site.function.params}
-    if any(free_vars(stmt) - known for stmt in site.node.init):
+    others = written(site.node.init) - {term.buffer for term in found.terms}
+    if others or any(free_vars(stmt) - known for stmt in site.node.init):
         raise refusal(
             f"{_NAME}.init",
-            f"The init of block '{site.node.name}' depends on more than the element.",
+            f"The init of block '{site.node.name}' is about more than the element.",
             place=site.place(module),
         )
     return elements[0]
