@@ -7,7 +7,7 @@ import pytest
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import GuardFailed, run
-from gossamer_ir.nodes import InRange, Search
+from gossamer_ir.nodes import Guard, InRange, Search
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_ir.walk import walk
@@ -137,6 +137,12 @@ def test_what_is_tested_and_then_read_is_searched_once(name):
     assert len(found) == 1
     rest = remove_preprocess(position)
     assert not [node for node in walk(rest) if isinstance(node, Search)]
+
+
+def test_what_is_found_lies_in_what_was_searched():
+    loops = lower_buffers(lower_iterations(parse_module(HEAD + PROGRAMS["dense"])))
+    flat = lower_to_flat(remove_preprocess(loops))
+    assert [node for node in walk(flat) if isinstance(node, Guard)] == []
 
 
 def test_the_rows_of_all_elements():

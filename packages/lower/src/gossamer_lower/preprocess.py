@@ -122,6 +122,11 @@ class _Taking:
             for fact in lasting_facts(function)
             if isinstance(fact, InRange) and fact.low == build.ZERO
         }
+        self._shapes = {
+            found.name: found.shape
+            for found in function.buffers
+            if isinstance(found, Buffer) and found.handle is not None
+        }
         self._sizes |= {
             buffer.name: axis.nnz
             for buffer in function.buffers
@@ -272,6 +277,8 @@ class _Taking:
     def _prover(self, around: tuple[Around, ...]) -> Prover:
         """What is known in loops and under conditions."""
         prover = Prover(lasting_facts(self._function))
+        for extent in (extent for shape in self._shapes.values() for extent in shape):
+            prover.assume_nonnegative(extent)
         for found in around:
             if isinstance(found, For):
                 prover.assume_range(found.var, found.start, found.extent)
@@ -288,6 +295,7 @@ class _Taking:
             end for end in (search.begin, search.end) if free_vars(end) <= fixed and _is_size(end)
         ]
         lows = [*(_moved(end, offset) for end in ends), build.ZERO, build.index(-1)]
+        ends += [size for size in self._shapes.get(search.buffer, ())[-1:] if _is_size(size)]
         highs = [_moved(end, offset + more) for end in ends for more in (0, 1)]
         low = next((at for at in lows if prover.proves(Compare("ge", value, at))), None)
         high = next((at for at in highs if prover.proves(Compare("lt", value, at))), None)
