@@ -1,0 +1,113 @@
+"""Primitives with one check dropped each, or with one thing that they must do left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gossamer_schedule import ScheduleBuilder
+from tests.generated.mutations import Mutation
+
+
+@dataclass(frozen=True)
+class Defect:
+    """`line`, which stands just once in the source of `home`, reads `instead`, which breaks the primitive
+    `of`; what else has to happen often for it to show is drawn as often (`along`)."""
+
+    says: str
+    of: str
+    home: str
+    line: str
+    instead: str = "pass"
+    along: tuple[str, ...] = ()
+
+    def builder(self) -> type[ScheduleBuilder]:
+        """The builder with the broken primitive."""
+        mutation = Mutation(f"gossamer_schedule.{self.home}", self.line, self.instead)
+        found: type[ScheduleBuilder] = mutation.imported(
+            "gossamer_schedule.builder", "ScheduleBuilder"
+        )
+        return found
+
+    @property
+    def weights(self) -> dict[str, int]:
+        """What is drawn more often than else."""
+        return dict.fromkeys((self.of, *self.along), 60)
+
+
+DEFECTS = (
+    Defect(
+        "parallel iterations may write one element",
+        of="parallel", home="primitives.parallel",
+        line='op="parallel", require=require_no_race\n',
+        instead='op="parallel", require=lambda *_: None\n',
+    ),
+    Defect(
+        "iterations beyond the end of a loop run",
+        of="split", home="primitives.split",
+        line="        body = _bounded_body(body, loop, extent=site.node.extent)\n",
+        instead="        pass\n",
+    ),
+    Defect(
+        "a loop stands around one that its extent depends on",
+        of="reorder", home="primitives.reorder",
+        line="    _require_bounds(moved)\n",
+        instead="",
+    ),
+    Defect(
+        "an init is lost where the fused loop is empty",
+        of="fuse", home="primitives.fuse",
+        line="    _require_same_inits(found, module)\n",
+        instead="",
+    ),
+    Defect(
+        "a buffer that is used elsewhere becomes one of each iteration",
+        of="compute_at", home="primitives.compute_at",
+        line="    _require_private(site, target, own=own, made=made)\n",
+        instead="",
+        along=("cache_read",),
+    ),
+    Defect(
+        "a reduction without an init begins with nothing in its cache",
+        of="cache_write", home="primitives.cache_write",
+        line="    if is_loading:\n",
+        instead="    if False:\n",
+    ),
+    Defect(
+        "an element is initialised again in each iteration",
+        of="decompose_reduction", home="primitives.decompose_reduction",
+        line="    _require_outside_reduction(site, fed, loop=loop)\n",
+        instead="",
+    ),
+    Defect(
+        "the parts of a reduction begin with what was there",
+        of="rfactor", home="factored",
+        line="        init=tuple(filled),\n",
+        instead="",
+        along=("split",),
+    ),
+    Defect(
+        "an init inside runs in each iteration of the loop that leaves the block",
+        of="lift_loop", home="primitives.lift_loop",
+        line="    _require_no_reduction(site, block, module=module)\n",
+        instead="",
+    ),
+    Defect(
+        "an axis stands before the one that it depends on",
+        of="sparse_reorder", home="primitives.sparse_reorder",
+        line="    _require_parents_first(site, items)\n",
+        instead="",
+    ),
+    Defect(
+        "an aligned loop runs over what lies around it",
+        of="align", home="primitives.align",
+        line="    bounded = tuple(within(block, loop, extent=extent) for block in blocks)\n",
+        instead="    bounded = blocks\n",
+    ),
+    Defect(
+        "an element is used before it is complete",
+        of="reverse_compute_at", home="primitives.reverse_compute_at",
+        line="        if any(loop.var not in captured for loop in path):\n",
+        instead="        if False:\n",
+        along=("cache_write",),
+    ),
+)  # fmt: skip

@@ -1,0 +1,56 @@
+"""Random sequences find what is wrong: each of these primitives has a defect, and is caught."""
+
+from __future__ import annotations
+
+from functools import partial
+from random import Random
+
+import pytest
+
+from gossamer_ir.nodes import Module
+from gossamer_schedule import ScheduleBuilder
+from tests.generated.broken_primitives import DEFECTS, Defect
+from tests.generated.compilers import COMPILER
+from tests.generated.disagreements import judged
+from tests.generated.drawing import draw_program
+from tests.generated.program import Program
+from tests.generated.sequences import Sequence, kept
+
+SEQUENCES = 500
+"""A defect that so many sequences do not show is not caught."""
+
+
+def is_told_apart(program: Program, sequence: Sequence) -> bool:
+    """Whether the defect has to do with what a sequence, which is drawn here, makes of a program: else
+    no result needs to be looked at."""
+    module = program.module
+    for lower in (
+        *(COMPILER.pass_of(name) for name in ("lower_iterations", "lower_buffers")),
+        None,
+    ):
+        made: Module = sequence(module)
+        if made != kept(sequence.traces, module):
+            return True
+        module = lower(made) if lower else module
+    return False
+
+
+def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> bool:
+    """Whether a program means something else after steps that are right without the defect."""
+    rng = Random(f"{defect.of}/{number}")
+    program = draw_program(rng)
+    sequence = Sequence(rng, builder=builder, weights=defect.weights)
+    if not is_told_apart(program, sequence):
+        return False
+
+    def disagrees(made_by: type[ScheduleBuilder]) -> bool:
+        schedule = partial(kept, sequence.traces, builder_type=made_by)
+        return judged(program, schedule=schedule).disagreement is not None
+
+    return disagrees(builder) and not disagrees(ScheduleBuilder)
+
+
+@pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.of)
+def test_a_primitive_with_a_defect_is_caught(defect: Defect) -> None:
+    builder = defect.builder()
+    assert any(is_shown_by(defect, number, builder) for number in range(SEQUENCES))
