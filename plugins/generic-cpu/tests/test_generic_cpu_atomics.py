@@ -9,7 +9,7 @@ from gossamer_ir.interpret.values import decode_bfloat16, encode_bfloat16, round
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 
-COUNT = 40_000
+COUNT = 400_000
 COMBINED = {"add": np.add, "min": np.minimum, "max": np.maximum}
 INTEGERS = [f"{sign}int{bits}" for sign in ("", "u") for bits in (8, 16, 32, 64)]
 BUFFERS = """
