@@ -7,9 +7,10 @@ import pytest
 
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import For
+from gossamer_ir.nodes import Block, For
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import diagnostics, verify
+from gossamer_ir.walk import walk
 from gossamer_schedule import ScheduleBuilder, examples, get_loops, replay
 from gossamer_schedule.sites import loops_of
 
@@ -255,3 +256,24 @@ def test_different_seeds_draw_different_values():
 def test_a_value_that_nobody_drew_is_refused():
     builder = ScheduleBuilder(examples.SCALE)
     assert code_of(builder.split, "i", factors=(None, "$t")) == "schedule.sample.no_value"
+
+
+def test_the_mark_of_a_sum_in_another_order_stays(spmm):
+    builder = ScheduleBuilder(spmm()).reorder("j", "k")
+    reordered = (
+        ScheduleBuilder(examples.ROW_SUM).split("j", factors=(None, 4)).reorder("j_1", "j_0")
+    )
+    assert ("reassociates", True) not in marks_of(builder.module)
+    assert ("reassociates", True) in marks_of(reordered.module)
+    with pytest.raises(ScheduleError) as caught:
+        reordered.unannotate("row_sum", key="reassociates")
+    assert caught.value.code == "schedule.unannotate.needed"
+
+
+def marks_of(module):
+    return {
+        mark
+        for found in walk(module.functions[0])
+        if isinstance(found, Block)
+        for mark in found.annotations
+    }

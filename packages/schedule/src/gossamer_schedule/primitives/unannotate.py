@@ -8,11 +8,18 @@ from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.primitive import primitive
+from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import find_function, find_named
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import replaced, with_function
 from gossamer_schedule.steps import step
+
+NEEDED = {
+    ATOMIC: "The iterations of loop '{name}' share elements, which they accumulate atomically.",
+    REASSOCIATES: "The terms of block '{name}' are combined in another order than the program says.",
+}
+"""What a program that is without these annotations does not say."""
 
 
 @primitive
@@ -46,11 +53,11 @@ def unannotate(module: Module, name: str, *, key: str, function: str | None = No
             hint=listing("annotations", keys),
         )
 
-    if key == ATOMIC:
+    if key in NEEDED:
         raise refusal(
             "unannotate.needed",
-            f"The iterations of loop '{name}' share elements, which they accumulate atomically.",
-            hint="Leave out the step that made the loop parallel.",
+            NEEDED[key].format(name=name),
+            hint="Leave out the step that made it so.",
             place=site.place(module),
         )
 
