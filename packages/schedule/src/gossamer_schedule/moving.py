@@ -97,8 +97,8 @@ def moved(
     for loop in own:
         found, part = bound[loop.var]
         extent = loop.extent
-        for name, value in values.items():
-            extent = _at(extent, name, value, bound=bound[name])
+        for name in reversed(values):  # an extent of a loop depends on those outside of it
+            extent = _at(extent, name, values[name], bound=bound[name], iters=block.iters)
         if part is None or part.count is None:
             kept.append(replace(loop, extent=extent))
         elif part.count == UNIT:
@@ -114,11 +114,19 @@ def moved(
     return nest, tuple(loop.var for loop in kept)
 
 
-def _at(extent: Expr, loop: str, value: Expr, *, bound: tuple[BlockIter, Part | None]) -> Expr:
+def _at(
+    extent: Expr,
+    loop: str,
+    value: Expr,
+    *,
+    bound: tuple[BlockIter, Part | None],
+    iters: Sequence[BlockIter],
+) -> Expr:
     """An inner extent at the new value of an outer loop's variable."""
     found, part = bound
     if part is not None and not part.is_within:
-        extent = guarded(extent, loop, extent=found.domain.extent)
+        whole = substitute(found.domain.extent, {item.var: item.value for item in iters})
+        extent = guarded(extent, loop, extent=whole)
     placed: Expr = substitute(extent, {loop: value})
     return placed
 

@@ -1,0 +1,49 @@
+"""A copy of elements in fibres of fibres moves into a tile of the fibres that it is in."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.interpret import run
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_schedule import ScheduleBuilder
+
+FIBRES = """
+@T.prim_func
+def copy(p: T.handle, q: T.handle, x: T.handle, y: T.handle, n: T.int64, c: T.int64, z: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n + 1,), "int64")
+    Q = T.match_buffer(q, (c + 1,), "int64")
+    X = T.match_buffer(x, (z,), "float32")
+    Y = T.match_buffer(y, (z,), "float32")
+    T.assume(in_range(P, 0, c + 1))
+    T.assume(monotone(P))
+    T.assume(in_range(Q, 0, z + 1))
+    T.assume(monotone(Q))
+    for i in T.serial(n):
+        for j in T.serial(P[i + 1] - P[i]):
+            for k in T.serial(Q[P[i] + (j + 1)] - Q[P[i] + j]):
+                with T.block("copy"):
+                    vi = T.axis.spatial(n, i)
+                    vj = T.axis.spatial(P[vi + 1] - P[vi], j)
+                    vk = T.axis.spatial(Q[P[vi] + (vj + 1)] - Q[P[vi] + vj], k)
+                    Y[Q[P[vi] + vj] + vk] = X[Q[P[vi] + vj] + vk]
+"""
+
+
+@pytest.mark.parametrize("lengths", [[], [0, 0], [3, 0, 9, 1, 8, 0]])
+def test_fibres_end_where_their_row_says(lengths):
+    builder = ScheduleBuilder(parse_module(FIBRES))
+    builder.cache_write("copy", buffer="Y", scope="local")
+    builder.split("j", factors=(None, 4))
+    builder.reverse_compute_at("copy_Y_local", loop="j_0")
+    verify(builder.module)
+    p = np.cumsum([0, *lengths])
+    q = np.cumsum([0, *np.arange(p[-1]) % 3])
+    x = np.arange(1, q[-1] + 1, dtype=np.float32)
+    y = np.zeros_like(x)
+    sizes = {"n": len(lengths), "c": int(p[-1]), "z": int(q[-1])}
+    run(builder.module, {"p": p, "q": q, "x": x, "y": y, **sizes})
+    np.testing.assert_array_equal(y, x)
