@@ -105,6 +105,18 @@ def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
         with T.sp.iteration([J], "S", "inner") as [j]:
             Y[i, j] = X[j]
 """
+PRODUCTS = """
+@T.prim_func
+def main(x: T.handle, indptr_j: T.handle, indptr_l: T.handle, offsets: T.handle,
+         n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, n1, indptr_j)
+    L = T.sp.dense_varied(I, n1, indptr_l)
+    X = T.sp.match_buffer(x, (I, J, L), "int32", offsets=offsets)
+    with T.sp.iteration([I, J, L], "SSS", "step") as [i, j, l]:
+        X[i, j, l] = X[i, j, l] + 1
+"""
 GATHERED = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
@@ -217,6 +229,15 @@ FOUND = {
             "loop": (Step("prefetch", {"block": "outer", "buffer": "J_indptr", "loop": "i",
                                        "distance": 1}),)
         },
+    ),
+    "a parallel loop is told facts about arrays that it has": (
+        PRODUCTS,
+        {
+            "x": np.zeros(5, I32), "indptr_j": np.array([0, 2, 2, 3], I32),
+            "indptr_l": np.array([0, 1, 1, 4], I32), "offsets": np.array([0, 2, 2, 5], I32),
+            "n0": 3, "n1": 3,
+        },
+        {"position": (Step("parallel", {"loop": "l"}),)},
     ),
     "a guard of what a loop allocates stays in it": (
         GATHERED,

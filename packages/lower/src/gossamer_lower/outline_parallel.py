@@ -181,12 +181,14 @@ def _facts_about(
     names = {buffer.name for buffer in buffers}
     known = {param.name for param in params}
     return tuple(
-        fact
-        for fact in function.facts
-        if getattr(fact, "buffer", None) in names
-        and getattr(fact, "indptr", None) in (None, *names)
-        and free_vars(fact) <= known
+        fact for fact in function.facts if _buffers_of(fact) <= names and free_vars(fact) <= known
     )
+
+
+def _buffers_of(fact: Fact) -> set[str]:
+    """The buffers that a fact is about."""
+    found = {getattr(fact, field, None) for field in ("buffer", "indptr", "left", "right")}
+    return {name for name in found if name is not None}
 
 
 def _require_not_nested(loop: For) -> None:
