@@ -301,13 +301,6 @@ for i in T.serial(8):
             vj = T.axis.spatial(8, T.int64(P[j]))
             Y[vi, vj] = X[vi, vj]
 """
-ATOMIC_ROWS = """
-for i in T.serial(8):
-    for j in T.parallel(8, annotations={"atomic": True}):
-        with T.block("sum"):
-            vi, vj = T.axis.remap("SR", [i, j])
-            V[vi] = V[vi] + X[vi, vj]
-"""
 SHARED = """
 for i in T.parallel(8):
     with T.block("row"):
@@ -508,7 +501,6 @@ CASES = [
     ("cache_read.domain", FILLED, "cache_read", {"block": "gather", "buffer": "Y", **LOCAL}),
     ("cache_read.domain", INNER, "cache_read", {"block": "inner", "buffer": "X", **LOCAL}),
     ("cache_read.not_proved", UNSAFE, "cache_read", {"block": "gather", "buffer": "Y", **LOCAL}),
-    ("cache_write.atomic", ATOMIC_ROWS, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
     ("cache_read.race", SHARED, "cache_read", {"block": "copy", "buffer": "V", **LOCAL}),
     ("reindex_cache_read.race", SHARED, "reindex_cache_read",
      {"block": "copy", "buffer": "V", **LOCAL}),
