@@ -73,7 +73,7 @@ def blamed_on(name: str, *, doing: str) -> Iterator[None]:
     except (Exception, SystemExit) as error:
         raise PluginError(
             "plugin.failed",
-            f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {error}",
+            f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {str(error).rstrip('.')}.",
         ) from error
 
 
