@@ -5,7 +5,7 @@ from pathlib import Path
 
 import msgspec
 import pytest
-from hypothesis import given, settings
+from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from gossamer_ir import wire
@@ -55,6 +55,7 @@ def resolve(module, place):
 @pytest.mark.parametrize("name", TEXTS)
 @settings(max_examples=60, deadline=None)
 @given(seed=st.integers(0, 2**32), stage=st.sampled_from(STAGES))
+@example(seed=68399, stage="position")
 def test_no_module_makes_a_verifier_fail(name, seed, stage):
     module = damaged(name, seed)
     if module is None:

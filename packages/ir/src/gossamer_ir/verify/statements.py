@@ -155,7 +155,9 @@ def _check_loop_kind(ctx: Context, node: For, at: At) -> None:
 
 
 def check_block(ctx: Context, node: Block, at: At) -> None:
-    """Iterators, then init (without the variables of reductions), predicate and body."""
+    """Iterators, then init (without the variables of reductions), predicate and body; of a block that
+    is right, also that its accesses lie in its regions."""
+    known = len(ctx.found)
     ctx.define_label(node.name, at)
     check_annotations(ctx, node.annotations, at)
     with ctx.scope():
@@ -169,7 +171,8 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
         for field in ("reads", "writes"):
             for count, region in enumerate(getattr(node, field) or ()):
                 check_region(ctx, region, at.down(field, count))
-        check_regions(ctx, node, at)
+        if len(ctx.found) == known:
+            check_regions(ctx, node, at)
 
 
 def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
