@@ -168,6 +168,21 @@ def main(x: T.handle, y: T.handle, z: T.handle, n: T.int64, m: T.int64) -> None:
             "z": np.arange(6, dtype=np.float32), "n": 3, "m": 2,
         },
     ),
+    "what is multiplied by zero is read": (
+        """
+@T.prim_func
+def main(x: T.handle, y: T.handle, z: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(3)
+    X = T.sp.match_buffer(x, (I,), "int64")
+    Y = T.sp.match_buffer(y, (I,), "int64")
+    Z = T.sp.match_buffer(z, (I,), "int64")
+    both = T.comm_reducer(lambda a, b, c, d: (a + c, b + d), (0, 0))
+    with T.sp.iteration([I], "S", "step") as [i]:
+        Y[i], Z[i] = both(Y[i], Z[i], 1, X[i * 2] * 0)
+""",
+        {"x": np.array([1, 4, 1]), "y": np.array([4, -4, 0]), "z": np.array([-1, -2, 1])},
+    ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
 

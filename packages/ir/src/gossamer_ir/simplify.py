@@ -5,6 +5,7 @@ Few rules, each one exact on int64 and none on floating-point values.
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import Any
 
 from gossamer_ir import build
@@ -20,12 +21,13 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Load,
     Ramp,
+    Search,
     Select,
     Stmt,
     Store,
     Unary,
 )  # fmt: skip
-from gossamer_ir.walk import rewrite, rewrite_body
+from gossamer_ir.walk import children, rewrite, rewrite_body, walk
 
 TRUE = Const("bool", "True")
 FALSE = Const("bool", "False")
@@ -46,10 +48,48 @@ def simplify_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return rewrite_body(body, simplify_node)
 
 
+def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """`simplify_body` before accesses are guarded: what is read stays read, since an access out of
+    bounds stops a program, whatever comes of the value.
+
+    >>> from gossamer_ir.build import ONE, ZERO
+    >>> stores = (Store("Y", (ZERO,), Binary("mul", Load("X", (ONE,), "int64"), ZERO)),)
+    >>> simplify_unguarded(stores) == stores, simplify_body(stores) == stores
+    (True, False)
+    """
+    return rewrite_body(body, _keeping_reads)
+
+
 def simplify_node(node: Any) -> Any | None:
     """One step at the top of a node whose children are simple; None where nothing applies."""
     rule = _RULES.get(type(node))
     return rule(node) if rule else None
+
+
+def _keeping_reads(node: Any) -> Any | None:
+    new = simplify_node(node)
+    return None if new is None or _loses_read(node, new) else new
+
+
+def _loses_read(node: Any, new: Any) -> bool:
+    """Whether something is read to evaluate a node and not to evaluate another."""
+    reads = _reads(*_evaluated(node))
+    kept = _reads(*(new if isinstance(new, tuple) else (new,))) if reads else ()
+    return any(found not in kept for found in reads)
+
+
+def _evaluated(node: Any) -> Iterable[Any]:
+    """The children of a node that are evaluated in any case."""
+    match node:
+        case If() | IfThenElse():
+            return (node.condition,)
+        case For():
+            return (node.start, node.extent)
+    return children(node)
+
+
+def _reads(*nodes: Any) -> tuple[Expr, ...]:
+    return tuple(found for found in walk(*nodes) if isinstance(found, (Load, Search)))
 
 
 def is_true(condition: Expr | None) -> bool:
@@ -235,4 +275,12 @@ _RULES: dict[type, Any] = {
     For: _for,
 }
 
-__all__ = ["FALSE", "TRUE", "is_false", "is_true", "simplify", "simplify_body"]
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "is_false",
+    "is_true",
+    "simplify",
+    "simplify_body",
+    "simplify_unguarded",
+]

@@ -13,7 +13,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Function, If, Module, Stmt, While
-from gossamer_ir.simplify import simplify_body
+from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.walk import free_vars, map_children, substitute, substitute_body
 from gossamer_lower.inline_lets import inline_lets
 from gossamer_lower.stages import map_functions, names_of
@@ -47,7 +47,7 @@ def lower_blocks(module: Module) -> Module:
 
 def _lower_function(function: Function) -> Function:
     lowering = _Lowering(Namer(names_of(function)))
-    body = simplify_body(lowering.body(inline_lets(function.body)))
+    body = simplify_unguarded(lowering.body(inline_lets(function.body)))
     return msgspec.structs.replace(function, body=body)
 
 

@@ -10,7 +10,7 @@ from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search, Store, Var
 from gossamer_ir.script import parse_expr
-from gossamer_ir.simplify import simplify_body
+from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.specialize import specialize
 from gossamer_ir.walk import map_children, substitute, walk
 from gossamer_lower.remove_unused_args import remove_unused_args
@@ -121,7 +121,7 @@ def _with_values(function: Function, name: str, indices: tuple[str, ...], value:
             return new if dtype == buffer.dtype else Cast(buffer.dtype, new)
         return map_children(node, visit)
 
-    body = simplify_body(tuple(visit(stmt) for stmt in function.body))
+    body = simplify_unguarded(tuple(visit(stmt) for stmt in function.body))
     return msgspec.structs.replace(function, body=body)
 
 
