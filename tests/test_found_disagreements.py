@@ -183,6 +183,25 @@ def main(x: T.handle, y: T.handle, z: T.handle) -> None:
 """,
         {"x": np.array([1, 4, 1]), "y": np.array([4, -4, 0]), "z": np.array([-1, -2, 1])},
     ),
+    "a prefetch reads nothing to find an element below one that is outside": (
+        """
+@T.prim_func
+def main(x: T.handle, indptr_j: T.handle, indices_j: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_varied(I, (n1,), (indptr_j, indices_j))
+    X = T.sp.match_buffer(x, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "step") as [i, j]:
+        T.prefetch(X, 3, j)
+        T.prefetch(X, i - 2, j)
+        X[i, j] = X[i, j] + 1.0
+""",
+        {
+            "x": np.zeros(3, np.float32),
+            "indptr_j": np.array([0, 3, 3, 3], I32), "indices_j": np.array([0, 1, 2], I32),
+            "n0": 3, "n1": 3,
+        },
+    ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
 

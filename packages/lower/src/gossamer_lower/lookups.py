@@ -8,6 +8,7 @@ coordinates of the fibre; where it is absent, so is the element.
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from collections.abc import Iterator as IteratorOf
 from typing import TypeAlias
 
 import msgspec
@@ -104,6 +105,16 @@ class Lookups:
         place.positions = tuple(found.values())
         return place
 
+    def inside(self, axes: Sequence[str], indices: Sequence[Index]) -> IteratorOf[Expr]:
+        """What holds where no coordinate lies outside of a dense axis that other axes of a buffer are
+        below: what is read to find an element is there."""
+        parents = {self._buffers.axis(name).parent for name in axes}
+        for name, index in zip(axes, indices, strict=True):
+            axis = self._buffers.axis(name)
+            is_own = index.iterator is not None and self._is_same(axis, index.iterator.axis)
+            if isinstance(axis, DenseFixed) and name in parents and not is_own:
+                yield from self._in_fibre(axis, (), index)
+
     def attached(
         self, parent: Axis, above: tuple[Expr, ...], *, over: Iterator, place: Place
     ) -> Expr:
@@ -151,7 +162,7 @@ class Lookups:
         return (hit, Compare("ne", found.value, axis.length))
 
     def _in_fibre(
-        self, axis: DenseVaried, above: tuple[Expr, ...], index: Index
+        self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: Index
     ) -> tuple[Expr, ...]:
         is_inside = Compare("lt", index.coordinate, self._buffers.extent(axis, above))
         if index.iterator is not None or (build.integer_value(index.coordinate) or -1) > 0:

@@ -318,9 +318,11 @@ class _Lowering:
         return (*guards, Combine(node.reducer, stores))
 
     def _prefetch(self, node: Prefetch, scope: Scope) -> tuple[Stmt, ...]:
-        """A hint, where the element is present."""
-        place = self._place(node, scope)
-        present, hint = place.is_present(), Prefetch(node.buffer, place.positions)
+        """A hint, where the element is present: nothing is read to find one that lies outside."""
+        place, axes = self._place(node, scope), self._buffers[node.buffer].axes
+        inside = self._lookups.inside(axes, self._indices(node, scope))
+        present = Place(conditions=(*inside, *place.conditions)).is_present()
+        hint = Prefetch(node.buffer, place.positions)
         return (hint if present is None else If(present, (hint,)),)
 
     def _load(self, node: Load, scope: Scope) -> Expr:
@@ -335,14 +337,17 @@ class _Lowering:
         return under(place.is_present(), load, otherwise=fill)
 
     def _place(self, node: Load | Store | Prefetch, scope: Scope) -> Place:
-        indices = [
+        indices = self._indices(node, scope)
+        return self._lookups.place(self._buffers[node.buffer].axes, indices, of=node.buffer)
+
+    def _indices(self, node: Load | Store | Prefetch, scope: Scope) -> list[Index]:
+        return [
             Index(
                 self._value(index, scope),
                 scope.get(index.name) if isinstance(index, Var) else None,
             )
             for index in node.indices
         ]
-        return self._lookups.place(self._buffers[node.buffer].axes, indices, of=node.buffer)
 
     def _value(self, node: Any, scope: Scope) -> Any:
         if isinstance(node, Var):
