@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_ir.errors import ScheduleError
+from gossamer_ir.errors import ScheduleError, UnsupportedError
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
@@ -204,6 +204,25 @@ def main(x: T.handle, indptr_j: T.handle, indices_j: T.handle, n0: T.int64, n1: 
     ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
+
+
+def test_what_lies_below_an_axis_without_its_parent_is_refused_by_the_name_of_that():
+    """The parent is iterated too, but further inside: it selects no fibre of what is around it."""
+    module = parse_module("""
+@T.prim_func
+def main(y: T.handle, indptr_k: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_fixed(4, parent=I)
+    K = T.sp.dense_varied(J, (n1,), indptr_k)
+    Y = T.sp.match_buffer(y, (I,), "float32")
+    with T.sp.iteration([J], "R", "outer") as [j]:
+        with T.sp.iteration([I, K], "SR", "inner") as [i, k]:
+            Y[i] = Y[i] + 1.0
+""")
+    with pytest.raises(UnsupportedError, match="I has a child that is iterated") as found:
+        lower_iterations(module)
+    assert found.value.code == "lower.parent"
 
 
 def test_a_cache_that_nothing_fills_is_refused():

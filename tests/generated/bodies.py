@@ -78,7 +78,7 @@ class Bodies(Stores):
             is_own = attached is None and (
                 parent is None or any(bound.axis == parent for bound in self.scope)
             )
-            bound = Bound(self.fresh("v"), axis, is_own)
+            bound = Bound(self.fresh("v"), axis, is_own, is_free=attached is None and not is_own)
             self.scope.append(bound)
             found.append(bound.var)
         return tuple(found)
@@ -110,8 +110,10 @@ class Bodies(Stores):
         return found
 
     def _is_startable(self, axis: str, here: Sequence[str]) -> bool:
+        """Whether a fibre is selected: not by a dense axis that is iterated without its parent."""
         parent = self.forest.slots[axis].axis.parent
-        return parent is None or parent in here
+        is_free = any(found.is_free for found in self.scope if found.axis == parent)
+        return parent is None or (parent in here and not is_free)
 
     def _free(self, here: list[str], points: float) -> list[tuple[str, str | None]]:
         """A dense axis without its parent."""

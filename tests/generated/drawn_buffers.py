@@ -29,11 +29,12 @@ SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 @dataclass(frozen=True)
 class Bound:
     """A variable of an iteration; `is_own` where it stands for the slot of its axis in a fibre that
-    the variable of the axis' parent selects."""
+    the variable of the axis' parent selects, `is_free` where no fibre is selected."""
 
     var: str
     axis: str
     is_own: bool
+    is_free: bool
 
 
 @dataclass

@@ -186,7 +186,7 @@ class _Lowering:
             return ()
         path = self._path(axis.parent, scope)
         if path is None and not isinstance(axis, DenseFixed):
-            raise _no_parent(axis.parent)
+            raise _no_parent(_without_iterator(axis.parent, scope))
         return path
 
     def _attached(
@@ -376,6 +376,12 @@ def _is_unit(axis: Axis) -> bool:
 def _innermost(axis: str, scope: Scope) -> Iterator | None:
     """The iterator over an axis, the innermost one where it is iterated twice."""
     return next((found for found in reversed([*scope.values()]) if found.axis.name == axis), None)
+
+
+def _without_iterator(name: str, scope: Scope) -> str | None:
+    """The axis that an iterator lacks to select a fibre below an axis: that one, or its parent."""
+    iterator = _innermost(name, scope)
+    return name if iterator is None else iterator.axis.parent
 
 
 def _is_place_of(index: Expr, position: Expr) -> bool:
