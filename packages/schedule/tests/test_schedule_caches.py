@@ -181,7 +181,7 @@ WHILE_SMALL = INITIALISED.replace(
 @pytest.mark.parametrize("body", [FROM_THE_OLD_VALUE, WHILE_SMALL], ids=["init", "predicate"])
 def test_what_an_element_held_before_is_not_in_its_cache(program, op, body):
     step = Step(op, {"block": "sum", "buffer": "V", "scope": "local"})
-    with pytest.raises(ScheduleError, match=r"\.(element|initialised|predicate)\]"):
+    with pytest.raises(ScheduleError, match=r"\.(element|initialised|domain)\]"):
         apply(program(body), step)
     assert apply(program(INITIALISED), step).names[0] == "V_local"
 
@@ -191,3 +191,29 @@ def test_loops_of_a_copy_have_names_where_an_iterator_is_a_number(program):
     result = apply(module, Step("cache_write", {"block": "sum", "buffer": "V", "scope": "local"}))
     verify(result.module)
     assert result.names[-1].isidentifier()
+
+
+UNTIL_SEEN = """
+@T.prim_func
+def mark(y: T.handle, z: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (n,), "int32")
+    Z = T.match_buffer(z, (n,), "int32")
+    for i in T.serial(n):
+        with T.block("mark"):
+            vi = T.axis.spatial(n, i)
+            T.where(Z[vi] > 0)
+            Y[vi] = 1
+            Z[vi] = 0
+"""
+
+
+@pytest.mark.parametrize("op", ["cache_write", "reindex_cache_write"])
+def test_elements_under_a_condition_that_their_nest_changes_are_not_cached(op):
+    step = Step(op, {"block": "mark", "buffer": "Y", "scope": "local"})
+    with pytest.raises(ScheduleError, match=r"\.domain\]"):
+        apply(parse_module(UNTIL_SEEN), step)
+    kept = apply(parse_module(UNTIL_SEEN.replace("            Z[vi] = 0\n", "")), step)
+    y = np.full(3, 7, np.int32)
+    run(kept.module, {"y": y, "z": np.array([1, 0, 2], np.int32), "n": 3})
+    np.testing.assert_array_equal(y, [1, 7, 1])

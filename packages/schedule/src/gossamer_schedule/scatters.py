@@ -40,8 +40,8 @@ def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
     _require_sole_user(site, buffer, primitive=primitive)
     iters = selecting_iters(site.node, store.indices)
     _require_spatial(site, iters, store=store, primitive=primitive)
-    require_own_selectors(site, iters, store.indices, primitive=primitive)
     conditions = _require_conditions(site, iters, store=store, primitive=primitive)
+    require_own_selectors(site, iters, (*store.indices, *conditions), primitive=primitive)
     require_covered(site, iters, primitive=primitive)
     return Element(store, iters, conditions)
 
@@ -112,12 +112,7 @@ def _require_conditions(
     allowed |= bound_above(site)
     is_dropping = len(tuple(conjuncts(site.node.predicate))) > len(of_elements)
     is_assigned = gives_values(site.node, store.buffer)
-    is_changing = store.buffer in mentioned(kept)
-    if (
-        any(free_vars(part) - allowed for part in kept)
-        or (is_dropping and is_assigned)
-        or is_changing
-    ):
+    if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
         raise refusal(
             f"{primitive}.predicate",
             f"A condition of block '{site.node.name}' is not one of the element it writes.",

@@ -40,9 +40,9 @@ def cache_write(
     store to the buffer in exactly one place), `.reads` (it reads other elements of it),
     `.element` (the element depends on a reduction iterator, or nothing initialises it),
     `.not_proved` (the loops may not visit the whole domain of an iterator), `.predicate` (a
-    condition is not about the element), `.domain` (a domain depends on more than the element),
-    `.other_access` (the nest uses the buffer elsewhere), `.race` and `.not_proved` as in `cache_read`,
-    `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    condition is not about the element), `.domain` (a domain depends on more than the element, or a
+    condition on what the nest writes), `.other_access` (the nest uses the buffer elsewhere), `.race` and
+    `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
