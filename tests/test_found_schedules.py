@@ -129,6 +129,19 @@ def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
     with T.sp.iteration([I, J], "SS", "step") as [i, j]:
         Y[i, j] = X[j]
 """
+FIBRES = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handle,
+         n0: T.int64, n1: T.int64, n2: T.int64, n3: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_varied(I, (n1, n2), (indptr_j, indices_j), "int32")
+    K = T.sp.dense_varied(J, (4, n3), indptr_k, "int32")
+    X = T.sp.match_buffer(x, (I, J, K), "int32")
+    Y = T.sp.match_buffer(y, (I, J, K), "int32")
+    with T.sp.iteration([I, J, K], "SSS", "step") as [i, j, k]:
+        Y[i, j, k] = X[i, j, k] + 1
+"""
 
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
@@ -247,6 +260,22 @@ FOUND = {
                 Step("cache_read", {"block": "step", "buffer": "X_data", "scope": "local"}),
                 Step("cache_read", {"block": "step", "buffer": "X_data_local", "scope": "local"}),
                 Step("compute_at", {"block": "step_X_data_local_local", "loop": "i"}),
+            )
+        },
+    ),
+    "a copy of a copy ends where the fibres of the tile do that it moves into": (
+        FIBRES,
+        {
+            "x": np.arange(7, dtype=I32), "y": np.zeros(7, I32),
+            "indptr_j": np.array([0, 3, 3, 4], I32), "indices_j": np.array([0, 1, 4, 2], I32),
+            "indptr_k": np.array([0, 1, 1, 3, 7], I32), "n0": 3, "n1": 5, "n2": 4, "n3": 7,
+        },
+        {
+            "position": (
+                Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
+                Step("cache_write", {"block": "step_Y_local", "buffer": "Y", "scope": "global"}),
+                Step("split", {"loop": "j_c", "factors": (None, 2)}),
+                Step("reverse_compute_at", {"block": "step_Y_local_Y_global", "loop": "j_c_0"}),
             )
         },
     ),
