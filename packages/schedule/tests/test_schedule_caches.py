@@ -217,3 +217,12 @@ def test_elements_under_a_condition_that_their_nest_changes_are_not_cached(op):
     y = np.full(3, 7, np.int32)
     run(kept.module, {"y": y, "z": np.array([1, 0, 2], np.int32), "n": 3})
     np.testing.assert_array_equal(y, [1, 7, 1])
+
+
+def test_elements_that_a_loop_decides_on_are_not_cached(program):
+    body = INITIALISED.replace(
+        "        with T.init", "        T.where(i < 5)\n            with T.init"
+    )
+    step = Step("reindex_cache_write", {"block": "sum", "buffer": "V", "scope": "local"})
+    with pytest.raises(ScheduleError, match=r"\.predicate\]"):
+        apply(program(body), step)
