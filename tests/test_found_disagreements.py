@@ -41,6 +41,23 @@ def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indices_k: T.hand
             "n0": 3, "n1": 3, "n2": 3,
         },
     ),
+    "a sign that a double gives to a float16 needs no library": (
+        """
+@T.prim_func
+def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_fixed(n1)
+    X = T.sp.match_buffer(x, (I,), "float16")
+    Y = T.sp.match_buffer(y, (I,), "float16")
+    with T.sp.iteration([I, J], "SR", "step") as [i, j]:
+        Y[i] = Y[i] - T.tanh(T.if_then_else(X[i] < T.float16(1.0), 1.0, X[i]))
+""",
+        {
+            "x": np.array([-2, 0, 40], np.float16), "y": np.array([1, 2, 3], np.float16),
+            "n0": 3, "n1": 2,
+        },
+    ),
     "a prefetch looks its element up": (
         """
 @T.prim_func

@@ -32,11 +32,17 @@ def widened(frame: Frame, value: Value) -> Value:
 
 
 def narrowed(frame: Frame, value: Value, dtype: str) -> Value:
-    """A float32 or float64 rounded once to a dtype of 16 bits."""
+    """A float32 or float64 rounded once to a dtype of 16 bits.
+
+    The fence keeps LLVM from moving a sign that a float64 gives to the result behind the conversion,
+    where it calls a library to convert that, too.
+    """
     kind = DType.parse(dtype)
     single = value if DType.parse(value.dtype).bits == 32 else _rounded_to_odd(frame, value)
     if kind.scalar == "float16" and frame.unit.abi.half_conversions:
-        half = frame.text.value(f"fptrunc {single.typed} to {_half_type(kind)}")
+        fence = f"llvm.arithmetic.fence.{suffix(single.type)}"
+        kept = Value(frame.call(single.type, fence, single.typed), single.dtype)
+        half = frame.text.value(f"fptrunc {kept.typed} to {_half_type(kind)}")
         text = f"bitcast {_half_type(kind)} {half} to {value_type(dtype)}"
         return Value(frame.text.value(text), dtype)
     bits = _Bits(frame, kind).of(single)
