@@ -10,6 +10,7 @@ machine integers sees to it that they do not wrap. "Not proved" never means "fal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
+from contextlib import contextmanager
 from functools import lru_cache
 from math import gcd
 from typing import TypeGuard
@@ -99,6 +100,15 @@ class Prover:
     def release(self, mark: int) -> None:
         """Forgets what was assumed after the mark."""
         self._hypotheses.release(mark)
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is assumed inside is forgotten behind it."""
+        mark = self.mark()
+        try:
+            yield
+        finally:
+            self.release(mark)
 
     def assume_nonnegative(self, expr: Expr) -> None:
         """From here on, expr >= 0 holds."""

@@ -90,10 +90,9 @@ class _Hoisting:
             case While():
                 return (While(stmt.condition, self.body(stmt.body)),)
             case If():
-                mark = self._prover.mark()
-                self._prover.assume(stmt.condition)
-                then_body = self.body(stmt.then_body)
-                self._prover.release(mark)
+                with self._prover.scope():
+                    self._prover.assume(stmt.condition)
+                    then_body = self.body(stmt.then_body)
                 return (If(stmt.condition, then_body, self.body(stmt.else_body)),)
         return (stmt,)
 
@@ -107,10 +106,9 @@ class _Hoisting:
         return both if build.integer_value(loop.extent) else (If(runs, both),)
 
     def _with_inside(self, loop: For) -> For:
-        mark = self._prover.mark()
-        self._prover.assume_range(loop.var, loop.start, loop.extent)
-        body = self.body(loop.body)
-        self._prover.release(mark)
+        with self._prover.scope():
+            self._prover.assume_range(loop.var, loop.start, loop.extent)
+            body = self.body(loop.body)
         return msgspec.structs.replace(loop, body=body)
 
     def _lets(self, loop: For) -> dict[Load, Let]:
@@ -118,10 +116,9 @@ class _Hoisting:
         inside = bound_variables((loop,))
         loads = dict.fromkeys(node for node in walk(*loop.body) if isinstance(node, Load))
         found = [load for load in loads if self._is_same(load, inside)]
-        mark = self._prover.mark()
-        self._prover.assume_range(loop.var, loop.start, loop.extent)
-        found = [load for load in found if self._exists(load)]
-        self._prover.release(mark)
+        with self._prover.scope():
+            self._prover.assume_range(loop.var, loop.start, loop.extent)
+            found = [load for load in found if self._exists(load)]
         return {load: self._let(load) for load in found} if len(found) <= MOST_VECTORS else {}
 
     def _is_same(self, load: Load, inside: set[str]) -> bool:
@@ -140,16 +137,14 @@ class _Hoisting:
         *_, last = load.indices
         assert isinstance(last, Ramp)
         lane = build.index_var(self._namer.fresh("lane"))
-        mark = self._prover.mark()
-        self._prover.assume_range(lane.name, build.ZERO, build.index(last.lanes.count))
-        if load.predicate is not None:
-            self._prover.assume(in_lane(load.predicate, lane))
-        exists = all(
-            self._prover.proves_in_range(in_lane(index, lane), extent)
-            for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
-        )
-        self._prover.release(mark)
-        return exists
+        with self._prover.scope():
+            self._prover.assume_range(lane.name, build.ZERO, build.index(last.lanes.count))
+            if load.predicate is not None:
+                self._prover.assume(in_lane(load.predicate, lane))
+            return all(
+                self._prover.proves_in_range(in_lane(index, lane), extent)
+                for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
+            )
 
     def _let(self, load: Load) -> Let:
         return Let(Var(self._namer.fresh(f"{load.buffer}_kept"), load.dtype), load)

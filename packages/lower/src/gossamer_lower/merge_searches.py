@@ -130,12 +130,11 @@ class _Merging:
         return (stmt,)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        mark = self._prover.mark()
         self._magnitudes.bind(loop.var, loop.start, loop.extent)
         self._around.append(_Around(loop, {loop.var}, []))
-        self._assume_range(loop, loop.extent)
-        body = self.body(loop.body)
-        self._prover.release(mark)
+        with self._prover.scope():
+            self._assume_range(loop, loop.extent)
+            body = self.body(loop.body)
         cursors = self._around.pop().cursors
         return (*cursors, msgspec.structs.replace(loop, body=body))
 
@@ -214,11 +213,9 @@ class _Merging:
         value = resolve(build.widen(search.value), self._values)
         if not self._is_known(value):
             return False
-        mark = self._prover.mark()
-        self._assume_range(loop, build.sub(loop.extent, build.ONE))
-        result = self._is_rising(value, loop)
-        self._prover.release(mark)
-        return result
+        with self._prover.scope():
+            self._assume_range(loop, build.sub(loop.extent, build.ONE))
+            return self._is_rising(value, loop)
 
     def _is_rising(self, value: Expr, loop: For) -> bool:
         match value:

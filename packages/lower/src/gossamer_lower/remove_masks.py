@@ -73,8 +73,6 @@ class _Removing:
         return None
 
     def _holds(self, condition: Compare, lanes: Lanes) -> bool:
-        mark = self._prover.mark()
-        self._prover.assume_range(self._lane.name, build.ZERO, build.index(lanes.count))
-        holds = self._prover.proves(in_lane(condition, self._lane))
-        self._prover.release(mark)
-        return holds
+        with self._prover.scope():
+            self._prover.assume_range(self._lane.name, build.ZERO, build.index(lanes.count))
+            return self._prover.proves(in_lane(condition, self._lane))

@@ -99,10 +99,9 @@ class _Vectorizing:
             case While():
                 return (While(stmt.condition, self.body(stmt.body)),)
             case If():
-                mark = self._prover.mark()
-                self._prover.assume(stmt.condition)
-                then_body = self.body(stmt.then_body)
-                self._prover.release(mark)
+                with self._prover.scope():
+                    self._prover.assume(stmt.condition)
+                    then_body = self.body(stmt.then_body)
                 return (If(stmt.condition, then_body, self.body(stmt.else_body)),)
         return (stmt,)
 
@@ -111,10 +110,9 @@ class _Vectorizing:
         partial = self._partial_results(loop) if is_ordered else None
         if partial is not None:
             return partial
-        mark = self._prover.mark()
-        self._prover.assume_range(loop.var, loop.start, loop.extent)
-        body = self.body(loop.body)
-        self._prover.release(mark)
+        with self._prover.scope():
+            self._prover.assume_range(loop.var, loop.start, loop.extent)
+            body = self.body(loop.body)
         return (msgspec.structs.replace(loop, body=body),)
 
     def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
