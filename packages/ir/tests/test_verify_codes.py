@@ -70,6 +70,9 @@ W = Lanes(4)
 RUN = Ramp(ZERO, ONE, W)
 MASK = Broadcast(TRUE, W)
 HALVES = Broadcast(HALF, W)
+OWN = Allocate(Buffer("T", (ONE,), "float32"))
+FETCH = Store("T", (ZERO,), Load("X", (ZERO,), "float32"))
+SCALE = Store("Y", (ZERO, ZERO), Load("T", (ZERO,), "float32"))
 FLOATS = "float32x4"
 POINTERS = (Param("x", "handle"), Param("y", "handle"), Param("q", "handle"))
 PARAMS = (*POINTERS, Param("n", "int64"))
@@ -365,6 +368,13 @@ CASES = {
     ),
     "verify.atomic.loop": (
         module(loop(Store("X", (N,), HALF), kind="parallel", annotations=(("atomic", True),))), BODY
+    ),
+    # copies that run ahead
+    "verify.pipeline.stages": (
+        module(loop(OWN, FETCH, SCALE, annotations=(("pipeline", 1),))), BODY
+    ),
+    "verify.pipeline.copy": (
+        module(loop(OWN, SCALE, FETCH, annotations=(("pipeline", 2),))), BODY
     ),
     # calls
     "verify.flat.callee": (flat(Launch("g", ())), BODY),

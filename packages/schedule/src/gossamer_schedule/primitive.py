@@ -1,5 +1,5 @@
-"""What all primitives have in common: where one refuses, its error shows the program; none makes a
-loop whose iterations share elements do more than to accumulate into them."""
+"""What all primitives have in common: where one refuses, its error shows the program; none takes from
+a loop what its mark relies on."""
 
 from __future__ import annotations
 
@@ -9,7 +9,8 @@ from typing import Concatenate, ParamSpec
 
 from gossamer_ir.atomics import is_atomic, shared_otherwise
 from gossamer_ir.errors import Place, ScheduleError, UserError
-from gossamer_ir.nodes import For, Module
+from gossamer_ir.nodes import For, Function, Module
+from gossamer_ir.pipelines import copies_ahead, is_pipelined
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import name_of, sites, statements
@@ -49,7 +50,7 @@ def primitive(
     def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
         try:
             result = function(module, *args, **keywords)
-            _require_accumulating(result.module, function.__name__)
+            _require_marks(result.module, function.__name__)
             return result
         except ScheduleError as error:
             place = error.diagnostics[0].place
@@ -59,20 +60,37 @@ def primitive(
     return applied
 
 
-def _require_accumulating(module: Module, name: str) -> None:
-    """Loops whose iterations share elements do nothing else to what they write."""
+def _require_marks(module: Module, name: str) -> None:
+    """Marked loops are still what their marks say."""
     for function in module.functions:
         for found in statements(function.body):
-            buffer = (
-                shared_otherwise(found) if isinstance(found, For) and is_atomic(found) else None
-            )
-            if buffer is not None:
-                raise refusal(
-                    f"{name}.shared",
-                    f"The iterations of loop '{found.var}' would no longer only accumulate into "
-                    f"'{buffer}', of which they share elements.",
-                    hint=f"Apply {name} before the loop is made parallel.",
-                )
+            if isinstance(found, For) and is_atomic(found):
+                _require_accumulating(found, name)
+            if isinstance(found, For) and is_pipelined(found):
+                _require_copies(found, function, name)
+
+
+def _require_accumulating(loop: For, name: str) -> None:
+    """A loop whose iterations share elements does nothing else to what it writes."""
+    buffer = shared_otherwise(loop)
+    if buffer is not None:
+        raise refusal(
+            f"{name}.shared",
+            f"The iterations of loop '{loop.var}' would no longer only accumulate into "
+            f"'{buffer}', of which they share elements.",
+            hint=f"Apply {name} before the loop is made parallel.",
+        )
+
+
+def _require_copies(loop: For, function: Function, name: str) -> None:
+    """A loop several iterations of which are under way at once begins with copies that may run ahead."""
+    if loop.kind != "serial" or not copies_ahead(loop, function):
+        raise refusal(
+            f"{name}.pipelined",
+            f"Loop '{loop.var}', several iterations of which are under way at once, would no longer be "
+            "serial and begin with a copy.",
+            hint=f"Apply {name} before pipeline.",
+        )
 
 
 def _named(module: Module, arguments: tuple[object, ...]) -> Place:

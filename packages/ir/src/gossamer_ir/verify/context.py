@@ -10,7 +10,7 @@ import msgspec
 
 from gossamer_ir.errors import Diagnostic, Place
 from gossamer_ir.names import is_identifier
-from gossamer_ir.nodes import AnyBuffer, Axis, Expr, Function, Node, Reducer, StageName
+from gossamer_ir.nodes import AnyBuffer, Axis, Expr, For, Function, Node, Reducer, StageName
 
 MAX_DEPTH = 190
 """The most nodes on a path from the module to a leaf, both counted, as in scripts."""
@@ -92,6 +92,7 @@ class Context:
         self.threads: dict[str, Expr] = {}
         self.bound: frozenset[str] = frozenset()
         self.calls: list[tuple[str, At]] = []
+        self.pipelined: list[tuple[For, At]] = []
         self._scoped: list[str] = []
         self._is_too_deep = False
 

@@ -10,6 +10,7 @@ from gossamer_ir.verify.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.declarations import bind_buffers, check_buffer, check_params
 from gossamer_ir.verify.facts import check_facts, check_relations
+from gossamer_ir.verify.pipelines import check_pipelines
 from gossamer_ir.verify.reducers import check_reducers
 from gossamer_ir.verify.statements import check_annotations, check_body
 from gossamer_ir.walk import statements
@@ -31,6 +32,7 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
     check_body(ctx, function.body, at)
     check_aliases(ctx, function, at)
     check_shared(ctx, function, at)
+    check_pipelines(ctx, function)
 
 
 def check_aliases(ctx: Context, function: Function, at: At) -> None:

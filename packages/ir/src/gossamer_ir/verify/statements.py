@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     ThreadTag,
     While,
 )  # fmt: skip
+from gossamer_ir.pipelines import is_pipelined
 from gossamer_ir.verify.access import check_prefetch, check_region, check_store
 from gossamer_ir.verify.atomics import check_marked_loop
 from gossamer_ir.verify.context import At, Context, StmtCheck
@@ -104,6 +105,8 @@ def check_for(ctx: Context, node: For, at: At) -> None:
         ctx.bound = outer
     check_annotations(ctx, node.annotations, at)
     check_marked_loop(ctx, node, at)
+    if is_pipelined(node):
+        ctx.pipelined.append((node, at))
 
 
 def _bind_thread(ctx: Context, node: For, at: At) -> None:

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
+from gossamer_ir.pipelines import PIPELINE
 from gossamer_schedule.intrinsics import INTRINSIC
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import REASSOCIATES
@@ -19,7 +20,7 @@ from gossamer_schedule.steps import step
 RESERVED = {
     REASSOCIATES: "reorder or vectorize",
     "rest": "vectorize",
-    "pipeline": "pipeline",
+    PIPELINE: "pipeline",
     INTRINSIC: "tensorize",
     ATOMIC: "parallel",
 }

@@ -5,13 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import For, Module
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_ir.nodes import Allocate, For, Module, Stmt
+from gossamer_ir.pipelines import FEWEST_STAGES, MOST_STAGES, PIPELINE, copies_ahead
+from gossamer_ir.regions import regions_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
-    all_buffers,
     find_function,
     find_loop,
     require_serial,
@@ -21,17 +21,17 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
 
-MOST_STAGES = 8
-
 
 @primitive
 def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None = None) -> Result:
     """Records that so many iterations of a serial loop are under way at once: the first statements of
-    its body, which fill buffers of the function from what the loop does not write, may run up to
-    `stages - 1` iterations ahead of the others. A backend without asynchronous copies ignores it.
+    its body, which fill buffers for the others from what the loop does not write, may run up to
+    `stages - 1` iterations ahead of these. The buffers are allocated in the loop, or of the function
+    and used nowhere else. A backend without asynchronous copies ignores it.
 
     Raises `ScheduleError`: `schedule.pipeline.stages` (not from 2 to 8), `.no_producer` (the body does
-    not begin with such a copy), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    not begin with such a copy), `.not_proved` (an iteration may read what others have filled), `.kind`,
+    `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import STAGED
     >>> from gossamer_schedule.show import body_text
@@ -53,15 +53,12 @@ def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None
     site = find_loop(owner, "pipeline", loop=loop)
 
     require_serial(site, "pipeline")
-    if not 2 <= stages <= MOST_STAGES:
-        raise refusal(
-            "pipeline.stages",
-            f"A pipeline has from 2 to {MOST_STAGES} stages, and {stages} are asked for.",
-        )
-    _require_producer(site, module)
+    _require_stages(stages)
+    copies = _require_copies(site, module)
+    _require_own_values(site, copies, module=module)
 
-    others = tuple(item for item in site.node.annotations if item[0] != "pipeline")
-    marked = replace(site.node, annotations=(*others, ("pipeline", stages)))
+    others = tuple(item for item in site.node.annotations if item[0] != PIPELINE)
+    marked = replace(site.node, annotations=(*others, (PIPELINE, stages)))
 
     rewritten = with_function(module, owner, replaced(site, (marked,)))
 
@@ -69,18 +66,42 @@ def pipeline(module: Module, loop: str, *, stages: int = 2, function: str | None
     return Result(rewritten, (loop,), Step("pipeline", taken))
 
 
-def _require_producer(site: Site, module: Module) -> None:
-    loop: For = site.node
-    first, *others = loop.body
-    own = {found.name for found in all_buffers(site.function) if found.handle is None}
-    filled, changed = written((first,)), written(loop.body)
-    reads = mentioned((first,)) - filled
-    is_copy = bool(filled) and filled <= own and not reads & changed
-    if not (is_copy and filled & mentioned(others)) or filled & written(tuple(others)):
+def _require_stages(stages: int) -> None:
+    if not FEWEST_STAGES <= stages <= MOST_STAGES:
+        raise refusal(
+            "pipeline.stages",
+            f"A pipeline has from {FEWEST_STAGES} to {MOST_STAGES} stages, and {stages} are asked for.",
+        )
+
+
+def _require_copies(site: Site, module: Module) -> tuple[Stmt, ...]:
+    """The first statements of the loop's body, which may run ahead."""
+    found = copies_ahead(site.node, site.function)
+    if not found:
         raise refusal(
             "pipeline.no_producer",
-            f"The body of loop '{loop.var}' does not begin with a copy that may run ahead.",
-            hint="Expected a statement that fills a buffer of the function, which the others read, "
-            "from what the loop does not write; cache_read makes one.",
+            f"The body of loop '{site.node.var}' does not begin with a copy that may run ahead.",
+            hint="Expected a statement that fills a buffer of the function, which only the others in the "
+            "loop read, from what the loop does not write; cache_read makes one.",
             place=site.place(module),
         )
+    return found
+
+
+def _require_own_values(site: Site, copies: tuple[Stmt, ...], *, module: Module) -> None:
+    """What the others read of a buffer that is filled ahead was filled in the same iteration."""
+    loop: For = site.node
+    inside = {found.buffer.name for found in copies if isinstance(found, Allocate)}
+    others = regions_of(site.function, loop.body[len(copies) :])
+    for filled in regions_of(site.function, copies).writes:
+        name = filled.region.buffer
+        read = None if name in inside else others.read(name)
+        if read is not None and not (filled.is_exact and read.region == filled.region):
+            raise refusal(
+                "pipeline.not_proved",
+                f"It is not proved that each iteration of loop '{loop.var}' fills all that it reads of "
+                f"'{name}'.",
+                needs=f"an element of {name} that an iteration reads is written in it",
+                hint="Move what fills it into the loop by compute_at, so that each iteration has its own.",
+                place=site.place(module),
+            )
