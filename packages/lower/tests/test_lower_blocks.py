@@ -92,6 +92,48 @@ def test_a_reduction_without_a_loop_does_not_keep_init_from_running():
     np.testing.assert_array_equal(y, [0, 0, 0])
 
 
+AROUND = """
+@T.prim_func
+def around(x: T.handle, y: T.handle, m: T.int64, n: T.int64, k: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "int32")
+    Y = T.match_buffer(y, (m,), "int32")
+    for j in T.serial(n):
+        for l in T.serial(k):
+            for i in T.serial(m):
+                if i != 1 and j != 2:
+                    with T.block("sums"):
+                        vi, vj = T.axis.remap("SR", [i, j])
+                        with T.init():
+                            Y[vi] = 0
+                        Y[vi] = Y[vi] + X[vj]
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "loops", "expected"),
+    [
+        (AROUND, 1, [9, 7, 9]),
+        (AROUND, 0, [7, 7, 7]),
+        (AROUND.replace("i != 1 and j != 2", "j == 2"), 1, [4, 4, 4]),
+        (AROUND.replace("i != 1 and j != 2", "i == 1").replace(
+            "                    with T.block",
+            "                    pass\n                else:\n                    with T.block",
+        ), 1, [13, 7, 13]),
+        (AROUND.replace("T.serial(k)", "T.serial(j - 1)").replace("i != 1 and j != 2", "i != 1"),
+         1, [12, 7, 12]),
+    ],
+    ids=["conditions on elements", "nothing is visited", "conditions on a reduction", "else",
+         "a loop of the reduction that says how often another runs"],
+)  # fmt: skip
+def test_an_init_runs_where_the_elements_are_visited(text, loops, expected):
+    module = parse_module(text)
+    for current in (module, lower_blocks(module)):
+        y = np.full(3, 7, np.int32)
+        run(current, {"x": np.array([2, 3, 4, 4], np.int32), "y": y, "m": 3, "n": 4, "k": loops})
+        np.testing.assert_array_equal(y, expected)
+
+
 LET = ROW_SUMS.replace(
     "                with T.block",
     "                at = j_0 * 4 + j_1\n                with T.block",

@@ -5,18 +5,32 @@ reduction is empty. Loops of extent one disappear.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import Any
+from collections.abc import Iterable, Iterator, Sequence
+from typing import Any, TypeAlias
 
 import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Function, If, Module, Stmt, While
+from gossamer_ir.nodes import (
+    Block,
+    BlockIter,
+    Expr,
+    For,
+    Function,
+    If,
+    Module,
+    Stmt,
+    Unary,
+    While,
+)  # fmt: skip
 from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.walk import free_vars, map_children, substitute, substitute_body
 from gossamer_lower.inline_lets import inline_lets
 from gossamer_lower.stages import map_functions, names_of
+
+Around: TypeAlias = For | Expr
+"""A loop or a condition that something stands under."""
 
 
 def lower_blocks(module: Module) -> Module:
@@ -101,25 +115,29 @@ class _Lowering:
     # --- init
 
     def _init_nest(self, loop: For, block: Block) -> tuple[Stmt, ...]:
-        """The loops from `loop` down to the block that select the element, around `init`."""
+        """What stands around the block from `loop` down, but for loops that only feed the reduction and
+        conditions on these, around `init`."""
         path = _path_to(loop, block) or ()
         init = self.body(block.init)
         iters = _selecting_iters(block, init)
         values = {name: found.value for name, found in iters.items()}
-        kept = _selecting_loops(path, list(values.values()))
-        dropped = {found.var for found in path if found not in kept}
+        dropped = _loops_without_init(path, block, values=values.values())
         dropped |= {found.var for found in block.iters if found.var not in values}
         resolved = substitute(block.predicate, values) if block.predicate is not None else None
         body = _under(_part_without(resolved, dropped), substitute_body(init, values))
-        return self._renamed_nest(kept, body)
+        return self._renamed_nest(_without(path, dropped), body)
 
-    def _renamed_nest(self, loops: list[For], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        names = {loop.var: build.index_var(self._namer.fresh(f"{loop.var}_init")) for loop in loops}
+    def _renamed_nest(self, path: Sequence[Around], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        loops = [found.var for found in path if isinstance(found, For)]
+        names = {var: build.index_var(self._namer.fresh(f"{var}_init")) for var in loops}
         result = substitute_body(body, names)
-        for loop in reversed(loops):
-            header = msgspec.structs.replace(loop, body=())
-            renamed = substitute(header, {k: v for k, v in names.items() if k != loop.var})
-            nest = msgspec.structs.replace(renamed, var=names[loop.var].name, body=result)
+        for found in reversed(path):
+            if not isinstance(found, For):
+                result = _under(substitute(found, names), result)
+                continue
+            header = msgspec.structs.replace(found, body=())
+            renamed = substitute(header, {k: v for k, v in names.items() if k != found.var})
+            nest = msgspec.structs.replace(renamed, var=names[found.var].name, body=result)
             is_unit = _is_unit(nest)
             result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
         return result
@@ -142,21 +160,28 @@ def _feeds(loop: For, block: Block, kind: str) -> bool:
     return any(loop.var in free_vars(found.value) for found in block.iters if found.kind == kind)
 
 
-def _path_to(stmt: Stmt, block: Block) -> list[For] | None:
-    """The loops from a statement down to the block; None where it is not below."""
+def _path_to(stmt: Stmt, block: Block) -> tuple[Around, ...] | None:
+    """The loops and conditions from a statement down to the block; None where it is not below."""
     if stmt is block:
-        return []
-    if isinstance(stmt, If):
-        inner_body = (*stmt.then_body, *stmt.else_body)
-    elif isinstance(stmt, (For, While)):
-        inner_body = stmt.body
-    else:
-        return None
-    for inner in inner_body:
-        path = _path_to(inner, block)
-        if path is not None:
-            return [stmt, *path] if isinstance(stmt, For) else path
+        return ()
+    for own, body in _bodies(stmt):
+        for inner in body:
+            path = _path_to(inner, block)
+            if path is not None:
+                return (*own, *path)
     return None
+
+
+def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[Around, ...], tuple[Stmt, ...]]]:
+    """The bodies of a statement, each with what is around it there."""
+    match stmt:
+        case For():
+            yield (stmt,), stmt.body
+        case While():
+            yield (), stmt.body
+        case If():
+            yield (stmt.condition,), stmt.then_body
+            yield (Unary("not", stmt.condition),), stmt.else_body
 
 
 def _selecting_iters(block: Block, init: tuple[Stmt, ...]) -> dict[str, BlockIter]:
@@ -170,15 +195,31 @@ def _selecting_iters(block: Block, init: tuple[Stmt, ...]) -> dict[str, BlockIte
     return selecting
 
 
-def _selecting_loops(path: Sequence[For], values: Sequence[Expr]) -> list[For]:
-    """The loops that the values depend on, also through the ranges of such loops."""
+def _loops_without_init(
+    path: Sequence[Around], block: Block, *, values: Iterable[Expr]
+) -> set[str]:
+    """The loops that are not run for the init: they feed the reduction, and neither the values that
+    select the element nor the ranges of loops that are run."""
     needed = {name for value in values for name in free_vars(value)}
-    kept: list[For] = []
-    for loop in reversed(path):
-        if loop.var in needed:
-            kept.insert(0, loop)
+    dropped: set[str] = set()
+    for loop in reversed([found for found in path if isinstance(found, For)]):
+        if loop.var not in needed and _feeds(loop, block, "R"):
+            dropped.add(loop.var)
+        else:
             needed |= free_vars(loop.start) | free_vars(loop.extent)
-    return kept
+    return dropped
+
+
+def _without(path: Sequence[Around], dropped: set[str]) -> tuple[Around, ...]:
+    """Loops and conditions but for some loops and what is said about them."""
+    kept: list[Around] = []
+    for found in path:
+        if not isinstance(found, For):
+            part = _part_without(found, dropped)
+            kept += [part] if part is not None else []
+        elif found.var not in dropped:
+            kept.append(found)
+    return tuple(kept)
 
 
 def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
