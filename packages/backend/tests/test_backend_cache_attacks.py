@@ -12,6 +12,7 @@ import random
 import resource
 import shutil
 import signal
+import stat
 import subprocess
 import sys
 import tempfile
@@ -150,9 +151,10 @@ def as_nobody(results, work, *arguments):
 @pytest.fixture
 def nobody(tmp_path):
     """nobody(work, *arguments): its result and warnings in a process of another user."""
-    for parent in (tmp_path, *tmp_path.parents):
-        if parent.is_relative_to(tmp_path.parent.parent):
-            parent.chmod(0o755)
+    for folder in (tmp_path, *tmp_path.parents):
+        if folder.stat().st_mode & stat.S_IXOTH:
+            break
+        folder.chmod(0o755)
 
     def run(work, *arguments):
         results = fork.Queue()
