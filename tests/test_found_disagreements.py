@@ -41,6 +41,23 @@ def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indices_k: T.hand
             "n0": 3, "n1": 3, "n2": 3,
         },
     ),
+    "what a let reads out of bounds stops the program where nothing uses the let": (
+        """
+@T.prim_func
+def main(x: T.handle, y: T.handle, n0: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    X = T.sp.match_buffer(x, (I,), "int32")
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I], "S", "outer") as [i]:
+        late: T.int32 = X[i + 1]
+        with T.sp.iteration([I], "S", "inner") as [j]:
+            with T.init():
+                Y[j] = 2
+            Y[j] = Y[j] + 1
+""",
+        {"x": np.arange(3, dtype=I32), "y": np.zeros(3, I32), "n0": 3},
+    ),
     "a sign that a double gives to a float16 needs no library": (
         """
 @T.prim_func

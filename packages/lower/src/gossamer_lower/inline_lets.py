@@ -7,13 +7,14 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Block, For, If, Let, Load, Stmt, Store, While
+from gossamer_ir.nodes import Block, For, If, Let, Load, Search, Stmt, Store, While
 from gossamer_ir.walk import free_vars, statements, substitute_body, walk
 
 
 def inline_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements without lets that stand above a block with `init`. A let of what the statements
-    write stays where it is, as long as no init moves before it."""
+    """The statements, lets that stand above a block with `init` replaced by their values. Of those only
+    the ones stay that read something, which may stop the program. A let of what the statements write
+    is not replaced, as long as no init moves before it."""
     written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
     return _Inlining(frozenset(written)).body(body, frozenset())
 
@@ -33,6 +34,7 @@ class _Inlining(msgspec.Struct, frozen=True):
                 done.append(self._inside(stmt, loops))
             elif self._changed_by(stmt) is None:
                 body = substitute_body(body, {stmt.var.name: stmt.value})
+                done += [stmt] * _is_reading(stmt)
             else:
                 self._require_below_inits(stmt, body, loops)
                 done.append(stmt)
@@ -70,6 +72,10 @@ class _Inlining(msgspec.Struct, frozen=True):
                     f"{self._changed_by(let)}, which the function writes.",
                     hint="Use the value in place of the let.",
                 )
+
+
+def _is_reading(let: Let) -> bool:
+    return any(isinstance(node, Load | Search) for node in walk(let.value))
 
 
 def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:
