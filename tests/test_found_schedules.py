@@ -142,6 +142,46 @@ def main(x: T.handle, y: T.handle, indptr_j: T.handle, indices_j: T.handle, indp
     with T.sp.iteration([I, J, K], "SSS", "step") as [i, j, k]:
         Y[i, j, k] = X[i, j, k] + 1
 """
+SUMMED = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, n1, indptr_j)
+    X = T.sp.match_buffer(x, (I, J), "int32")
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I, J], "SR", "step") as [i, j]:
+        with T.init():
+            Y[i] = 0
+        Y[i] = Y[i] + X[i, j]
+"""
+TWOFOLD = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, w: T.handle, z: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_fixed(n1)
+    X = T.sp.match_buffer(x, (I, J), "int32")
+    Y = T.sp.match_buffer(y, (I, J), "int32")
+    W = T.sp.match_buffer(w, (I,), "int32")
+    Z = T.sp.match_buffer(z, (I,), "int32")
+    with T.sp.iteration([I], "S", "outer") as [i]:
+        with T.sp.iteration([J], "S", "inner") as [j]:
+            Y[i, j] = X[i, j]
+        Z[i] = W[i]
+"""
+INDEXED = """
+@T.prim_func
+def main(p: T.handle, x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_fixed(n1)
+    P = T.sp.match_buffer(p, (I,), "int32")
+    X = T.sp.match_buffer(x, (I,), "int32")
+    Y = T.sp.match_buffer(y, (I, J), "int32")
+    with T.sp.iteration([I, J], "SS", "step") as [i, j]:
+        Y[i, j] = X[T.int64(P[i])]
+"""
 
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
@@ -276,6 +316,52 @@ FOUND = {
                 Step("cache_write", {"block": "step_Y_local", "buffer": "Y", "scope": "global"}),
                 Step("split", {"loop": "j_c", "factors": (None, 2)}),
                 Step("reverse_compute_at", {"block": "step_Y_local_Y_global", "loop": "j_c_0"}),
+            )
+        },
+    ),
+    "what a block inside consumes is said in variables of loops": (
+        SUMMED,
+        {
+            "x": np.arange(3, dtype=I32), "y": np.full(3, 7, I32),
+            "indptr_j": np.array([0, 2, 2, 3], I32), "n0": 3, "n1": 3,
+        },
+        {
+            "loop": (
+                Step("cache_read", {"block": "step", "buffer": "X_data", "scope": "local"}),
+                Step("split", {"loop": "j", "factors": (None, 4)}),
+                Step("blockize", {"loop": "j_0"}),
+                Step("compute_at", {"block": "step_X_data_local", "loop": "i"}),
+            )
+        },
+    ),
+    "what is asked for in a block that moves is that of its new loops": (
+        TWOFOLD,
+        {
+            "x": np.arange(6, dtype=I32), "y": np.zeros(6, I32), "w": np.arange(3, dtype=I32),
+            "z": np.zeros(3, I32), "n0": 3, "n1": 2,
+        },
+        {
+            "loop": (
+                Step("prefetch", {"block": "inner", "buffer": "X_data", "loop": "j",
+                                  "distance": 1}),
+                Step("reindex_cache_read", {"block": "outer", "buffer": "W_data",
+                                            "scope": "global"}),
+                Step("reverse_compute_at", {"block": "outer", "loop": "i_c"}),
+            )
+        },
+    ),
+    "nothing is asked for by what each iteration allocates": (
+        INDEXED,
+        {
+            "p": np.array([2, 0, 1], I32), "x": np.arange(3, dtype=I32), "y": np.zeros(6, I32),
+            "n0": 3, "n1": 2,
+        },
+        {
+            "loop": (
+                Step("cache_read", {"block": "step", "buffer": "P_data", "scope": "local"}),
+                Step("compute_at", {"block": "step_P_data_local", "loop": "j"}),
+                Step("prefetch", {"block": "step", "buffer": "X_data", "loop": "i",
+                                  "distance": 1}),
             )
         },
     ),

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Prefetch
 from gossamer_ir.verify import diagnostics
 from gossamer_ir.walk import walk
@@ -122,7 +123,7 @@ for i in T.serial(2):
     assert "i_line_1" in body_text(module)
 
 
-def test_how_many_elements_there_are_is_said_in_loops(program):
+def test_how_many_elements_there_are_is_said_of_the_later_iteration(program):
     body = """
 for i in T.serial(7):
     with T.block("outer"):
@@ -136,4 +137,30 @@ for i in T.serial(7):
         ScheduleBuilder(program(body)).prefetch("inner", buffer="W", loop="i", distance=1).module
     )
     assert diagnostics(module) == ()
-    assert "T.int64(P[i + 1]) - T.int64(P[i])" in body_text(module)
+    assert "T.int64(P[i + 1 + 1]) - T.int64(P[i + 1])" in body_text(module)
+
+
+def test_elements_of_a_cache_that_say_what_to_ask_for_have_to_exist(program):
+    body = """
+for i in T.serial(8):
+    with T.block("gather"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = W[T.int64(P[vi])]
+"""
+    builder = ScheduleBuilder(program(body)).cache_read("gather", buffer="P", scope="local")
+    builder.prefetch("gather", buffer="W", loop="i", distance=8)
+    assert "if i + 8 < 9:" in body_text(builder.module)
+
+
+def test_what_the_loop_allocates_says_nothing_of_later_iterations(program):
+    body = """
+for i in T.serial(8):
+    with T.block("gather"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = W[T.int64(P[vi])]
+"""
+    builder = ScheduleBuilder(program(body)).cache_read("gather", buffer="P", scope="local")
+    builder.compute_at("gather_P_local", loop="i")
+    with pytest.raises(ScheduleError) as caught:
+        builder.prefetch("gather", buffer="W", loop="i", distance=1)
+    assert caught.value.code == "schedule.prefetch.changing"

@@ -108,7 +108,7 @@ def moved(
             values[loop.var] = add(part.base, index_var(loop.var))
         if part is not None and not part.is_within:
             block = bounded_by_domain(block, found)
-    nest: Stmt = _rebound(block, values)
+    nest: Stmt = substitute(block, values)
     for loop in reversed(kept):
         nest = replace(loop, body=(nest,))
     return nest, tuple(loop.var for loop in kept)
@@ -129,11 +129,6 @@ def _at(
         extent = guarded(extent, loop, extent=whole)
     placed: Expr = substitute(extent, {loop: value})
     return placed
-
-
-def _rebound(block: Block, values: Mapping[str, Expr]) -> Block:
-    iters = tuple(replace(found, value=substitute(found.value, values)) for found in block.iters)
-    return replace(block, iters=iters)
 
 
 def _bound(found: BlockIter) -> str:

@@ -9,7 +9,20 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.errors import Place
-from gossamer_ir.nodes import Block, Combine, For, Function, If, Iteration, Let, Module, Stmt, While
+from gossamer_ir.nodes import (
+    Block,
+    Combine,
+    Expr,
+    For,
+    Function,
+    If,
+    Iteration,
+    Let,
+    Module,
+    Stmt,
+    While,
+)
+from gossamer_ir.walk import resolve
 
 Hop: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""
@@ -120,20 +133,20 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
             yield from statements(getattr(child, name))
 
 
-def bound_above(site: Site) -> set[str]:
-    """The variables that are bound around the nest of a site, by the blocks and loops above it."""
-    found: set[str] = set()
-    for parent in site.up(len(site.nest)).parents:
-        if isinstance(parent, For):
-            found.add(parent.var)
-        elif isinstance(parent, Block):
-            found |= {item.var for item in parent.iters}
-    return found
-
-
 def loops_of(function: Function) -> dict[str, For]:
-    """Every loop by name."""
-    return {found.var: found for found in statements(function.body) if isinstance(found, For)}
+    """Every loop by name, where it starts and its extent in terms of variables of loops."""
+    values: dict[str, Expr] = {}
+    found: dict[str, For] = {}
+    for node in statements(function.body):
+        match node:
+            case Let():
+                values[node.var.name] = resolve(node.value, values)
+            case Block():
+                values |= {item.var: resolve(item.value, values) for item in node.iters}
+            case For():
+                start, extent = resolve(node.start, values), resolve(node.extent, values)
+                found[node.var] = replace(node, start=start, extent=extent)
+    return found
 
 
 def replaced(site: Site, new: tuple[Stmt, ...]) -> Function:

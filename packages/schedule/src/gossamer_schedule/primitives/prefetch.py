@@ -44,12 +44,14 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, simplify
 from gossamer_ir.walk import children, free_vars, resolve, substitute, walk
-from gossamer_schedule.accesses import mentioned, values_within, written
+from gossamer_schedule.accesses import mentioned, values_within
 from gossamer_schedule.digits import ascending
+from gossamer_schedule.knowledge import stored
 from gossamer_schedule.linear import NOTHING, Form, form_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import (
+    all_buffers,
     find_block,
     find_buffer,
     find_function,
@@ -113,10 +115,8 @@ def prefetch(
     _require_distance(distance, site, module)
     _require_around(found, site, module)
     reads = _require_reads(inside, found, site=site, module=module)
-    _require_lasting(reads, site, module=module)
     spans = [_require_span(read, found, site=site, module=module) for read in reads]
-    values = values_within(inside)
-    spans = [replace(span, count=resolve(span.count, values)) for span in spans]
+    _require_lasting(spans, site, module=module)
 
     namer = namer_of(owner)
     runs = _running(inside, site)
@@ -186,8 +186,10 @@ def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
             yield from _own_nodes(children(node))
 
 
-def _require_lasting(reads: list[tuple[Expr, ...]], site: Site, *, module: Module) -> None:
-    changing = mentioned(at for read in reads for at in read) & written(site.node.body)
+def _require_lasting(spans: list[_Span], site: Site, *, module: Module) -> None:
+    """What is to be asked for does not depend on what the loop writes, or allocates."""
+    parts = (part for span in spans for part in (*span.indices, span.count))
+    changing = mentioned(parts) & stored(site.node.body)
     if changing:
         raise refusal(
             "prefetch.changing",
@@ -231,9 +233,7 @@ def _digits(last: Expr, inner: Set[str], loops: Mapping[str, For]) -> tuple[str,
     order = ascending(Form(terms, NOTHING, frozenset()), loops=loops)
     if order is None or form.opaque & inner:
         return None
-    return (
-        order if all(loops.keys().isdisjoint(free_vars(loops[n].extent)) for n in order) else None
-    )
+    return None if any(free_vars(loops[name].extent) & inner for name in order) else order
 
 
 def _below(loop: For) -> list[For]:
@@ -244,14 +244,15 @@ def _below(loop: For) -> list[For]:
 
 
 def _running(inside: Site, site: Site) -> list[Expr]:
-    """The parts of the conditions under which a block in a loop runs that the loops inside leave as they
+    """The parts of the conditions under which a block in a loop runs that what is inside leaves as they
     are, outermost first; those that load only where all before them are known."""
     values = values_within(inside)
     inner = {found.var for found in _below(site.node)}
+    changing = stored(site.node.body)
     kept: list[Expr] = []
     is_complete = True
     for part in (resolve(part, values) for part in _conditions_around(inside, site)):
-        if free_vars(part) & inner:
+        if free_vars(part) & inner or mentioned((part,)) & changing:
             is_complete = False
         elif is_complete or not mentioned((part,)):
             kept.append(part)
@@ -275,8 +276,9 @@ def _asked(
     var = site.node.var
     later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
     indices = tuple(substitute(at, later) for at in span.indices)
-    condition = _all([*runs, *_conditions(site, indices)])
-    asked = _lines(site, _Span(indices, span.count), buffer, namer=namer)
+    count = substitute(span.count, later)
+    condition = _all([*runs, *_conditions(site, (*indices, count))])
+    asked = _lines(site, _Span(indices, count), buffer, namer=namer)
     return asked if condition is None else If(condition, (asked,))
 
 
@@ -308,7 +310,7 @@ def _conditions(site: Site, indices: tuple[Expr, ...]) -> Iterator[Expr]:
     for outer in (*site.loops, site.node):
         prover.assume_range(outer.var, outer.start, outer.extent)
     shapes = {
-        found.name: found.shape for found in site.function.buffers if isinstance(found, Buffer)
+        found.name: found.shape for found in all_buffers(site.function) if isinstance(found, Buffer)
     }
     seen: set[Load | Search] = set()
     for look in _inner_first(indices):
