@@ -68,6 +68,20 @@ def main(y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64, n2: T.int64)
             Y[k] = 0
         Y[k] = Y[k] + 1
 """
+PARTS = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_fixed(n1)
+    K = T.sp.dense_fixed(n2)
+    X = T.sp.match_buffer(x, (J,), "int32")
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([J, I, K], "RSR", "step") as [j, i, k]:
+        with T.init():
+            Y[i] = 0
+        Y[i] = Y[i] + X[j]
+"""
 ROWS = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> None:
@@ -182,6 +196,12 @@ def main(p: T.handle, x: T.handle, y: T.handle, n0: T.int64, n1: T.int64) -> Non
     with T.sp.iteration([I, J], "SS", "step") as [i, j]:
         Y[i, j] = X[T.int64(P[i])]
 """
+
+IN_PARTS = (
+    Step("prefetch", {"block": "step", "buffer": "X_data", "loop": "j", "distance": 1}),
+    Step("split", {"loop": "j", "factors": (None, 3)}),
+)
+"""A loop that holds more than a nest gets a condition when it is split."""
 
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
@@ -364,6 +384,22 @@ FOUND = {
                                   "distance": 1}),
             )
         },
+    ),
+    "a cache is copied where the reduction ends, not where one of its loops does": (
+        PARTS,
+        {"x": np.zeros(0, I32), "y": np.full(2, 7, I32), "n0": 2, "n1": 0, "n2": 3},
+        {"loop": (*IN_PARTS, Step("cache_write", {"block": "step", "buffer": "Y_data",
+                                                  "scope": "local"}))},
+    ),
+    "an init stays outside of all loops of its reduction": (
+        PARTS,
+        {"x": np.arange(1, 5, dtype=I32), "y": np.zeros(2, I32), "n0": 2, "n1": 4, "n2": 3},
+        {"loop": (*IN_PARTS, Step("decompose_reduction", {"block": "step", "loop": "i"}))},
+    ),
+    "an init leaves all loops of its reduction": (
+        PARTS,
+        {"x": np.arange(1, 5, dtype=I32), "y": np.zeros(2, I32), "n0": 2, "n1": 4, "n2": 3},
+        {"loop": (*IN_PARTS, Step("decompose_reduction", {"block": "step", "loop": "j_0"}))},
     ),
 }  # fmt: skip
 """Scripts, what they are called with, and steps by stage."""

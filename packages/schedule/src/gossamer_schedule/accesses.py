@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.touches import Values, touches
+from gossamer_ir.touches import Values, parts_of, touches
 from gossamer_ir.walk import walk
 from gossamer_schedule.linear import Form, form_of
 from gossamer_schedule.sites import Site, statements
@@ -73,6 +73,18 @@ def mentioned(body: Iterable[Any]) -> set[str]:
         for found in walk(top)
         if isinstance(found, (Load, Prefetch, Search, Store))
     }
+
+
+def used_by(statement: Any) -> set[str]:
+    """The buffers that a statement touches, apart from what stands in the bodies of loops and conditions."""
+    is_whole = isinstance(statement, (Block, Store))
+    return mentioned((statement,) if is_whole else parts_of(statement))
+
+
+def statements_beside(site: Site, top: Site) -> Iterator[Any]:
+    """The statement at `top` and every one below it, but for that at a site and those below that."""
+    own = {id(found) for found in statements((site.node,))}
+    return (found for found in statements((top.node,)) if id(found) not in own)
 
 
 def accesses(

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.nodes import AnyBuffer, Block, Function, Module, Stmt
 from gossamer_schedule.copies import require_scope
+from gossamer_schedule.nests import Nest
 from gossamer_schedule.races import require_unshared
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -35,22 +36,23 @@ def cached_buffer(
 def with_cache(
     module: Module,
     owner: Function,
-    site: Site,
     cache: AnyBuffer,
     *,
+    nest: Nest,
     block: Block,
     before: tuple[Stmt, ...] = (),
     after: tuple[Stmt, ...] = (),
     primitive: str,
 ) -> Module:
-    """The module with a new buffer, with the block at the site replaced by one that uses it, and with copies
-    before and after the nest of that block.
+    """The module with a new buffer, with the block of a nest replaced by one that uses it, and with copies
+    before and after the nest.
 
     Raises `.race` and `.not_proved` where iterations around the nest that run at once share the cache.
     """
-    top = find_block(replaced(site, (block,)), primitive, block=block.name).up(len(site.nest))
+    made = find_block(replaced(nest.block, (block,)), primitive, block=block.name)
+    top = Nest(made, nest.around).top
     changed = replaced(top, (*before, top.node, *after))
     changed = replace(changed, buffers=(*changed.buffers, cache))
     rewritten = with_function(module, owner, changed)
-    require_unshared(site, rewritten, primitive, buffers={cache.name})
+    require_unshared(nest.top, rewritten, primitive, buffers={cache.name})
     return rewritten

@@ -13,8 +13,9 @@ from gossamer_ir.nodes import Allocate, AnyBuffer, Block, BlockIter, Expr, For, 
 from gossamer_ir.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.knowledge import stored
+from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import listing, refusal
-from gossamer_schedule.sites import Site, bound_above, statements
+from gossamer_schedule.sites import statements
 
 
 def require_scope(scope: str, primitive: str) -> None:
@@ -27,17 +28,16 @@ def require_scope(scope: str, primitive: str) -> None:
         )
 
 
-def require_outside(site: Site, buffer: str, *, primitive: str) -> None:
+def require_outside(nest: Nest, buffer: str, *, primitive: str) -> None:
     """The buffer must be there outside of the nest of a block, where the copy will be.
 
     Raises `.inner`.
     """
-    nest = site.up(len(site.nest)).node
-    for found in statements((nest,)):
+    for found in statements((nest.top.node,)):
         if isinstance(found, Allocate) and found.buffer.name == buffer:
             raise refusal(
                 f"{primitive}.inner",
-                f"Buffer '{buffer}' is allocated in the loops around block '{site.node.name}', outside of "
+                f"Buffer '{buffer}' is allocated in the loops around block '{nest.name}', outside of "
                 "which it would be copied.",
                 hint=f"Apply {primitive} before what makes it moves there.",
             )
@@ -53,23 +53,21 @@ def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter,
 
 
 def require_own_selectors(
-    site: Site, iters: Sequence[BlockIter], selectors: Sequence[Node], *, primitive: str
+    nest: Nest, iters: Sequence[BlockIter], selectors: Sequence[Node], *, primitive: str
 ) -> None:
     """What selects elements must be the same outside of the nest: it depends on iterators, on what is
     bound around the nest, and on buffers that the nest does not write; domains start at 0."""
     domains = [found.domain for found in iters]
     needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
-    known = {found.var for found in iters} | {param.name for param in site.function.params}
-    known |= bound_above(site)
-    nest = site.up(len(site.nest)).node
+    known = {found.var for found in iters} | nest.known_above
     if (
         needed - known
-        or mentioned((*selectors, *domains)) & stored((nest,))
+        or mentioned((*selectors, *domains)) & stored((nest.top.node,))
         or any(integer_value(found.domain.start) != 0 for found in iters)
     ):
         raise refusal(
             f"{primitive}.domain",
-            f"The elements of block '{site.node.name}' depend on more than its iterators, what is bound "
+            f"The elements of block '{nest.name}' depend on more than its iterators, what is bound "
             "around its nest, and buffers that its nest does not write.",
         )
 

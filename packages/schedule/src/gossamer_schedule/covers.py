@@ -13,24 +13,26 @@ from gossamer_ir.walk import resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.digits import is_covering
 from gossamer_schedule.linear import form_of
+from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import refusal, text_of
-from gossamer_schedule.sites import Site, loops_of
+from gossamer_schedule.sites import loops_of
 
 
-def require_covered(site: Site, iters: Sequence[BlockIter], *, primitive: str) -> None:
-    """The loops around a block must visit all combinations of values of some of its iterators, and those
+def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -> None:
+    """The loops of a nest must visit all combinations of values of some iterators of its block, and those
     that feed none of them must have an iteration.
 
     Raises `.not_proved`.
     """
+    site = nest.block
     outer = values_at(site)
     loops = loops_of(site.function) | {
-        found.var: replace(found, extent=resolve(found.extent, outer)) for found in site.nest
+        found.var: replace(found, extent=resolve(found.extent, outer)) for found in nest.loops
     }
     values = outer | {found.var: found.value for found in site.node.iters}
-    idle = {found.var for found in site.nest if (integer_value(found.extent) or 0) < 1}
+    idle = {found.var for found in nest.loops if (integer_value(found.extent) or 0) < 1}
     idle -= reduction_loops(site.node, outer)
-    free = {found.var for found in site.nest}
+    free = {found.var for found in nest.loops}
     for found in iters:
         form = form_of(found.value, outer, loops=loops)
         extent = resolve(found.domain.extent, values)

@@ -15,11 +15,12 @@ from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.knowledge import stored
+from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.predicates import is_bound_of
 from gossamer_schedule.reads import Read, reads_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.safe_reads import is_safe
-from gossamer_schedule.sites import Site, bound_above, statements
+from gossamer_schedule.sites import Site, statements
 
 
 class Elements(msgspec.Struct, frozen=True):
@@ -35,7 +36,8 @@ def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
-    require_outside(site, buffer, primitive=primitive)
+    nest = loop_nest(site)
+    require_outside(nest, buffer, primitive=primitive)
     reads = _require_reads(site, buffer, primitive=primitive)
     block: Block = site.node
     conditions = tuple(
@@ -44,15 +46,14 @@ def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
         if not any(is_bound_of(part, found) for found in block.iters)
     )
     iters = selecting_iters(block, _selectors(reads))
-    known = {found.var for found in iters} | {param.name for param in site.function.params}
-    known |= bound_above(site)
+    known = {found.var for found in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
     elements = Elements(reads, iters, own)
     if not _is_safe(site, elements, buffer=buffer):
         elements = Elements(reads, block.iters, conditions)
-        require_covered(site, elements.iters, primitive=primitive)
+        require_covered(nest, elements.iters, primitive=primitive)
     selectors = (*_selectors(reads), *elements.conditions)
-    require_own_selectors(site, elements.iters, selectors, primitive=primitive)
+    require_own_selectors(nest, elements.iters, selectors, primitive=primitive)
     return elements
 
 

@@ -2,53 +2,68 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, conjuncts, index_var
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Stmt
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Stmt
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
+from gossamer_schedule.nests import Around, Nest
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.sites import Site, has_let
+from gossamer_schedule.sites import Site
 
 
-def require_init_loops(site: Site, nest: Sequence[For], *, primitive: str) -> tuple[For, ...]:
-    """The loops of a nest around a block in which its init runs.
+def require_init_nest(
+    site: Site, around: Sequence[Around], *, primitive: str
+) -> tuple[Around, ...]:
+    """What the init of a block runs in of what is around the block.
 
     Raises `.mixed` and `.dependence`.
     """
-    selecting, dropped = _selecting(site.node), _dropped(site)
+    nest = Nest(site, tuple(around))
+    selecting, dropped = _selecting(site.node), unselecting(site)
     feeding = _feeding(selecting, values_at(site))
-    for found in nest:
+    for found in nest.loops:
         if found.var in dropped & feeding:
             raise refusal(
                 f"{primitive}.mixed",
                 f"Loop '{found.var}' feeds an iterator that selects the element and one that does not, of "
                 f"block '{site.node.name}'.",
             )
-    kept = tuple(found for found in nest if found.var not in dropped)
-    used = {name for found in kept for name in free_vars(found.start) | free_vars(found.extent)}
+    loops = (found for found in nest.loops if found.var not in dropped)
+    used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
     for item in selecting:
         used |= free_vars(item.domain)
-    if used & dropped or has_let(site, len(nest)):
+    if used & dropped or nest.has_let:
         raise refusal(
             f"{primitive}.dependence",
             f"The init of block '{site.node.name}' or its loops depend on "
             f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
         )
-    return kept
+    return tuple(_kept(around, dropped))
+
+
+def _kept(around: Sequence[Around], dropped: Set[str]) -> Iterator[Around]:
+    for found in around:
+        if not isinstance(found, For):
+            parts = (part for part in conjuncts(found) if not free_vars(part) & dropped)
+            if (condition := conjoined(parts)) is not None:
+                yield condition
+        elif found.var not in dropped:
+            yield found
 
 
 def init_nest(
-    site: Site, kept: Sequence[For], *, namer: Namer
+    site: Site, kept: Sequence[Around], *, namer: Namer
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
-    """Block `<block>_init` of what the init of a block does, in loops `<loop>_init` like those that are
-    kept, and the names of both."""
-    names = {found.var: namer.fresh(f"{found.var}_init") for found in kept}
+    """Block `<block>_init` of what the init of a block does, in loops `<loop>_init` and conditions like
+    those that are kept, and the names of the block and the loops."""
+    loops = (found for found in kept if isinstance(found, For))
+    names = {found.var: namer.fresh(f"{found.var}_init") for found in loops}
     made = _init_block(site, names, namer=namer)
     return _nest(kept, names, (made,)), (made.name, *names.values())
 
@@ -77,8 +92,8 @@ def _selecting(block: Block) -> tuple[BlockIter, ...]:
     return tuple(found)
 
 
-def _dropped(site: Site) -> set[str]:
-    """The iterators that select no element to be initialised, and the loops that feed them."""
+def unselecting(site: Site) -> set[str]:
+    """The iterators of a block that select no element to be initialised, and the loops that feed them."""
     selecting = _selecting(site.node)
     _, feeding = loops_of_init(site.node, values_at(site))
     return feeding | {found.var for found in site.node.iters if found not in selecting}
@@ -87,7 +102,7 @@ def _dropped(site: Site) -> set[str]:
 def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer) -> Block:
     block: Block = site.node
     spatial = [replace(found, kind="S") for found in _selecting(block)]
-    dropped = _dropped(site)
+    dropped = unselecting(site)
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     fresh = {found.var: namer.fresh(f"{found.var}_init") for found in spatial}
     renamed |= {old: index_var(new) for old, new in fresh.items()}
@@ -103,10 +118,13 @@ def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer) -> Block:
 
 
 def _nest(
-    kept: Sequence[For], names: Mapping[str, str], body: tuple[Stmt, ...]
+    kept: Sequence[Around], names: Mapping[str, str], body: tuple[Stmt, ...]
 ) -> tuple[Stmt, ...]:
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     for loop in reversed(kept):
+        if not isinstance(loop, For):
+            body = (If(substitute(loop, renamed), body),)
+            continue
         start, extent = substitute(loop.start, renamed), substitute(loop.extent, renamed)
         made = For(names[loop.var], start, extent, body)
         if loop.kind != "parallel":

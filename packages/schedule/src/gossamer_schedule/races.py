@@ -26,11 +26,11 @@ AT_ONCE = ("parallel", "thread_binding")
 """The kinds of loops whose iterations run at once."""
 
 
-def require_unshared(site: Site, made: Module, primitive: str, *, buffers: Set[str]) -> None:
-    """Refuses new buffers for the block at a site unless iterations that run at once, of loops around its
-    nest, touch different elements of them in the module that was made. Raises as `require_no_race`."""
-    function = find_function(made, primitive, function=site.function.name)
-    for found in site.loops[: len(site.loops) - len(site.nest)]:
+def require_unshared(top: Site, made: Module, primitive: str, *, buffers: Set[str]) -> None:
+    """Refuses new buffers for what stands at a site unless iterations that run at once, of loops around it,
+    touch different elements of them in the module that was made. Raises as `require_no_race`."""
+    function = find_function(made, primitive, function=top.function.name)
+    for found in top.loops:
         if found.kind in AT_ONCE:
             around = find_loop(function, primitive, loop=found.var)
             require_no_race(around, made, primitive, buffers=buffers)

@@ -2,21 +2,25 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts
-from gossamer_ir.nodes import Block, BlockIter, Combine, Expr, Load, Store
-from gossamer_ir.walk import free_vars, rewrite, walk
-from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_ir.build import conjuncts, index_var
+from gossamer_ir.nodes import Block, BlockIter, Combine, Expr, For, Load, Store, Var
+from gossamer_ir.walk import free_vars, rewrite, substitute, walk
+from gossamer_schedule.accesses import mentioned, statements_beside, used_by, values_at
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered
+from gossamer_schedule.inits import unselecting
+from gossamer_schedule.nests import Nest, reduction_nest
 from gossamer_schedule.predicates import is_bound_of, without_reduction
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.sites import Site, bound_above, statements
+from gossamer_schedule.sites import Site, name_of, statements
+
+_KINDS: dict[type, str] = {Block: "Block", For: "Loop"}
 
 
 class Element(msgspec.Struct, frozen=True):
@@ -34,15 +38,16 @@ def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
     Raises `.inner`, `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and
     `.not_proved`.
     """
-    require_outside(site, buffer, primitive=primitive)
+    nest = reduction_nest(site)
+    require_outside(nest, buffer, primitive=primitive)
     store = _require_one_store(site, buffer, primitive=primitive)
     _require_own_element(site, store, primitive=primitive)
-    _require_sole_user(site, buffer, primitive=primitive)
+    _require_sole_user(nest, buffer, primitive=primitive)
     iters = selecting_iters(site.node, store.indices)
     _require_spatial(site, iters, store=store, primitive=primitive)
-    conditions = _require_conditions(site, iters, store=store, primitive=primitive)
-    require_own_selectors(site, iters, (*store.indices, *conditions), primitive=primitive)
-    require_covered(site, iters, primitive=primitive)
+    conditions = _require_conditions(nest, iters, store=store, primitive=primitive)
+    require_own_selectors(nest, iters, (*store.indices, *conditions), primitive=primitive)
+    require_covered(nest, iters, primitive=primitive)
     return Element(store, iters, conditions)
 
 
@@ -73,16 +78,15 @@ def _require_own_element(site: Site, store: Store, *, primitive: str) -> None:
             )
 
 
-def _require_sole_user(site: Site, buffer: str, *, primitive: str) -> None:
-    """Nothing else in the outermost loop around the block may use the buffer."""
-    inside = {id(found) for found in statements((site.node,))}
-    for found in statements((site.up(len(site.nest)).node,)):
-        is_other = isinstance(found, (Block, Store)) and id(found) not in inside
-        if is_other and buffer in mentioned((found,)):
-            name = f"Block '{found.name}'" if isinstance(found, Block) else "A store"
+def _require_sole_user(nest: Nest, buffer: str, *, primitive: str) -> None:
+    """Nothing else in the nest of the block may use the buffer."""
+    for found in statements_beside(nest.block, nest.top):
+        if buffer in used_by(found):
+            kind = _KINDS.get(type(found))
+            name = f"{kind} '{name_of(found)}'" if kind else "A statement"
             raise refusal(
                 f"{primitive}.other_access",
-                f"{name} uses '{buffer}' in the same nest as block '{site.node.name}'.",
+                f"{name} uses '{buffer}' in the same nest as block '{nest.name}'.",
             )
 
 
@@ -99,17 +103,18 @@ def _require_spatial(
 
 
 def _require_conditions(
-    site: Site, iters: Sequence[BlockIter], *, store: Store, primitive: str
+    nest: Nest, iters: Sequence[BlockIter], *, store: Store, primitive: str
 ) -> tuple[Expr, ...]:
     """What must hold of an element that the block visits."""
+    site = nest.block
     of_elements = without_reduction(site.node, values_at(site))
     kept = tuple(
         part
         for part in of_elements
         if not any(is_bound_of(part, found) for found in site.node.iters)
     )
-    allowed = {found.var for found in iters} | {param.name for param in site.function.params}
-    allowed |= bound_above(site)
+    kept += tuple(_conditions_around(nest))
+    allowed = {found.var for found in iters} | nest.known_above
     is_dropping = len(tuple(conjuncts(site.node.predicate))) > len(of_elements)
     is_assigned = gives_values(site.node, store.buffer)
     if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
@@ -119,6 +124,15 @@ def _require_conditions(
             hint=f"Apply {primitive} before the loops are split again.",
         )
     return kept
+
+
+def _conditions_around(nest: Nest) -> Iterator[Expr]:
+    """What must hold around a block of an element that it visits, by iterators where these are loops."""
+    block: Block = nest.block.node
+    at = {it.value.name: index_var(it.var) for it in block.iters if isinstance(it.value, Var)}
+    for part in nest.conditions:
+        if not free_vars(part) & unselecting(nest.block):
+            yield substitute(part, at)
 
 
 def gives_values(block: Block, buffer: str) -> bool:

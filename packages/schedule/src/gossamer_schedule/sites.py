@@ -133,17 +133,6 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
             yield from statements(getattr(child, name))
 
 
-def bound_above(site: Site) -> set[str]:
-    """The variables that are bound around the nest of a site, by the blocks and loops above it."""
-    found: set[str] = set()
-    for parent in site.up(len(site.nest)).parents:
-        if isinstance(parent, For):
-            found.add(parent.var)
-        elif isinstance(parent, Block):
-            found |= {item.var for item in parent.iters}
-    return found
-
-
 def loops_of(function: Function) -> dict[str, For]:
     """Every loop by name, where it starts and its extent in terms of variables of loops."""
     values: dict[str, Expr] = {}

@@ -12,13 +12,14 @@ from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
 from gossamer_schedule.scatters import gives_values, is_initialising, redirected, required_element
-from gossamer_schedule.sites import Site, has_let, loops_of
+from gossamer_schedule.sites import Site, loops_of
 from gossamer_schedule.steps import step
 
 _NAME = "cache_write"
@@ -29,7 +30,8 @@ def cache_write(
     module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
 ) -> Result:
     """Lets a block write the new buffer `<buffer>_<scope>` of the same shape, and copies what it
-    wrote in block `<block>_<buffer>_<scope>`, directly after the outermost loop around the block.
+    wrote in block `<block>_<buffer>_<scope>`, directly after the outermost loop around the block. Conditions
+    may stand between the loops of a reduction.
 
     The copy visits exactly the elements that the block visits, in one loop for each spatial
     iterator that selects an element: `k_c` for iterator `vk`. A reduction without `init` gets one
@@ -89,7 +91,13 @@ def cache_write(
     )
 
     rewritten = with_cache(
-        module, owner, site, cache, block=caching, after=(copy,), primitive=_NAME
+        module,
+        owner,
+        cache,
+        nest=reduction_nest(site),
+        block=caching,
+        after=(copy,),
+        primitive=_NAME,
     )
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
@@ -118,15 +126,15 @@ def _is_loaded_once(site: Site, store: Store) -> bool:
     """Whether the old value is loaded once: each loop outside of the reduction selects elements."""
     loops, values = loops_of(site.function), values_at(site)
     fed = reduction_loops(site.node, values)
-    outside = []
-    for found in site.nest:
+    nest, outside = reduction_nest(site), []
+    for found in nest.loops:
         if found.var in fed:
             break
         outside.append(found.var)
-    varying = {found.var for found in site.nest} | loops_within(site.node.body)
+    varying = {found.var for found in nest.loops} | loops_within(site.node.body)
     touched = written_accesses((site.node,), values=values, loops=loops)[store.buffer]
     facts = lasting_facts(site.function)
-    return not has_let(site, len(site.nest)) and all(
+    return not nest.has_let and all(
         verdict(name, touched, loops=loops, varying=varying, facts=facts) == "disjoint"
         for name in outside
     )

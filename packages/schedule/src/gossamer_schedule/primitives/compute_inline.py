@@ -42,6 +42,7 @@ from gossamer_schedule.inlining import (
 )
 from gossamer_schedule.knowledge import Knowledge
 from gossamer_schedule.moving import position
+from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.patterns import match_all
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
@@ -102,7 +103,7 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
     require_allocated(find_buffer(owner, _NAME, buffer=store.buffer), _NAME)
     required_writer(owner, store.buffer, primitive=_NAME)
     require_own_conditions(site, primitive=_NAME)
-    require_covered(site, site.node.iters, primitive=_NAME)
+    require_covered(loop_nest(site), site.node.iters, primitive=_NAME)
     bare = without_block(site)
     _require_only_loads(bare, store)
     _require_behind(site, store)

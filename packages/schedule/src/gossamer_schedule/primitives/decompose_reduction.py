@@ -9,12 +9,21 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Block, For, Module, Store
+from gossamer_ir.nodes import Expr, For, Module
 from gossamer_ir.touches import reduction_loops
-from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
+from gossamer_schedule.accesses import (
+    Access,
+    accesses,
+    mentioned,
+    statements_beside,
+    used_by,
+    values_at,
+    written,
+)
 from gossamer_schedule.disjoint import loops_within, verdict
 from gossamer_schedule.init_places import blocks_with_init, read_by_init
-from gossamer_schedule.inits import init_nest, require_init_loops
+from gossamer_schedule.inits import init_nest, require_init_nest
+from gossamer_schedule.nests import Around, Nest, around
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -26,7 +35,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, loops_of, replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "decompose_reduction"
@@ -40,14 +49,15 @@ def decompose_reduction(
 
     The new block stands in loops `<loop>_init`, one for each loop from `loop` down to the block
     that feeds no reduction iterator, or one that the init mentions to select an element, in which points
-    of the reduction may meet. The result's names are the block and those loops.
+    of the reduction may meet, and in the conditions between them that are not about the reduction. The
+    result's names are the block and those loops.
 
     Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
-    one directly around the block), `.too_deep` (a reduction loop is outside of it), `.mixed` (a loop
-    feeds a spatial and a reduction iterator), `.dependence` (the init, or an extent or a domain of
-    the new loops, depends on a reduction), `.not_proved` (the element may be initialised twice, or is used
-    elsewhere under the loop, or what the init reads is written there), `.no_block`, `.no_loop`,
-    `.no_function`, `.stage`.
+    around the block, or something other than loops and conditions is between), `.too_deep` (a reduction
+    loop is outside of it), `.mixed` (a loop feeds a spatial and a reduction iterator), `.dependence` (the
+    init, or an extent or a domain of the new loops, depends on a reduction), `.not_proved` (the element may
+    be initialised twice, or is used elsewhere under the loop, or what the init reads is written there),
+    `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
@@ -76,10 +86,9 @@ def decompose_reduction(
 
     _require_init(site, module)
     nest = _require_enclosing(site, top, module=module)
-    fed = reduction_loops(site.node, values_at(site))
-    _require_outside_reduction(site, fed, loop=loop)
-    kept = require_init_loops(site, nest, primitive=_NAME)
-    _require_one_init(site, top, fed=fed)
+    _require_outside_reduction(site, top)
+    kept = require_init_nest(site, nest.around, primitive=_NAME)
+    _require_one_init(nest, kept)
 
     inits, names = init_nest(site, kept, namer=namer_of(owner))
     update = replace(site.node, init=())
@@ -101,40 +110,39 @@ def _require_init(site: Site, module: Module) -> None:
         )
 
 
-def _require_enclosing(site: Site, top: Site, *, module: Module) -> tuple[For, ...]:
-    """The loops from `top` down to the block."""
-    nest = site.nest
-    if all(found is not top.node for found in nest):
-        names = ", ".join(found.var for found in nest)
+def _require_enclosing(site: Site, top: Site, *, module: Module) -> Nest:
+    """The loops and conditions from `top` down to the block."""
+    found = around(site)
+    if all(part is not top.node for part in found):
+        names = ", ".join(part.var for part in found if isinstance(part, For))
         raise refusal(
             f"{_NAME}.not_enclosing",
             f"Loop '{top.node.var}' is not a loop around block '{site.node.name}'.",
-            hint=f"The loops directly around it are {names}." if nest else "There is none.",
+            hint=f"The loops around it are {names}." if names else "There is none.",
             place=site.place(module),
         )
-    return nest[next(at for at, found in enumerate(nest) if found is top.node) :]
+    return Nest(site, found[next(at for at, part in enumerate(found) if part is top.node) :])
 
 
-def _require_outside_reduction(site: Site, fed: set[str], *, loop: str) -> None:
-    for found in site.nest:
-        if found.var == loop:
-            return
+def _require_outside_reduction(site: Site, top: Site) -> None:
+    fed = reduction_loops(site.node, values_at(site))
+    for found in top.scope:
         if found.var in fed:
             raise refusal(
                 f"{_NAME}.too_deep",
-                f"Loop '{loop}' is inside reduction loop '{found.var}' of block "
+                f"Loop '{top.node.var}' is inside reduction loop '{found.var}' of block "
                 f"'{site.node.name}'.",
                 hint=f"Decompose at '{found.var}' or a loop around it.",
             )
 
 
-def _require_one_init(site: Site, top: Site, *, fed: set[str]) -> None:
+def _require_one_init(nest: Nest, kept: Sequence[Around]) -> None:
     """Above the outermost reduction loop, each iteration must initialise elements of its own that
     nothing else under the loop uses, from what nothing there writes."""
+    site, top = nest.block, nest.top
     loops = loops_of(site.function)
-    nest = site.nest
-    start = next(at for at, found in enumerate(nest) if found is top.node)
-    between = [found.var for found in takewhile(lambda found: found.var not in fed, nest[start:])]
+    fed = reduction_loops(site.node, values_at(site))
+    between = [found.var for found in takewhile(lambda found: found.var not in fed, nest.loops)]
     if not between:
         _require_first(site, top)
         return
@@ -147,8 +155,10 @@ def _require_one_init(site: Site, top: Site, *, fed: set[str]) -> None:
         for name in between
         for buffer in buffers
     )
-    is_given = read_by_init(site).isdisjoint(written((top.node,)))
-    if not is_once or not is_given or buffers & _used_elsewhere(site, top):
+    asked = mentioned(part for found in kept for part in _asked_by(found))
+    is_given = (read_by_init(site) | asked).isdisjoint(written((top.node,)))
+    elsewhere = {name for found in statements_beside(site, top) for name in used_by(found)}
+    if not is_once or not is_given or buffers & elsewhere:
         raise refusal(
             f"{_NAME}.not_proved",
             f"It is not proved that the init of block '{site.node.name}' may run before loop "
@@ -179,11 +189,6 @@ def _of(found: Sequence[Access], buffer: str) -> list[Access]:
     return [access for access in found if access.buffer == buffer]
 
 
-def _used_elsewhere(site: Site, top: Site) -> set[str]:
-    others = [
-        found
-        for found in statements((top.node,))
-        if isinstance(found, (Block, Store)) and found is not site.node
-    ]
-    own = list(statements(site.node.body))
-    return mentioned(found for found in others if all(found is not item for item in own))
+def _asked_by(found: Around) -> tuple[Expr, ...]:
+    """The bounds of a loop, or a condition."""
+    return (found.start, found.extent) if isinstance(found, For) else (found,)

@@ -7,6 +7,7 @@ from gossamer_ir.nodes import Module
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import copy_nest, names_of_nest
 from gossamer_schedule.gathers import Elements, copying, reading_from, required_elements
+from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.reindexed import cache_over, required_dimensions
@@ -76,7 +77,13 @@ def reindex_cache_read(
     reading = reading_from(site.node, buffer, to=cache.name, at=place)
 
     rewritten = with_cache(
-        module, owner, site, cache, block=reading, before=(copy,), primitive=_NAME
+        module,
+        owner,
+        cache,
+        nest=loop_nest(site),
+        block=reading,
+        before=(copy,),
+        primitive=_NAME,
     )
 
     taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)

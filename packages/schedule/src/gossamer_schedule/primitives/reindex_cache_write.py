@@ -13,6 +13,7 @@ from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import copy_nest, names_of_nest, selecting_iters
 from gossamer_schedule.distinct import require_distinct
+from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reassociating, reduction_of
 from gossamer_schedule.refusals import refusal
@@ -26,7 +27,7 @@ from gossamer_schedule.scatters import (
     redirected,
     required_element,
 )
-from gossamer_schedule.sites import Site, has_let, replaced
+from gossamer_schedule.sites import Site, replaced
 from gossamer_schedule.steps import step
 
 _NAME = "reindex_cache_write"
@@ -99,7 +100,13 @@ def reindex_cache_write(
         (copy,) = reassociating((copy,))
 
     rewritten = with_cache(
-        module, owner, site, cache, block=caching, after=(copy,), primitive=_NAME
+        module,
+        owner,
+        cache,
+        nest=reduction_nest(site),
+        block=caching,
+        after=(copy,),
+        primitive=_NAME,
     )
     if reduction is None:
         changed = find_function(rewritten, _NAME, function=owner.name)
@@ -149,9 +156,10 @@ def _is_initialised_once(site: Site, element: Element) -> bool:
     chosen = replace(site.node, iters=element.iters)
     selecting = spatial_loops(chosen, values)
     fed = reduction_loops(site.node, values)
-    for found in site.nest:
+    nest = reduction_nest(site)
+    for found in nest.loops:
         if found.var in fed:
             break
         if found.var not in selecting and integer_value(found.extent) != 1:
             return False
-    return not has_let(site, len(site.nest))
+    return not nest.has_let

@@ -24,6 +24,7 @@ from gossamer_schedule.inlining import (
 )
 from gossamer_schedule.knowledge import Knowledge
 from gossamer_schedule.moving import position
+from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.predicates import in_turn
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
@@ -89,7 +90,7 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
     made = required_assignment(maker, module, primitive=_NAME)
     _require_free_way(site, maker, module=module, between=load.buffer)
     require_own_conditions(site, primitive=_NAME)
-    require_covered(site, site.node.iters, primitive=_NAME)
+    require_covered(loop_nest(site), site.node.iters, primitive=_NAME)
     require_distinct(site, store.buffer, primitive=_NAME)
 
     iters = [at.name for at in load.indices if isinstance(at, Var)]

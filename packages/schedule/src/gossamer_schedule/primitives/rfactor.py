@@ -106,7 +106,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     nest = nest.up(len(nest.nest))
     rewritten = with_function(module, owner, replaced(nest, (nest.node, outer)))
     made = {new.name for new in parts.buffers}
-    require_unshared(site, rewritten, _NAME, buffers=made)
+    require_unshared(site.up(len(site.nest)), rewritten, _NAME, buffers=made)
 
     taken = step(loop=loop, axis=axis or None, function=function)
     names = (*(new.name for new in parts.buffers), inner.name, *names_of_nest(outer))

@@ -1,0 +1,116 @@
+"""Blocks with something other than loops between the loops of their reduction."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.contracts import Step
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import run
+from gossamer_ir.verify import verify
+from gossamer_lower import lower_to_flat
+from gossamer_schedule import apply
+
+SUM = """
+with T.block("sum"):
+    vi = T.axis.spatial(8, i)
+    vj = T.axis.reduce(8, j)
+    with T.init():
+        V[vi] = 0.0
+    V[vi] = V[vi] + X[vi, vj]
+"""
+ADDED = SUM.replace("    with T.init():\n        V[vi] = 0.0\n", "")
+ROWS, TERMS = "for i in T.serial(8):", "for j in T.serial(8):"
+PARTS = ("for j_0 in T.serial(3):", "for j_1 in T.serial(3):", "if j_0 * 3 + j_1 < 8:")
+
+
+def nest(*heads: str, block: str = SUM) -> str:
+    """A block under the heads of statements."""
+    for head in reversed(heads):
+        block = f"\n{head}" + block.replace("\n", "\n    ")
+    return block
+
+
+def values(module, size):
+    """What a module makes of V and W, at the loop and at the flat stage."""
+    results = []
+    for current in (module, lower_to_flat(module)):
+        given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
+        arrays = {"x": given[0], "y": given[1], "z": given[2], "p": np.zeros(9, np.int32)}
+        written = {"v": np.full(64, 7, np.float32), "w": np.zeros(64, np.float32)}
+        run(current, arrays | written | {"n": size})
+        results.append([*written.values()])
+    np.testing.assert_array_equal(*results)
+    return results[0]
+
+
+IN_PARTS = nest(ROWS, *PARTS, block=SUM.replace("(8, j)", "(8, j_0 * 3 + j_1)"))
+CONDITIONED = nest(TERMS, "if j != 3:", ROWS)
+BODIES = {
+    "a condition on the reduction": (CONDITIONED, "j"),
+    "one on what is known outside": (nest(TERMS, "if n > 0 and j != 3:", ROWS), "j"),
+    "one on elements": (nest(TERMS, ROWS, "if i != 2:"), "j"),
+    "the other side of one": (nest(TERMS, "if j == 3:\n    W[0] = 1.0\nelse:", ROWS), "j"),
+    "a loop in parts": (IN_PARTS, "j_0"),
+    "a loop in parts, further out": (IN_PARTS, "i"),
+    "no init": (nest(TERMS, "if j != 3:", ROWS, block=ADDED), None),
+}
+CACHE = {"block": "sum", "buffer": "V", "scope": "local"}
+
+
+CACHES = [(op, name, CACHE) for op in ("cache_write", "reindex_cache_write") for name in BODIES]
+DECOMPOSED = [
+    ("decompose_reduction", name, {"block": "sum", "loop": loop})
+    for name, (_, loop) in BODIES.items()
+    if loop
+]
+
+
+@pytest.mark.parametrize("size", [0, 1])
+@pytest.mark.parametrize(("op", "name", "args"), [*CACHES, *DECOMPOSED])
+def test_a_reduction_goes_on_around_conditions(program, op, name, args, size):
+    module = program(BODIES[name][0])
+    changed = verify(apply(module, Step(op, args)).module)
+    np.testing.assert_array_equal(values(changed, size), values(module, size))
+
+
+COUNT = "with T.block('count'):\n    P[0] = 8\nfor i in T.serial(T.int64(P[0])):"
+REFUSED = {
+    "an init inside of the reduction": (
+        "too_deep", CONDITIONED, "decompose_reduction", {"block": "sum", "loop": "i"},
+    ),
+    "an init around a condition that sees it": (
+        "not_proved", nest(ROWS, "if V[i] > 0.0:", TERMS),
+        "decompose_reduction", {"block": "sum", "loop": "i"},
+    ),
+    "an init around what says how many elements there are": (
+        "not_proved", nest("for k in T.serial(1):", COUNT, TERMS),
+        "decompose_reduction", {"block": "sum", "loop": "k"},
+    ),
+    "a cache of what a condition reads": (
+        "other_access", nest(TERMS, "if V[0] > 0.0:", ROWS), "cache_write", CACHE,
+    ),
+    "a cache of what a bound reads": (
+        "other_access", nest(TERMS, "for i in T.serial(T.int64(V[9])):"), "cache_write", CACHE,
+    ),
+    "a cache of what is used between the loops": (
+        "other_access", CONDITIONED + "\n    with T.block('use'):\n        W[j] = V[j]\n",
+        "cache_write", CACHE,
+    ),
+    "a cache of elements that are told by parts of an iterator": (
+        "predicate",
+        nest(TERMS, "for k in T.serial(2):", "for i in T.serial(4):", "if k != 1:",
+             block=SUM.replace("(8, i)", "(8, k * 4 + i)")),
+        "cache_write", CACHE,
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(
+    ("reason", "body", "op", "args"), REFUSED.values(), ids=REFUSED.keys()
+)  # fmt: skip
+def test_what_a_nest_does_in_between_is_seen(program, reason, body, op, args):
+    with pytest.raises(ScheduleError) as caught:
+        apply(program(body), Step(op, args))
+    assert caught.value.code == f"schedule.{op}.{reason}"
