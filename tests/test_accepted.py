@@ -70,7 +70,7 @@ def test_a_pass_changes_no_result(path):
     sample = Sample(path)
     for module in sample.modules:
         for name in ALONE:
-            if PASSES[name].takes in (None, module.stage):
+            if module.stage in (PASSES[name].takes or (module.stage,)):
                 sample.check_module(apply_pass(name, module), f"{name}, {module.stage}")
 
 

@@ -25,7 +25,6 @@ MAX_SPLITS = 5
 REFUSED_SCHEDULES = frozenset(
     {
         "llvm.lanes",
-        "lower.guarded_weight",
         "lower.let_above_block",
         "lower.parent",
         "lower.unmasked_lane",

@@ -7,6 +7,7 @@ import inspect
 import pkgutil
 
 import pytest
+from msgspec.structs import replace
 
 import gossamer_lower
 from gossamer_ir.errors import ArgumentError
@@ -52,18 +53,21 @@ MODULES = {
     "position": POSITION,
     "loop": NESTED,
     "flat": apply_pass("lower_to_flat", NESTED),
-    None: POSITION,
 }
 ARGUMENTS = {
     "lower_math": {"instructions": ["sqrt"]},
     "specialize_buffer": {"buffer": "J_indices", "indices": ["p"], "value": "n - 1"},
 }
-SEARCHING = program("for i in T.serial(n): Y[T.search('lower', P, begin=0, end=n, value=i)] = 1")
+SEARCHED = program("for i in T.serial(n): Y[T.search('lower', P, begin=0, end=n, value=i)] = 1")
+SEARCHING = {"loop": SEARCHED, "position": replace(SEARCHED, stage="position")}
 
 
-@pytest.mark.parametrize("name", PASSES)
-def test_a_pass_of_the_table_takes_and_gives_what_it_says(name):
-    module = SEARCHING if name.endswith("_preprocess") else MODULES[PASSES[name].takes]
+TAKEN = [(name, stage) for name, found in PASSES.items() for stage in found.takes or MODULES]
+
+
+@pytest.mark.parametrize(("name", "stage"), TAKEN)
+def test_a_pass_of_the_table_takes_and_gives_what_it_says(name, stage):
+    module = SEARCHING[stage] if name.endswith("_preprocess") else MODULES[stage]
     result = verify(apply_pass(name, module, arguments=ARGUMENTS.get(name)))
     assert result.stage == (PASSES[name].gives or module.stage)
 

@@ -57,8 +57,7 @@ def test_spmm_keeps_its_result_after_each_step(spmm, require_spmm, features, is_
 
 
 def test_spmm_at_the_position_stage_keeps_its_result_after_each_step(require_spmm):
-    steps = (*SPMM_STEPS[:-1], ("parallel", ("i",), {}))
-    for builder in apply_each(examples.SPMM_POSITION, steps):
+    for builder in apply_each(examples.SPMM_POSITION, SPMM_STEPS):
         require_spmm(builder.module, 7)
 
 

@@ -99,9 +99,10 @@ def test_a_product_of_tiles_keeps_its_result_after_each_step(sizes):
     assert again.module == builder.module
 
 
+@pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
 @pytest.mark.parametrize("features", [0, 1, 4, 9])
-def test_gathered_rows_of_spmm_are_an_operand(require_spmm, features):
-    builder = ScheduleBuilder(examples.SPMM, intrinsics=(ROW,)).split("k", factors=(None, 4))
+def test_gathered_rows_of_spmm_are_an_operand(require_spmm, features, module):
+    builder = ScheduleBuilder(module, intrinsics=(ROW,)).split("k", factors=(None, 4))
     found = builder.reorder("k_0", "j", "k_1").sparse_tensorize("j", intrinsic="row")
     assert "for p in T.serial(T.int64(J_indptr[" in body_text(found.module)
     require_spmm(found.module, features)
@@ -169,14 +170,24 @@ REFUSED = [
     ("body", DOTS + "    W[i] = 1.0\n", DOT | {"loop": "i"}),
     ("kind", DOTS.replace("j in T.serial(4)", "j in T.vectorized(4)"), DOT),
     ("intrinsic", DOTS, DOT | {"intrinsic": "broken"}),
+    ("intrinsic", DOTS, DOT | {"intrinsic": "idle"}),
 ]
+
+
+def with_idle(text: str) -> str:
+    """The program with a buffer that it does not use."""
+    declared = '    D = T.match_buffer(a, (4,), "float32")\n    A = '
+    return text.replace("    A = ", declared, 1)
 
 
 @pytest.mark.parametrize(("reason", "body", "arguments"), REFUSED)
 def test_refusals(program, reason, body, arguments):
     broken = replace(DOT_4, name="broken", template=OUTER.template)
+    idle = replace(
+        DOT_4, name="idle", semantics=with_idle(DOT_4.semantics), template=with_idle(DOT_4.template)
+    )
     with pytest.raises(ScheduleError) as caught:
-        tensorize(program(body), **arguments, intrinsics=(*BOTH, broken))
+        tensorize(program(body), **arguments, intrinsics=(*BOTH, broken, idle))
     assert caught.value.code == f"schedule.tensorize.{reason}"
 
 

@@ -149,7 +149,8 @@ def steps_text() -> str:
 
     lines = ["passes"]
     for name, found in PASSES.items():
-        stages = f"{found.takes} to {found.gives}" if found.takes else "any stage"
+        stages = " or ".join(found.takes) or "any stage"
+        stages += f" to {found.gives}" if found.gives else ""
         without = f", without {', '.join(found.without)}" if found.without else ""
         lines.append(f"  {name:<32}  {stages}{without}")
     lines.append("primitives")

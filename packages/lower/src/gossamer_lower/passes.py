@@ -38,25 +38,26 @@ _LEFT: dict[str, tuple[_Test, str]] = {
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """A pass takes a module of stage `takes` (any: None) without `without`, and gives one of `gives`."""
+    """A pass takes a module of one of the stages `takes` (any, where there are none) without `without`,
+    and gives one of `gives`, or of the same stage."""
 
-    takes: StageName | None
-    gives: StageName | None
+    takes: tuple[StageName, ...] = ()
+    gives: StageName | None = None
     without: tuple[str, ...] = ()
 
 
-_LOOPS = Pass("loop", "loop", ("blocks",))
+_LOOPS = Pass(("loop",), "loop", ("blocks",))
 
 PASSES: dict[str, Pass] = {
-    "lower_iterations": Pass("coordinate", "position"),
-    "lower_buffers": Pass("position", "loop"),
-    "lower_to_flat": Pass("loop", "flat"),
-    "extract_preprocess": Pass(None, None),
-    "remove_preprocess": Pass(None, None),
-    "specialize_buffer": Pass("loop", "loop"),
-    "remove_unused_args": Pass(None, None),
-    "expand_reducers": Pass("loop", "loop"),
-    "lower_blocks": Pass("loop", "loop"),
+    "lower_iterations": Pass(("coordinate",), "position"),
+    "lower_buffers": Pass(("position",), "loop"),
+    "lower_to_flat": Pass(("loop",), "flat"),
+    "extract_preprocess": Pass(("position", "loop")),
+    "remove_preprocess": Pass(("position", "loop")),
+    "specialize_buffer": Pass(("loop",), "loop"),
+    "remove_unused_args": Pass(),
+    "expand_reducers": Pass(("loop",), "loop"),
+    "lower_blocks": Pass(("loop",), "loop"),
     "plan_allocations": _LOOPS,
     "hoist_conditions": _LOOPS,
     "guard_accesses": _LOOPS,
@@ -71,14 +72,14 @@ PASSES: dict[str, Pass] = {
     "merge_searches": _LOOPS,
     "expand_search": _LOOPS,
     "outline_parallel": Pass(
-        "loop", "flat", ("blocks", "vectorized loops", "unrolled loops", "searches")
+        ("loop",), "flat", ("blocks", "vectorized loops", "unrolled loops", "searches")
     ),
-    "lower_atomics": Pass("flat", "flat"),
-    "unswitch_loops": Pass("flat", "flat"),
-    "guard_flat": Pass("flat", "flat"),
-    "lower_math": Pass("flat", "flat"),
-    "simplify": Pass(None, None),
-    "declare_regions": Pass(None, None),
+    "lower_atomics": Pass(("flat",), "flat"),
+    "unswitch_loops": Pass(("flat",), "flat"),
+    "guard_flat": Pass(("flat",), "flat"),
+    "lower_math": Pass(("flat",), "flat"),
+    "simplify": Pass(),
+    "declare_regions": Pass(),
 }
 """Those from one stage to the next, and what `lower_to_flat` consists of, in its order."""
 
@@ -126,11 +127,11 @@ def apply_pass(name: str, module: Module, *, arguments: Mapping[str, Any] | None
 
 
 def _require_stage(name: str, found: Pass, module: Module) -> None:
-    if found.takes in (None, module.stage):
+    if not found.takes or module.stage in found.takes:
         return
     raise ArgumentError(
         "pass.stage",
-        f"The pass {name} takes a module of the {found.takes} stage, this one is of the "
+        f"The pass {name} takes a module of the {' or '.join(found.takes)} stage, this one is of the "
         f"{module.stage} stage.",
         hint="gossamer opt --list says what each takes.",
     )

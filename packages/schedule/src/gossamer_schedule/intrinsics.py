@@ -12,6 +12,7 @@ from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Intrinsic
 from gossamer_ir.nodes import Expr, For, Function, Stmt, Store
 from gossamer_ir.walk import free_vars, resolve
+from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.reassociation import single_block
 from gossamer_schedule.refusals import listing, refusal
 
@@ -45,7 +46,7 @@ def find_intrinsic(intrinsics: Sequence[Intrinsic], name: str, *, primitive: str
         raise refusal(
             f"{primitive}.intrinsic",
             f"Intrinsic '{name}' is not one nest of loops, which tells all sizes, around one block of one "
-            "store, with an emission of the same parameters and buffers.",
+            "store that uses all buffers, with an emission of the same parameters and buffers.",
         )
     return described
 
@@ -67,6 +68,8 @@ def _described(intrinsic: Intrinsic) -> Described | None:
     sizes = {param.name for param in semantics.params if param.dtype != "handle"}
     is_told = sizes <= free_vars(store, *(loop.extent for loop in loops))
     if not isinstance(store, Store) or not is_told:
+        return None
+    if {found.name for found in semantics.buffers} != {store.buffer} | mentioned((store,)):
         return None
     return Described(
         intrinsic.name, f"{intrinsic.name}@{digest}", loops, store, semantics, emission

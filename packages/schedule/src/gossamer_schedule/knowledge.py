@@ -9,17 +9,24 @@ from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.nodes import (
     CompressedFixed,
     CompressedVaried,
+    DenseVaried,
     Expr,
     Fact,
     For,
     Function,
     InRange,
+    Monotone,
     Stmt,
     Store,
 )
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import walk
 from gossamer_schedule.accesses import mentioned
+
+
+def known_facts(function: Function) -> tuple[Fact, ...]:
+    """What is stated or promised by axes of the buffers that a function does not write."""
+    return (*lasting_facts(function), *_axis_facts(function))
 
 
 def stored(body: Iterable[Stmt]) -> set[str]:
@@ -31,7 +38,7 @@ class Knowledge(Prover):
     """A prover that takes no notice of what reads a buffer that the function writes."""
 
     def __init__(self, function: Function) -> None:
-        super().__init__((*lasting_facts(function), *_axis_facts(function)))
+        super().__init__(known_facts(function))
         self._changing = stored(function.body)
 
     def learn_range(self, var: str, start: Expr, extent: Expr) -> None:
@@ -50,10 +57,12 @@ class Knowledge(Prover):
 
 
 def _axis_facts(function: Function) -> Iterator[Fact]:
-    """What the axes promise of the coordinates in their index buffers, where nothing is written there."""
+    """What the axes promise of their index buffers, where nothing is written there."""
     changing = written_by(function)
     names = {found.handle: found.name for found in function.buffers if found.handle not in changing}
     for axis in function.axes:
+        if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr in names:
+            yield Monotone(names[axis.indptr])
         if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.indices in names:
             high = add(axis.length, ONE) if axis.padded else axis.length
             yield InRange(names[axis.indices], ZERO, high)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from gossamer_ir.build import integer_value
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Binary, Cast, Expr, Load, Monotone, Search, Var
 from gossamer_ir.walk import free_vars
+from gossamer_schedule.knowledge import known_facts
 from gossamer_schedule.sites import Site
 from gossamer_schedule.sizes import sizes_of
 
@@ -43,7 +43,7 @@ def _is_scaled(factor: Expr, expr: Expr, *, site: Site) -> bool:
 
 
 def _is_monotone_load(load: Load, site: Site) -> bool:
-    facts = lasting_facts(site.function)
+    facts = known_facts(site.function)
     is_fact = any(isinstance(f, Monotone) and f.buffer == load.buffer for f in facts)
     is_fixed = all(site.node.var not in free_vars(at) for at in load.indices[:-1])
     return is_fact and is_fixed and is_monotone(load.indices[-1], site)

@@ -4,11 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-from gossamer_ir.build import ONE, add, index, sub, widen
+from msgspec.structs import replace
+
+from gossamer_ir.build import ONE, ZERO, add, index, sub, widen
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
     BlockIter,
+    Compare,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
@@ -18,9 +21,11 @@ from gossamer_ir.nodes import (
     Function,
     Load,
     Node,
+    Range,
     Search,
     SparseBuffer,
 )
+from gossamer_ir.touches import touches
 from gossamer_ir.walk import walk
 from gossamer_schedule.knowledge import Knowledge
 from gossamer_schedule.resolve import all_buffers
@@ -44,10 +49,12 @@ def is_safe(
 
 
 def is_safe_in(function: Function, expr: Node, loops: Iterable[For]) -> bool:
-    """Whether all loads of an expression are proved in bounds wherever some loops run."""
+    """Whether all loads of an expression are proved in bounds wherever some loops run, which have read
+    what their ranges are."""
     proof = _Proof(function)
     for loop in loops:
         proof.known.learn_loop(loop)
+        proof.learn_read(loop)
     return proof.is_safe(expr)
 
 
@@ -60,16 +67,30 @@ class _Proof:
         self._buffers = {found.name: found for found in all_buffers(function)}
         self._by_handle = {found.handle: found for found in function.buffers}
 
-    def is_safe(self, expr: Node) -> bool:
-        loads = [found for found in walk(expr) if isinstance(found, (Load, Search))]
-        return all(isinstance(found, Load) and self._is_in_bounds(found) for found in loads)
+    def learn_read(self, loop: For) -> None:
+        """From here on, what the range of a loop is read from exists."""
+        for found in touches((replace(loop, body=(), weight=None),)):
+            indices = tuple(at for at in found.indices if not isinstance(at, Range))
+            if found.is_certain and len(indices) == len(found.indices):
+                extents = self._extents(self._buffers[found.buffer], indices)
+                for at, extent in zip(indices, extents, strict=False):
+                    self.known.learn(Compare("ge", at, ZERO))
+                    self.known.learn(Compare("lt", at, extent))
 
-    def _is_in_bounds(self, load: Load) -> bool:
-        extents = tuple(self._extents(self._buffers[load.buffer], load.indices))
-        return len(extents) == len(load.indices) and all(
-            self.known.proves_in_range(at, extent)
-            for at, extent in zip(load.indices, extents, strict=True)
-        )
+    def is_safe(self, expr: Node) -> bool:
+        looks = [found for found in walk(expr) if isinstance(found, (Load, Search))]
+        return all(map(self._is_in_bounds, looks))
+
+    def _is_in_bounds(self, look: Load | Search) -> bool:
+        """Whether an element exists, or all that is searched does."""
+        indices = look.indices if isinstance(look, Load) else (*look.prefix, look.begin)
+        extents = tuple(self._extents(self._buffers[look.buffer], indices))
+        if len(extents) != len(indices):
+            return False
+        pairs = [*zip(indices, extents, strict=True)]
+        if isinstance(look, Search):
+            pairs[-1:] = [(at, add(extents[-1], ONE)) for at in (look.begin, look.end)]
+        return all(self.known.proves_in_range(at, extent) for at, extent in pairs)
 
     def _extents(self, buffer: AnyBuffer, indices: tuple[Expr, ...]) -> Iterator[Expr]:
         """How far each index may go, where that is known."""

@@ -58,7 +58,7 @@ def in_emission(
 ) -> Result:
     """The nest of a loop, computed by the emission of an intrinsic wherever it is whole; `is_sparse` says
     whether elements may be read through index arrays."""
-    require_stage(module, op, stages=LOOP_STAGES[1:])
+    require_stage(module, op, stages=LOOP_STAGES)
     owner = find_function(module, op, function=function)
     top = find_loop(owner, op, loop=loop)
 

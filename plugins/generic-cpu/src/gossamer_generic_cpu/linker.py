@@ -29,7 +29,7 @@ def link_object(code: bytes, symbol: str) -> tuple[int, object]:
         except RuntimeError as error:
             raise ArgumentError(
                 "generic_cpu.object",
-                f"{len(code)} bytes cannot be loaded as object code: {error}",
+                f"{len(code)} bytes cannot be loaded as object code: {str(error).rstrip('.')}.",
                 hint="Compile the module again.",
             ) from error
     return int(library[symbol]), library

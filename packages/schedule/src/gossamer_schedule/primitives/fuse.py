@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Binary, Expr, For, Module
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, substitute_body
@@ -22,6 +21,7 @@ from gossamer_schedule.init_places import (
     read_by_init,
     require_inits_in_place,
 )
+from gossamer_schedule.knowledge import known_facts
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
@@ -140,7 +140,7 @@ def _require_independent(found: Sequence[Site], module: Module) -> None:
 
 def _require_counts(found: Sequence[Site], module: Module) -> None:
     """Two negative extents, of loops that do not run, would make a positive product."""
-    prover = Prover(lasting_facts(found[0].function))
+    prover = Prover(known_facts(found[0].function))
     for size in sizes_of(found[0].function):
         prover.assume_nonnegative(size)
     for outer in found[0].loops:

@@ -5,26 +5,27 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, is_combined
-from gossamer_ir.build import dtype_of, index
+from gossamer_ir.build import ONE, add, dtype_of, index
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Expr, For, Function, Module
+from gossamer_ir.nodes import Expr, For, Module
 from gossamer_schedule.accumulated import in_parts
 from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
-from gossamer_schedule.refusals import refusal
+from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
-    all_buffers,
     find_function,
     find_loop,
     require_serial,
     require_stage,
 )
 from gossamer_schedule.result import Result
+from gossamer_schedule.safe_reads import is_safe_in
 from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.sums import require_sum
+from gossamer_schedule.texts import expression_of
 from gossamer_schedule.unsafe import Requirement
 
 FORMS = ("atomic", "privatised", "segmented")
@@ -57,7 +58,8 @@ def parallel(
     which a further thread does not pay.
 
     Raises `ScheduleError`: `schedule.parallel.race` (two iterations write one element),
-    `.not_proved` (they may), `.weight` (not proved to be monotone), `.grain` (less than one),
+    `.not_proved` (they may, or the weight may read out of bounds), `.weight` (not proved to be
+    monotone), `.text` (the weight is no expression), `.grain` (less than one),
     `.nested` (in or around another parallel loop), `.accumulate` (none of the forms, or parts
     with a weight or grain), `.parts` (fewer than two, or of an atomic form), `.not_atomic` (another
     reducer, or no numbers), `.no_sum` (the loop does more than a reduction), `.kind`,
@@ -194,26 +196,31 @@ def _require_not_nested(site: Site, module: Module) -> None:
 
 
 def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
-    from gossamer_ir.script import parse_expr
-
-    weight: Expr = parse_expr(text, _dtypes(site))
+    place = site.place(module)
+    names = (*(loop.var for loop in site.loops), site.node.var)
+    weight = expression_of(
+        text, site.function, names, primitive="parallel", argument="weight", place=place
+    )
     if dtype_of(weight) != "int64" or not is_monotone(weight, site):
         raise refusal(
             "parallel.weight",
             f"It is not proved that the weight {text} does not decrease along loop "
             f"'{site.node.var}'.",
             hint="Expected an int64 sum of multiples of the variable and of loads from monotone buffers.",
-            place=site.place(module),
+            place=place,
+        )
+    past = replace(site.node, extent=add(site.node.extent, ONE))
+    if not is_safe_in(site.function, weight, (*site.loops, past)):
+        end = text_of(add(site.node.start, site.node.extent))
+        raise refusal(
+            "parallel.not_proved",
+            f"It is not proved that the weight {text}, which is also evaluated behind the last iteration "
+            f"of loop '{site.node.var}', reads nothing out of bounds.",
+            needs=f"each element that it reads exists wherever {site.node.var} <= {end}",
+            hint="Leave the weight out, or use the offsets of the loop's own axis.",
+            place=place,
         )
     return weight
-
-
-def _dtypes(site: Site) -> dict[str, str]:
-    owner: Function = site.function
-    found = {param.name: param.dtype for param in owner.params if param.dtype != "handle"}
-    found.update({buffer.name: buffer.dtype for buffer in all_buffers(owner)})
-    found.update({loop.var: "int64" for loop in site.loops})
-    return found | {site.node.var: "int64"}
 
 
 def _require_grain(grain: int | None, site: Site) -> None:

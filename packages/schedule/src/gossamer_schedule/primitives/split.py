@@ -28,6 +28,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import BODIES, Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.texts import expression_of
 
 
 @primitive
@@ -45,8 +46,8 @@ def split(
     not provably divide the extent, the blocks below get the bound of the old loop as a predicate.
 
     Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small),
-    `.not_proved` (the factors may not cover the extent), `.start`, `.kind`, `.no_loop`,
-    `.no_function`, `.stage`.
+    `.text` (a factor is no expression), `.not_proved` (the factors may not cover the extent),
+    `.start`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
@@ -110,10 +111,9 @@ def _product(factor: int | str | None, site: Site) -> Product | None:
     if factor is None:
         return None
     if isinstance(factor, str):
-        from gossamer_ir.script import parse_expr
-
-        dtypes = {found.name: found.dtype for found in site.function.params}
-        product = product_of(parse_expr(factor, dtypes))
+        product = product_of(
+            expression_of(factor, site.function, primitive="split", argument="factors")
+        )
     else:
         product = (factor, ())
     if product[0] < 1 or any(not isinstance(atom, VScale) for atom in product[1]):
