@@ -46,6 +46,8 @@ def values(module, size):
 
 
 IN_PARTS = nest(ROWS, *PARTS, block=SUM.replace("(8, j)", "(8, j_0 * 3 + j_1)"))
+HALVES, QUARTERS = "for j_0 in T.serial(2):", "for j_1 in T.serial(4):"
+IN_HALVES = SUM.replace("(8, j)", "(8, j_0 * 4 + j_1)")
 CONDITIONED = nest(TERMS, "if j != 3:", ROWS)
 BODIES = {
     "a condition on the reduction": (CONDITIONED, "j"),
@@ -54,6 +56,8 @@ BODIES = {
     "the other side of one": (nest(TERMS, "if j == 3:\n    W[0] = 1.0\nelse:", ROWS), "j"),
     "a loop in parts": (IN_PARTS, "j_0"),
     "a loop in parts, further out": (IN_PARTS, "i"),
+    "fewer parts": (nest(ROWS, HALVES, "if j_0 < n:", QUARTERS, block=IN_HALVES), "j_0"),
+    "parts of some rows": (nest(HALVES, ROWS, "if i != 2:", QUARTERS, block=IN_HALVES), "j_0"),
     "no init": (nest(TERMS, "if j != 3:", ROWS, block=ADDED), None),
 }
 CACHE = {"block": "sum", "buffer": "V", "scope": "local"}
@@ -65,10 +69,11 @@ DECOMPOSED = [
     for name, (_, loop) in BODIES.items()
     if loop
 ]
+FACTORED = [("rfactor", name, {"loop": "j_1"}) for name in ("fewer parts", "parts of some rows")]
 
 
 @pytest.mark.parametrize("size", [0, 1])
-@pytest.mark.parametrize(("op", "name", "args"), [*CACHES, *DECOMPOSED])
+@pytest.mark.parametrize(("op", "name", "args"), [*CACHES, *DECOMPOSED, *FACTORED])
 def test_a_reduction_goes_on_around_conditions(program, op, name, args, size):
     module = program(BODIES[name][0])
     changed = verify(apply(module, Step(op, args)).module)

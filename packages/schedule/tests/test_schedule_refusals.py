@@ -648,7 +648,7 @@ CASES = [
     ("rfactor.spatial", SUM, "rfactor", {"loop": "i"}),
     ("rfactor.spatial", COPY, "rfactor", {"loop": "j"}),
     ("rfactor.mixed", SKEWED_SUM, "rfactor", {"loop": "j"}),
-    ("rfactor.mixed", BROKEN_NEST, "rfactor", {"loop": "j"}),
+    ("rfactor.mixed", BROKEN_NEST.replace("if i", "while i"), "rfactor", {"loop": "j"}),
     ("rfactor.extent", RAGGED_SUM, "rfactor", {"loop": "j"}),
     ("rfactor.extent", SUM.replace("j in T.serial(8)", "j in T.serial(2, 6)"), "rfactor",
      {"loop": "j"}),

@@ -27,6 +27,7 @@ from gossamer_ir.walk import free_vars, resolve, substitute
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.combining import Combining
 from gossamer_schedule.consumed import with_parts
+from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.sites import Site
 
 
@@ -115,7 +116,7 @@ def _change(site: Site, loop: For, *, namer: Namer) -> _Change:
     """An iterator that is one loop keeps its name."""
     fed = fed_iterators(site.node, loop.var)
     feeding = {name for item in fed for name in free_vars(item.value)}
-    loops = tuple(found for found in site.nest if found.var in feeding)
+    loops = tuple(found for found in reduction_nest(site).loops if found.var in feeding)
     kept = {item.value: item.var for item in fed}
     names = {
         found.var: kept.get(index_var(found.var)) or namer.fresh(f"v{found.var}") for found in loops

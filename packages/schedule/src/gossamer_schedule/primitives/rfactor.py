@@ -14,6 +14,7 @@ from gossamer_schedule.blocking import require_one_block
 from gossamer_schedule.combining import Combining, combining_of
 from gossamer_schedule.copies import copy_nest, names_of_nest
 from gossamer_schedule.factored import Parts, factored, fed_iterators, part_iterator, parts_of
+from gossamer_schedule.nests import Nest, reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_unshared
 from gossamer_schedule.reassociation import reassociating
@@ -102,11 +103,10 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     inner, part = factored(site, found, parts, namer=namer)
     changed = parts.added(replaced(site, reassociating((inner,))))
     outer = _combined(changed, site, element, found=found, parts=parts, part=part)
-    nest = find_block(changed, _NAME, block=inner.name)
-    nest = nest.up(len(nest.nest))
-    rewritten = with_function(module, owner, replaced(nest, (nest.node, outer)))
+    nest = Nest(find_block(changed, _NAME, block=inner.name), reduction_nest(site).around)
+    rewritten = with_function(module, owner, replaced(nest.top, (nest.top.node, outer)))
     made = {new.name for new in parts.buffers}
-    require_unshared(site.up(len(site.nest)), rewritten, _NAME, buffers=made)
+    require_unshared(nest.top, rewritten, _NAME, buffers=made)
 
     taken = step(loop=loop, axis=axis or None, function=function)
     names = (*(new.name for new in parts.buffers), inner.name, *names_of_nest(outer))
@@ -135,13 +135,13 @@ def _require_reduction_loop(site: Site, top: Site, *, module: Module) -> None:
             hint="Split a loop that feeds both.",
             place=top.place(module),
         )
-    inside = {found.var for found in site.nest}
+    inside = {found.var for found in reduction_nest(site).loops}
     outside = reduction_loops(site.node, values) & {found.var for found in site.scope} - inside
     if outside:
         raise refusal(
             f"{_NAME}.mixed",
-            f"Loop '{min(outside)}' feeds the reduction, too, and something other than loops stands between "
-            f"it and block '{site.node.name}'.",
+            f"Loop '{min(outside)}' feeds the reduction, too, and something other than loops and conditions "
+            f"stands between it and block '{site.node.name}'.",
             place=top.place(module),
         )
     feeding = {name for item in fed_iterators(site.node, loop) for name in free_vars(item.value)}
@@ -210,7 +210,7 @@ def _require_one_start(site: Site, top: Site, element: Element, *, module: Modul
     """The parts start once: outside of what is left of the reduction, loops select elements."""
     reducing = reduction_loops(site.node, values_at(site)) - {top.node.var}
     selecting = {name for item in element.iters for name in free_vars(item.value)}
-    for found in site.nest:
+    for found in reduction_nest(site).loops:
         if found.var in reducing:
             return
         if found.var not in selecting | {top.node.var} and integer_value(found.extent) != 1:
