@@ -17,6 +17,8 @@ from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.contracts import Stats, Target
 from gossamer_ir.errors import UserError
 from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Allocate
+from gossamer_ir.walk import free_vars, walk
 from gossamer_schedule.rules import choose
 
 FEATURES = (0, 1, 7, 16, 33, 128)
@@ -272,3 +274,24 @@ def test_out_overlaps_no_operand():
         dense = [np.ones((3, 4), dtype=np.float32) for _ in range(3)]
         with pytest.raises(UserError, match=r"operand\.overlap"):
             gs.attention(A[[0, 1, 1]], *dense, out=dense[place])
+
+
+@pytest.mark.parametrize("features", [16, None])
+def test_scores_are_kept_for_a_row_only(features):
+    """What is as long as the matrix is what the caller passes."""
+    module = module_of(OPERATOR, Variant(features=features))
+    *_, flat = lowered(module, choose(module, Target("generic-cpu")))
+    own = [node.buffer for node in walk(flat) if isinstance(node, Allocate)]
+    sizes = {free_vars(extent) for buffer in own for extent in buffer.shape}
+    assert own
+    assert sizes <= {frozenset(), frozenset({"P_data_length"})}
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_a_dense_row_needs_no_stack(dtype):
+    mask = np.zeros((3, 400_000), dtype=dtype)
+    mask[1] = 1
+    mask[2, 7] = 1
+    matrix = sparse.csr_array(mask)
+    dense = operands(matrix.shape, 3, dtype=dtype)
+    assert_attended(gs.attention(from_scipy(matrix), *dense), matrix, *dense)

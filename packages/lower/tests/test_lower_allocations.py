@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
 import pytest
 
@@ -10,7 +12,13 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate, For, If
 from gossamer_ir.script import parse_module, print_expr
 from gossamer_ir.walk import walk
-from gossamer_lower import lower_blocks, plan_allocations
+from gossamer_lower import (
+    hoist_allocations,
+    lower_blocks,
+    lower_to_flat,
+    outline_parallel,
+    plan_allocations,
+)
 
 PRIVATE = """
 @T.prim_func
@@ -152,3 +160,140 @@ def test_a_row_is_as_long_as_the_loop_over_it():
     y = np.zeros(3, np.float32)
     run(module, {"p": p, "x": x, "y": y, "m": 3, "n": 5})
     np.testing.assert_array_equal(y, [96, 0, 224])
+
+
+ROWS = """
+@T.prim_func
+def rows(p: T.handle, x: T.handle, y: T.handle, m: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (m + 1,), "int32")
+    X = T.match_buffer(x, (nnz,), "float32")
+    Y = T.match_buffer(y, (nnz,), "float32")
+    row = T.decl_buffer((nnz,), "float32")
+    T.assume(in_range(P, 0, nnz + 1))
+    T.assume(monotone(P))
+    for i in T.parallel(m):
+        for j_0 in T.serial((P[i + 1] - P[i] + 3) // 4):
+            for j_1 in T.serial(4):
+                if j_0 * 4 + j_1 < P[i + 1] - P[i]:
+                    row[P[i] + j_0 * 4 + j_1] = X[P[i] + j_0 * 4 + j_1] * 2.0
+        for j in T.serial(P[i + 1] - P[i]):
+            Y[P[i] + j] = row[P[i] + j] + row[P[i + 1] - 1 - j]
+""".replace("P[i + 1]", "T.int64(P[i + 1])").replace("P[i]", "T.int64(P[i])")
+
+
+def in_rows(text):
+    """What the program makes of rows of 0, 3, 0, 9 and 4 elements, and what it should."""
+    p, x = np.int32([0, 0, 3, 3, 12, 16]), np.arange(16, dtype=np.float32)
+    y = np.full_like(x, np.nan)
+    run(lower_to_flat(parse_module(text)), {"p": p, "x": x, "y": y, "m": 5, "nnz": 16})
+    backwards = [x[low:high][::-1] for low, high in pairwise(p)]
+    return y, 2 * (x + np.concatenate(backwards))
+
+
+FORWARDS = ROWS.replace("row[T.int64(P[i + 1]) - 1 - j]", "row[T.int64(P[i]) + j]")
+
+
+def test_a_row_that_is_written_in_tiles_is_as_long_as_a_row():
+    buffer, loops = allocation(planned(FORWARDS))
+    assert loops == ["i"]
+    expected = "T.max(T.int64(P[i + 1]) - T.int64(P[i]), 0)"
+    assert [print_expr(extent) for extent in buffer.shape] == [expected]
+
+
+NOT_APART = {
+    "rows may overlap": FORWARDS.replace("    T.assume(monotone(P))\n", ""),
+    "the element before the row": FORWARDS.replace("row[T.int64(P[i]) + j]", "row[T.int64(P[i]) + j - 1]"),
+    "one more than the row has": FORWARDS.replace("< T.int64(P[i + 1])", "<= T.int64(P[i + 1])"),
+    "any element": FORWARDS.replace("Y[T.int64(P[i]) + j] =", "Y[T.int64(P[i]) + j] = row[j] +"),
+    "without a condition": FORWARDS.replace("if j_0 * 4 + j_1 <", "if j_1 <"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", NOT_APART)
+def test_rows_that_are_not_proved_to_be_apart_share_a_buffer(name):
+    buffer, loops = allocation(planned(NOT_APART[name]))
+    assert loops == []
+    assert [print_expr(extent) for extent in buffer.shape] == ["nnz"]
+
+
+@pytest.mark.parametrize("text", [ROWS, FORWARDS])
+def test_rows_mean_what_they_did(text):
+    found, expected = in_rows(text)
+    if text is FORWARDS:
+        expected = 4 * np.arange(16, dtype=np.float32)
+    np.testing.assert_array_equal(found, expected)
+
+
+def test_the_longest_row_is_allocated_before_the_rows():
+    flat = lower_to_flat(parse_module(FORWARDS))
+    entry, chunk = flat.functions
+    assert not [node for node in walk(*entry.body) if isinstance(node, Allocate)]
+    *before, loop = chunk.body
+    assert [node.buffer.name for node in before if isinstance(node, Allocate)] == [
+        "row_most",
+        "row",
+    ]
+    assert not [node for node in walk(loop) if isinstance(node, Allocate)]
+
+
+HOISTED = """
+@T.prim_func
+def f(p: T.handle, q: T.handle, y: T.handle, n: T.int64) -> None:
+    P = T.match_buffer(p, (n, 2), "int64")
+    Q = T.match_buffer(q, (n,), "int64")
+    Y = T.match_buffer(y, (n,), "int64")
+    for i in T.serial(n):
+        {inner}
+"""
+
+STAYING = {
+    "the size is written": "Q[i] = i\n        W = T.alloc_buffer((Q[i],), 'int64')",
+    "the size is a variable of the loop": (
+        "z: T.int64 = P[i, 0]\n        W = T.alloc_buffer((z,), 'int64')"
+    ),
+    "the size is constant": "W = T.alloc_buffer((3,), 'int64')",
+}
+
+
+def hoisted(inner):
+    text = HOISTED.format(inner=f"{inner}\n        W[0] = i\n        Y[i] = W[0]")
+    module = outline_parallel(parse_module(text.replace("'", '"')))
+    return module, hoist_allocations(module)
+
+
+@pytest.mark.parametrize("name", STAYING)
+def test_what_cannot_leave_a_loop_stays_where_it_is(name):
+    before, after = hoisted(STAYING[name])
+    assert after == before
+
+
+LEAVING = {
+    "a size for each iteration": "W = T.alloc_buffer((P[i, 0],), 'int64')",
+    "a size that is a product": "W = T.alloc_buffer((P[i, 0] * P[i, 1],), 'int64')",
+    "a size that is the same for all": "W = T.alloc_buffer((n,), 'int64')",
+}
+
+
+@pytest.mark.parametrize("name", LEAVING)
+def test_what_can_leave_a_loop_is_allocated_before_it(name):
+    _, after = hoisted(LEAVING[name])
+    *before, loop = after.functions[0].body
+    assert [node.buffer.name for node in before if isinstance(node, Allocate)][-1] == "W"
+    assert not [node for node in walk(loop) if isinstance(node, Allocate)]
+    sizes, y = np.int64([[2, 1], [5, 2], [1, 7]]), np.zeros(3, dtype=np.int64)
+    run(after, {"p": sizes, "q": sizes[:, 0].copy(), "y": y, "n": 3})
+    np.testing.assert_array_equal(y, [0, 1, 2])
+
+
+def test_the_largest_size_is_that_of_all_loops_around():
+    inner = "for k in T.serial(i):\n            W = T.alloc_buffer((P[k, 0],), 'int64')"
+    text = HOISTED.format(
+        inner=f"{inner}\n            W[P[k, 0] - 1] = k\n            Y[i] = W[P[k, 0] - 1]"
+    )
+    after = hoist_allocations(outline_parallel(parse_module(text.replace("'", '"'))))
+    *_, loop = after.functions[0].body
+    assert not [node for node in walk(loop) if isinstance(node, Allocate)]
+    sizes, y = np.int64([[2, 0], [5, 0], [1, 0], [3, 0]]), np.zeros(4, dtype=np.int64)
+    run(after, {"p": sizes, "q": sizes[:, 0].copy(), "y": y, "n": 4})
+    np.testing.assert_array_equal(y, [0, 0, 1, 2])

@@ -6,6 +6,7 @@ from gossamer_lower.expand_search import expand_search
 from gossamer_lower.extract_preprocess import extract_preprocess
 from gossamer_lower.guard_accesses import guard_accesses
 from gossamer_lower.guard_flat import guard_flat
+from gossamer_lower.hoist_allocations import hoist_allocations
 from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.hoist_guards import hoist_guards
 from gossamer_lower.hoist_searches import hoist_searches
@@ -36,6 +37,7 @@ __all__ = [
     "extract_preprocess",
     "guard_accesses",
     "guard_flat",
+    "hoist_allocations",
     "hoist_conditions",
     "hoist_guards",
     "hoist_searches",

@@ -74,6 +74,7 @@ PASSES: dict[str, Pass] = {
     "outline_parallel": Pass(
         ("loop",), "flat", ("blocks", "vectorized loops", "unrolled loops", "searches")
     ),
+    "hoist_allocations": Pass(("flat",), "flat"),
     "lower_atomics": Pass(("flat",), "flat"),
     "unswitch_loops": Pass(("flat",), "flat"),
     "guard_flat": Pass(("flat",), "flat"),

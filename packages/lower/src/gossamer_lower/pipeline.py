@@ -7,6 +7,7 @@ from gossamer_lower.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.expand_reducers import expand_reducers
 from gossamer_lower.expand_search import expand_search
 from gossamer_lower.guard_accesses import guard_accesses
+from gossamer_lower.hoist_allocations import hoist_allocations
 from gossamer_lower.hoist_conditions import hoist_conditions
 from gossamer_lower.hoist_guards import hoist_guards
 from gossamer_lower.hoist_searches import hoist_searches
@@ -39,6 +40,7 @@ FLAT_PASSES = (
     merge_searches,
     expand_search,
     outline_parallel,
+    hoist_allocations,
     lower_atomics,
     unswitch_loops,
 )

@@ -91,8 +91,8 @@ def attention(
     Q is m by d for the pattern's m rows, K and V are n by d for its n columns; all are float32 or
     all float64. Without `scale` it is 1 / sqrt(d). The values of the pattern are not looked at, and
     may be bools or integers, too; explicit zeros count, duplicates as often as they are stored. The
-    pattern and `out` as for `spmm`. A row's scores are used up before the next row's are made, in
-    temporary memory of one number for each stored element.
+    pattern and `out` as for `spmm`. A row's scores are used up before the next row's are made, so that
+    all temporary memory of a thread is a number for each element of the longest of its rows.
 
     A row with no stored element gives zeros. A score of -inf has the weight 0; a row whose scores are
     all -inf, or hold inf or NaN, is NaN, as softmax is. Weights are at most 1 until the end, when

@@ -1,0 +1,170 @@
+"""Memory whose size changes from iteration to iteration is asked for once, before the loops, as large
+as it becomes in any of them.
+
+New memory holds nothing that a program may read, so what an earlier iteration left there does no
+harm. Buffers of constant size stay: they are registers, or a piece of the stack.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.lasting import written_by
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Module,
+    Search,
+    Stmt,
+    Store,
+    Var,
+    While,
+)  # fmt: skip
+from gossamer_ir.pipelines import is_pipelined
+from gossamer_ir.walk import free_vars, substitute, walk
+from gossamer_lower.stages import bound_variables, map_functions, names_of
+
+
+def hoist_allocations(module: Module) -> Module:
+    """Takes a flat module. An allocation of a size that is read from what the function does not write
+    leaves the serial loops that it stands in; the size is the largest of theirs.
+
+    >>> from gossamer_lower import outline_parallel
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n - 1):
+    ...     row = T.alloc_buffer((P[i + 1] - P[i],), "float32")
+    ...     row[0] = X[i]
+    ...     Y[i] = row[0]
+    ... ''')
+    >>> print(body_text(hoist_allocations(outline_parallel(before))))
+    row_most = T.alloc_buffer((1,), "int64", scope="local")
+    row_most[0] = 0
+    for i_1 in T.serial(n - 1):
+        row_most[0] = T.max(row_most[0], P[i_1 + 1] - P[i_1])
+    row_length: T.int64 = row_most[0]
+    row = T.alloc_buffer((row_length,), "float32")
+    for i in T.serial(n - 1):
+        row[0] = X[i]
+        Y[i] = row[0]
+    """
+    return map_functions(module, "flat", "flat", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    body = _Hoisting(function).body(function.body)
+    return function if body is function.body else msgspec.structs.replace(function, body=body)
+
+
+class _Moving(msgspec.Struct, frozen=True):
+    """A buffer on its way out, with the loops that it has left and that its size depends on, the
+    outermost first."""
+
+    buffer: Buffer
+    loops: tuple[For, ...] = ()
+
+    def over(self, loop: For) -> _Moving:
+        """The buffer outside of a loop."""
+        return _Moving(self.buffer, (loop, *self.loops)) if loop.var in self.depends() else self
+
+    def expressions(self) -> tuple[Expr, ...]:
+        bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
+        return (*self.buffer.shape, *bounds)
+
+    def depends(self) -> frozenset[str]:
+        """The variables that its size depends on, where it stands."""
+        return free_vars(*self.expressions()) - {loop.var for loop in self.loops}
+
+
+class _Hoisting:
+    def __init__(self, function: Function) -> None:
+        self._namer = Namer(names_of(function))
+        self._lasting = {found.name for found in function.buffers} - written_by(function)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Statements that no loop is around, or none that allocations may leave."""
+        kept, _ = self._body(body, None)
+        return kept
+
+    def _body(
+        self, body: tuple[Stmt, ...], loop: For | None
+    ) -> tuple[tuple[Stmt, ...], tuple[_Moving, ...]]:
+        """The statements that stay in the body of a loop, and the buffers that leave it."""
+        kept: list[Stmt] = []
+        leaving: list[_Moving] = []
+        for stmt in body:
+            new, moving = self._statement(stmt)
+            for found in moving:
+                if loop is not None and self._may_leave(found, loop):
+                    leaving.append(found)
+                else:
+                    kept += self._placed(found)
+            kept += () if new is None else (new,)
+        if len(kept) == len(body) and all(new is old for new, old in zip(kept, body, strict=True)):
+            return body, ()
+        return tuple(kept), tuple(leaving)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_Moving, ...]]:
+        """What stays of a statement where it stands, and what stands before it or leaves."""
+        match stmt:
+            case Allocate() if any(build.integer_value(at) is None for at in stmt.buffer.shape):
+                return None, (_Moving(stmt.buffer),)
+            case For():
+                body, leaving = self._body(stmt.body, stmt)
+                new = stmt if body is stmt.body else msgspec.structs.replace(stmt, body=body)
+                return new, tuple(found.over(stmt) for found in leaving)
+            case While():
+                body = self.body(stmt.body)
+                return (stmt if body is stmt.body else While(stmt.condition, body)), ()
+            case If():
+                sides = self.body(stmt.then_body), self.body(stmt.else_body)
+                is_same = sides[0] is stmt.then_body and sides[1] is stmt.else_body
+                return (stmt if is_same else If(stmt.condition, *sides)), ()
+        return stmt, ()
+
+    def _may_leave(self, moving: _Moving, loop: For) -> bool:
+        """Whether one iteration of a loop runs after the other, and the size can be told before it."""
+        if loop.kind != "serial" or is_pipelined(loop):
+            return False
+        read = {
+            node.buffer for node in walk(*moving.expressions()) if isinstance(node, (Load, Search))
+        }
+        return read <= self._lasting and moving.depends().isdisjoint(bound_variables(loop.body))
+
+    def _placed(self, moving: _Moving) -> Iterator[Stmt]:
+        """The allocation, behind what finds out the size of each dimension."""
+        shape: list[Expr] = []
+        for extent in moving.buffer.shape:
+            if free_vars(extent).isdisjoint(loop.var for loop in moving.loops):
+                shape.append(extent)
+                continue
+            length = Var(self._namer.fresh(f"{moving.buffer.name}_length"), "int64")
+            yield from self._longest(length, extent, moving)
+            shape.append(length)
+        yield Allocate(msgspec.structs.replace(moving.buffer, shape=tuple(shape)))
+
+    def _longest(self, length: Var, extent: Expr, moving: _Moving) -> Iterator[Stmt]:
+        """The largest value that an extent has in the loops, and at least 0."""
+        most = Buffer(
+            self._namer.fresh(f"{moving.buffer.name}_most"), (build.ONE,), "int64", scope="local"
+        )
+        found = Load(most.name, (build.ZERO,), "int64")
+        fresh = {loop.var: build.index_var(self._namer.fresh(loop.var)) for loop in moving.loops}
+        larger = Binary("max", found, substitute(extent, fresh))
+        step: Stmt = Store(most.name, (build.ZERO,), larger)
+        for loop in reversed(moving.loops):
+            start, count = substitute(loop.start, fresh), substitute(loop.extent, fresh)
+            step = For(fresh[loop.var].name, start, count, (step,))
+        yield from (Allocate(most), Store(most.name, (build.ZERO,), build.ZERO), step)
+        yield Let(length, found)

@@ -1,0 +1,193 @@
+"""Which elements of a buffer are touched while it lives, along each dimension.
+
+An index splits into a part that is fixed meanwhile and a part that varies with the loops below. That
+one lies between constants, or from 0 up to a length that is known where the buffer begins to live:
+the extent of a loop, or what a condition around an access compares with (the last tile of a row).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.nodes import (
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    If,
+    Let,
+    Load,
+    Node,
+    Prefetch,
+    Search,
+    Stmt,
+    Store,
+    Var,
+    While,
+)  # fmt: skip
+from gossamer_ir.touches import parts_of
+from gossamer_ir.walk import free_vars, statements, walk
+
+Access: TypeAlias = Load | Store | Prefetch
+
+_Conditions: TypeAlias = tuple[Expr, ...]
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """What an index is while a buffer lives: fixed + [low, high], or fixed + [0, length) for any of
+    these lengths."""
+
+    fixed: Affine
+    low: int = 0
+    high: int = 0
+    lengths: tuple[Affine, ...] = ()
+
+
+def intervals_of(buffer: Buffer, live: tuple[Stmt, ...]) -> list[Interval | None]:
+    """One interval for each dimension, while these statements run; None where an index does not
+    split, or the parts of different accesses do not agree."""
+    known = _Known(live)
+    accesses = list(_accesses(live, buffer.name, ()))
+    return [
+        _merged([known.interval(access.indices[at], held) for access, held in accesses])
+        for at in range(len(buffer.shape))
+    ]
+
+
+def _accesses(
+    body: Iterable[Stmt], name: str, held: _Conditions
+) -> Iterator[tuple[Access, _Conditions]]:
+    """The accesses to a buffer, each with the conditions of the choices that it stands in."""
+    for stmt in body:
+        inner = _bodies(stmt)
+        for node in walk(*parts_of(stmt)) if inner else walk(stmt):
+            if isinstance(node, Access) and node.buffer == name:
+                yield node, held
+        for statements_inside, conditions in inner:
+            yield from _accesses(statements_inside, name, (*held, *conditions))
+
+
+def _bodies(stmt: Stmt) -> tuple[tuple[tuple[Stmt, ...], _Conditions], ...]:
+    match stmt:
+        case For() | While():
+            return ((stmt.body, ()),)
+        case If():
+            return (stmt.then_body, tuple(build.conjuncts(stmt.condition))), (stmt.else_body, ())
+    return ()
+
+
+_Bounds: TypeAlias = dict[str, tuple[int, int] | Expr | None]
+"""Smallest and largest value of each variable, or the extent of a loop from 0 on that is known outside."""
+
+
+class _Known:
+    """What is known of the variables that statements bind, where these begin to run."""
+
+    def __init__(self, live: tuple[Stmt, ...]) -> None:
+        self._stored = {node.buffer for node in statements(live) if isinstance(node, Store)}
+        bounds = dict(_bounds(live))
+        self._bound = frozenset(bounds)
+        self._bounds: _Bounds = {
+            name: None if isinstance(found, Node) and not self._is_fixed(found) else found
+            for name, found in bounds.items()
+        }
+
+    def interval(self, index: Expr, held: _Conditions) -> Interval | None:
+        """What an index is where conditions hold."""
+        form = affine_of(index)
+        fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
+        rest = combine(form, Affine(fixed, 0), -1)
+        ends = self._ends(rest)
+        if ends is not None:
+            return Interval(Affine(fixed, 0), *ends)
+        lengths = tuple(self._lengths(rest, held)) if fixed else ()
+        return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
+
+    def _ends(self, rest: Affine) -> tuple[int, int] | None:
+        """The constants that the part that varies lies between."""
+        low = high = rest.constant
+        for atom, by in rest.terms.items():
+            found = self._range_of(atom)
+            if not isinstance(found, tuple):
+                return None
+            low, high = low + min(by * end for end in found), high + max(by * end for end in found)
+        return low, high
+
+    def _lengths(self, rest: Affine, held: _Conditions) -> Iterator[Affine]:
+        """Lengths that the part that varies stays below, if it is not negative."""
+        if rest.constant < 0 or not all(by > 0 for by in rest.terms.values()):
+            return
+        ranges = [self._range_of(atom) for atom in rest.terms]
+        if not all(isinstance(found, Node) or (found and found[0] >= 0) for found in ranges):
+            return
+        if rest.constant == 0 and list(rest.terms.values()) == [1] and isinstance(ranges[0], Node):
+            yield affine_of(ranges[0])
+        for condition in held:
+            if isinstance(condition, Compare) and condition.op == "lt":
+                slack = combine(affine_of(condition.rhs), affine_of(condition.lhs), -1)
+                length = combine(slack, rest, 1)
+                if self._is_fixed(expr_of(length)):
+                    yield length
+
+    def _range_of(self, atom: Expr) -> tuple[int, int] | Expr | None:
+        return self._bounds.get(atom.name) if isinstance(atom, Var) else None
+
+    def _is_fixed(self, expr: Expr) -> bool:
+        """Whether an expression has one value while the statements run."""
+        read = {node.buffer for node in walk(expr) if isinstance(node, (Load, Search))}
+        return self._is_free(expr) and read.isdisjoint(self._stored)
+
+    def _is_free(self, expr: Expr) -> bool:
+        return free_vars(expr).isdisjoint(self._bound)
+
+
+def _bounds(live: tuple[Stmt, ...]) -> Iterator[tuple[str, tuple[int, int] | Expr | None]]:
+    for node in statements(live):
+        if isinstance(node, For):
+            yield node.var, _range_of_loop(node)
+        elif isinstance(node, Let):
+            yield node.var.name, None
+
+
+def _range_of_loop(loop: For) -> tuple[int, int] | Expr | None:
+    start, extent = build.integer_value(loop.start), build.integer_value(loop.extent)
+    if extent is None:
+        return loop.extent if start == 0 else None
+    return None if start is None or extent <= 0 else (start, start + extent - 1)
+
+
+def _merged(intervals: list[Interval | None]) -> Interval | None:
+    """What holds all intervals, where they have a fixed part in common, and a length if they have any."""
+    first = intervals[0] if intervals else None
+    if first is None:
+        return None
+    for found in intervals[1:]:
+        if (
+            found is None
+            or found.fixed != first.fixed
+            or bool(found.lengths) != bool(first.lengths)
+        ):
+            return None
+        low, high = min(first.low, found.low), max(first.high, found.high)
+        lengths = tuple(length for length in first.lengths if length in found.lengths)
+        if first.lengths and not lengths:
+            return None
+        first = Interval(first.fixed, low, high, lengths)
+    return first
+
+
+def shrunk(indices: tuple[Expr, ...], intervals: Iterable[Interval | None]) -> tuple[Expr, ...]:
+    """Indices into a buffer of what intervals hold."""
+    result: list[Expr] = []
+    for index, interval in zip(indices, intervals, strict=True):
+        if interval is None:
+            result.append(index)
+        elif interval.lengths or interval.high > interval.low:
+            rest = combine(affine_of(index), interval.fixed, -1)
+            result.append(expr_of(Affine(rest.terms, rest.constant - interval.low)))
+    return tuple(result) or (build.ZERO,)
