@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gossamer_ir.build import ONE
+from gossamer_ir.build import ONE, index_var
 from gossamer_ir.nodes import (
     Binary,
     Combine,
@@ -20,9 +20,10 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import REDUCE_OPS
 from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.elements import Told
 from gossamer_ir.walk import free_vars, walk
 
-Lets = dict[str, frozenset[str]]
+Lets = dict[str, Expr]
 
 
 def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> None:
@@ -41,8 +42,8 @@ def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> Non
                 hint=f"Accumulate: {store.buffer}[...] = {store.buffer}[...] + ... (or *, min, max).",
             )
     for store, place, lets in _stores(node.init, at, "init", {}):
-        element = _variables(store.indices, lets)
-        further = sorted(variables & _variables((store.value,), lets) - element)
+        told = Told(store.indices, variables, lets)
+        further = sorted(variables & _variables(map(index_var, told.missing(store.value)), lets))
         if further:
             ctx.report(
                 "verify.iteration.init",
@@ -99,7 +100,7 @@ def _stores(
             case Combine() if field == "init":
                 yield from _stores(stmt.stores, inner, "stores", lets)
             case Let():
-                lets[stmt.var.name] = _variables((stmt.value,), lets)
+                lets[stmt.var.name] = stmt.value
             case If():
                 yield from _stores(stmt.then_body, inner, "then_body", lets)
                 yield from _stores(stmt.else_body, inner, "else_body", lets)
@@ -110,8 +111,13 @@ def _stores(
 
 
 def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:
-    found: set[str] = set()
-    for value in values:
-        for name in free_vars(value):
-            found |= lets.get(name, {name})
+    """The variables that values depend on, those that they are bound by lets to, too."""
+    names = [name for value in values for name in free_vars(value)]
+    found = set(names)
+    while names:
+        name = names.pop()
+        if name in lets:
+            more = free_vars(lets[name]) - found
+            found |= more
+            names += more
     return frozenset(found)
