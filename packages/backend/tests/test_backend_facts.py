@@ -182,15 +182,39 @@ def test_padding_is_in_no_set():
     check_facts((Relation("subset", "X", "Y"), *padded), {}, arrays=arrays, names=names)
 
 
+def test_padding_of_another_axis_is_a_value_of_a_longer_one():
+    arrays = {"X": np.array([[0, 3], [1, 4]]), "Y": np.array([[1, 3], [2, 3]])}
+    rows = (SortedSegments("X", None, True), SortedSegments("Y", None, True))
+    needed = (*rows, PaddedSlots("X", index(9)), PaddedSlots("Y", index(3)))
+    names = {"X": "x", "Y": "y"}
+    check_facts((Relation("disjoint", "X", "Y"), *needed), {}, arrays=arrays, names=names)
+    arrays["X"][0] = [1, 3]
+    with pytest.raises(ArgumentError, match="Element 1 of 'x' is 3, which is not in its segment"):
+        check_facts((Relation("subset", "X", "Y"), *needed), {}, arrays=arrays, names=names)
+
+
+def test_coordinates_as_large_as_there_are_are_told_apart_by_segment():
+    far = 2**61
+    starts = np.array([0, 1, 2, 3, 4, 5])
+    x = facts.Segments(np.array([far, 0, far, 0, 1]), starts)
+    y = facts.Segments(np.array([0, far, 0, far, 0]), starts)
+    facts.check_disjoint("x", x, y, of="y")
+    with pytest.raises(ArgumentError, match=f"Element 0 of 'x' is {far}"):
+        facts.check_subset("x", x, y, of="y")
+
+
 def test_the_first_value_that_is_not_in_its_segment_is_named():
     count = facts.SEGMENTS + 3
     starts, values = np.arange(count + 1), np.full(count, 7, np.int32)
     other = values.copy()
     other[count - 2 :] = 3
     with pytest.raises(ArgumentError, match=f"Element {count - 2} of 'x' is 7") as caught:
-        facts.check_subset("x", (values, starts), (other, starts), of="y")
+        facts.check_subset(
+            "x", facts.Segments(values, starts), facts.Segments(other, starts), of="y"
+        )
     assert caught.value.code == "kernel.subset"
-    facts.check_subset("x", (values[:0], np.zeros(9, int)), (other, starts[:3]), of="y")
+    nothing = facts.Segments(values[:0], np.zeros(9, int))
+    facts.check_subset("x", nothing, facts.Segments(other, starts[:3]), of="y")
 
 
 def test_a_sound_large_array_is_read_in_pieces():

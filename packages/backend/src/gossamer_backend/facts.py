@@ -6,7 +6,7 @@ All read an array in pieces that fit a cache, and look for the culprit only when
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -25,14 +25,20 @@ from gossamer_ir.nodes import (
 
 PIECE = 1 << 16
 SEGMENTS = 1 << 14
+KEYS, PAD = 1 << 62, -1
+"""Values of segments are told apart by fewer numbers than these; padding by this one."""
 
 FactCheck: TypeAlias = Callable[[Sequence[Fact], Scalars, Mapping[str, Array]], bool]
 """Whether facts are found to hold, faster than here; False also where that cannot be told. The arrays
 are by the name of the buffer."""
 
 
-Segments: TypeAlias = tuple[Array, Array]
-"""Values, and where each of their segments begins (and the last one ends)."""
+class Segments(NamedTuple):
+    """Values, where each of their segments begins (and the last one ends), and what is none of them."""
+
+    values: Array
+    starts: Array
+    pad: int | None = None
 
 
 def buffer_of(fact: Fact) -> str:
@@ -65,7 +71,7 @@ def check_facts(
     cuts = {fact.buffer: fact for fact in facts if isinstance(fact, SortedSegments)}
     for fact in facts:
         if isinstance(fact, Relation):
-            _check_relation(fact, cuts, arrays=arrays, names=names, pad=pads.get(fact.left))
+            _check_relation(fact, cuts, arrays=arrays, names=names, pads=pads)
 
 
 def _check_values(
@@ -94,7 +100,7 @@ def _check_relation(
     *,
     arrays: Mapping[str, Array],
     names: Mapping[str, str],
-    pad: int | None,
+    pads: Mapping[str, int],
 ) -> None:
     """A segment of one buffer is a subset of that of the same number in another, or has no value of
     it; the values of both rise."""
@@ -106,65 +112,65 @@ def _check_relation(
             hint="A subset and a disjoint set can, of two axes that are sorted.",
         )
     parts = [
-        _segments(arrays[found.buffer], None if found.indptr is None else arrays[found.indptr])
+        _segments(
+            arrays[found.buffer],
+            None if found.indptr is None else arrays[found.indptr],
+            pad=pads.get(found.buffer),
+        )
         for found in (left, right)
     ]
     check = check_subset if fact.kind == "subset" else check_disjoint
-    check(names[fact.left], *parts, of=names[fact.right], pad=pad)
+    check(names[fact.left], *parts, of=names[fact.right])
 
 
-def check_subset(
-    name: str, left: Segments, right: Segments, *, of: str, pad: int | None = None
-) -> None:
+def check_subset(name: str, left: Segments, right: Segments, *, of: str) -> None:
     """The values of each segment are among those of the segment of the same number of other values."""
-    where = _first_that(left, right, is_in=False, pad=pad)
+    where = _first_that(left, right, is_in=False)
     if where is not None:
         raise ArgumentError(
             "kernel.subset",
-            f"Element {where} of '{name}' is {left[0][where]}, which is not in its segment of "
+            f"Element {where} of '{name}' is {left.values[where]}, which is not in its segment of "
             f"'{of}'.",
             hint="Pass index arrays of which the one holds all of the other.",
         )
 
 
-def check_disjoint(
-    name: str, left: Segments, right: Segments, *, of: str, pad: int | None = None
-) -> None:
+def check_disjoint(name: str, left: Segments, right: Segments, *, of: str) -> None:
     """No value of a segment is among those of the segment of the same number of other values."""
-    where = _first_that(left, right, is_in=True, pad=pad)
+    where = _first_that(left, right, is_in=True)
     if where is not None:
         raise ArgumentError(
             "kernel.disjoint",
-            f"Element {where} of '{name}' is {left[0][where]}, which is in its segment of '{of}', "
+            f"Element {where} of '{name}' is {left.values[where]}, which is in its segment of '{of}', "
             "too.",
             hint="Pass index arrays that have nothing in common.",
         )
 
 
-def _first_that(left: Segments, right: Segments, *, is_in: bool, pad: int | None) -> int | None:
-    """The first position whose value is (or is not) in the segment of the same number; `pad` is no
-    value."""
-    values, starts = left
-    others, cuts = right
-    least = min(int(found.min(initial=0)) for found in (values, others))
-    span = max(int(found.max(initial=0)) for found in (values, others)) - least + 1
-    for low in range(0, starts.size - 1, SEGMENTS):
-        mine = _keys(values, starts[low : low + SEGMENTS + 1], least=least, span=span)
-        theirs = _keys(others, cuts[low : low + SEGMENTS + 1], least=least, span=span)
-        found = np.isin(mine, theirs, invert=not is_in)
-        if pad is not None:
-            found &= values[int(starts[low]) : int(starts[low]) + mine.size] != pad
+def _first_that(left: Segments, right: Segments, *, is_in: bool) -> int | None:
+    """The first position whose value is (or is not) in the segment of the same number."""
+    least = min(int(side.values.min(initial=0)) for side in (left, right))
+    span = max(int(side.values.max(initial=0)) for side in (left, right)) - least + 1
+    count = max(min(SEGMENTS, KEYS // span), 1)
+    for low in range(0, left.starts.size - 1, count):
+        mine, theirs = (
+            _keys(side, range(low, low + count), least=least, span=span) for side in (left, right)
+        )
+        found = np.isin(mine, theirs[theirs != PAD], invert=not is_in) & (mine != PAD)
         if found.any():
-            return int(starts[low]) + int(found.argmax())
+            return int(left.starts[low]) + int(found.argmax())
     return None
 
 
-def _keys(values: Array, starts: Array, *, least: int, span: int) -> Array:
-    """A number for each value of some segments, the same for equal values of one segment."""
+def _keys(of: Segments, segments: range, *, least: int, span: int) -> Array:
+    """A number for each value of some segments, the same for equal values of one segment; `PAD` for
+    what is no value."""
+    starts = of.starts[segments.start : segments.stop + 1]
     if starts.size < 2:
         return np.empty(0, np.int64)
-    numbers = np.repeat(np.arange(starts.size - 1), np.diff(starts))
-    return numbers * span + (values[starts[0] : starts[-1]].astype(np.int64) - least)
+    values = of.values[starts[0] : starts[-1]].astype(np.int64)
+    keys = np.repeat(np.arange(starts.size - 1), np.diff(starts)) * span + (values - least)
+    return keys if of.pad is None else np.where(values == of.pad, PAD, keys)
 
 
 def _check_order(
@@ -273,7 +279,7 @@ def check_segments(
     """Within each segment the values never decrease, or increase where they are unique; `pad` may
     be repeated."""
     compare = np.less_equal if unique else np.less
-    flat, starts = _segments(array, indptr)
+    flat, starts, _ = _segments(array, indptr)
     begin, end = (int(starts[0]), int(starts[-1])) if starts.size else (0, 0)
     is_start: np.ndarray[Any, np.dtype[np.bool_]] | None = None
     for low in range(begin, end - 1, PIECE):
@@ -291,12 +297,12 @@ def check_segments(
             raise _unsorted(name, flat, where=low + 1 + int(bad.argmax()))
 
 
-def _segments(array: Array, indptr: Array | None) -> Segments:
+def _segments(array: Array, indptr: Array | None, *, pad: int | None = None) -> Segments:
     if indptr is not None:
-        return array.reshape(-1), indptr.reshape(-1)
+        return Segments(array.reshape(-1), indptr.reshape(-1), pad)
     width = array.shape[-1] if array.ndim else 1
     count = array.size // width if width else 0
-    return array.reshape(-1), np.arange(count + 1, dtype=np.int64) * width
+    return Segments(array.reshape(-1), np.arange(count + 1, dtype=np.int64) * width, pad)
 
 
 def _unsorted(name: str, flat: Array, *, where: int) -> ArgumentError:
