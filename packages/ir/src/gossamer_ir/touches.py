@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Set
 from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.build import conjuncts, sub
+from gossamer_ir.build import conjuncts, dtype_of, sub
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -19,7 +19,6 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Let,
     Load,
-    Node,
     Prefetch,
     Range,
     Search,
@@ -32,6 +31,9 @@ from gossamer_ir.walk import children, free_vars, resolve
 
 Values: TypeAlias = Mapping[str, Expr]
 """What block variables and lets stand for."""
+
+
+_Access: TypeAlias = Load | Search | Store
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -48,6 +50,13 @@ class Held(msgspec.Struct, frozen=True):
         bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
         return (*bounds, *self.conditions)
 
+    def assumptions(self) -> frozenset[object]:
+        """The ranges of the loops that run, and the conditions."""
+        running = (loop for loop in self.loops if loop.var not in self.idle)
+        return frozenset(
+            (*((loop.var, loop.start, loop.extent) for loop in running), *self.conditions)
+        )
+
 
 class Touch(msgspec.Struct, frozen=True):
     """One load, search or store; an index is a range where a search looks. It happens each time that
@@ -61,10 +70,14 @@ class Touch(msgspec.Struct, frozen=True):
 
 
 def touches(
-    body: tuple[Stmt, ...], *, values: Values | None = None, held: Held | None = None
+    body: tuple[Stmt, ...],
+    *,
+    values: Values | None = None,
+    held: Held | None = None,
+    buffers: Set[str] | None = None,
 ) -> Iterator[Touch]:
-    """Every access of a body of the position or loop stage, in program order, in terms of variables
-    that are bound outside of it and of its loops.
+    """Every access of a body of the position or loop stage (of these `buffers`), in program order, in
+    terms of variables that are bound outside of it and of its loops.
 
     >>> from gossamer_ir.script import parse_module
     >>> module = parse_module('''
@@ -86,18 +99,21 @@ def touches(
             case Block():
                 known.update({it.var: resolve(it.value, known) for it in statement.iters})
                 inside = _at_init(held, statement, known)
-                yield from touches(statement.init, values=known, held=inside)
-        yield from _own(statement, known, held)
+                yield from touches(statement.init, values=known, held=inside, buffers=buffers)
+        for node, is_certain in _own(statement):
+            if buffers is None or node.buffer in buffers:
+                yield _touch(node, known, held, is_certain=is_certain)
         for inner, conditions in _bodies(statement):
             deeper = _deeper(held, statement, known, conditions)
-            yield from touches(inner, values=known, held=deeper)
+            yield from touches(inner, values=known, held=deeper, buffers=buffers)
 
 
 def touches_of_block(block: Block) -> Iterator[Touch]:
     """Every access of a block itself in terms of its variables: of its init, predicate and body."""
     yield from touches(block.init)
     if block.predicate is not None:
-        yield from _in_expression(block.predicate, {}, Held())
+        for node, is_certain in _reads(block.predicate):
+            yield _touch(node, {}, Held(), is_certain=is_certain)
     yield from touches(block.body)
 
 
@@ -186,42 +202,41 @@ def _conditions_of_init(block: Block, held: Held) -> Iterator[Expr]:
             yield part
 
 
-def _own(statement: Any, values: Values, held: Held) -> Iterator[Touch]:
-    """The accesses of a statement apart from those in its bodies, reads first."""
+def _own(statement: Any) -> Iterator[tuple[_Access, bool]]:
+    """The accesses of a statement apart from those in its bodies, reads first, and whether each happens
+    wherever the statement does."""
     for part in parts_of(statement):
-        yield from _in_expression(part, values, held)
+        yield from _reads(part)
     if isinstance(statement, Combine):
         for store in statement.stores:
-            indices = _indices(store, values)
-            yield Touch(store.buffer, indices, is_store=False, is_certain=True, held=held)
+            yield Load(store.buffer, store.indices, dtype_of(store.value)), True
     if isinstance(statement, Store):
-        is_certain = statement.predicate is None
-        indices = _indices(statement, values)
-        yield Touch(statement.buffer, indices, is_store=True, is_certain=is_certain, held=held)
+        yield statement, statement.predicate is None
 
 
-def _in_expression(expr: Expr, values: Values, held: Held) -> Iterator[Touch]:
-    for node, is_certain in _reads(expr, is_certain=True):
-        indices = _indices(node, values)
-        yield Touch(node.buffer, indices, is_store=False, is_certain=is_certain, held=held)
-
-
-def _reads(expr: Node, *, is_certain: bool) -> Iterator[tuple[Load | Search, bool]]:
+def _reads(expr: Expr) -> Iterator[tuple[Load | Search, bool]]:
     """The loads and searches of an expression, and whether each is made where it is evaluated."""
-    if isinstance(expr, IfThenElse):
-        yield from _reads(expr.condition, is_certain=is_certain)
-        yield from _reads(expr.if_true, is_certain=False)
-        yield from _reads(expr.if_false, is_certain=False)
-        return
-    if isinstance(expr, Load):
-        yield expr, is_certain and expr.predicate is None
-    elif isinstance(expr, Search):
-        yield expr, is_certain
-    for child in children(expr):
-        yield from _reads(child, is_certain=is_certain)
+    stack: list[tuple[Any, bool]] = [(expr, True)]
+    while stack:
+        node, is_certain = stack.pop()
+        match node:
+            case Load():
+                yield node, is_certain and node.predicate is None
+            case Search():
+                yield node, is_certain
+            case IfThenElse():
+                stack += (node.if_false, False), (node.if_true, False), (node.condition, is_certain)
+                continue
+        stack += [(child, is_certain) for child in reversed(children(node))]
 
 
-def _indices(node: Load | Search | Store, values: Values) -> tuple[Expr | Range, ...]:
+def _touch(node: _Access, values: Values, held: Held, *, is_certain: bool) -> Touch:
+    indices = _indices(node, values)
+    is_store = isinstance(node, Store)
+    return Touch(node.buffer, indices, is_store=is_store, is_certain=is_certain, held=held)
+
+
+def _indices(node: _Access, values: Values) -> tuple[Expr | Range, ...]:
     if isinstance(node, Search):
         begin, end = resolve(node.begin, values), resolve(node.end, values)
         return (*(resolve(at, values) for at in node.prefix), Range(begin, sub(end, begin)))

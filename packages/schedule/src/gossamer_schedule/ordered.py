@@ -7,7 +7,7 @@ before `indptr[i + 1]`, and `indptr` never decreases. Their indices are no digit
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import NamedTuple
 
@@ -29,9 +29,7 @@ def is_ordered(site: Site, buffer: str) -> bool:
     site touches only what lies behind everything that earlier iterations touch."""
     loop: For = site.node
     changing = written(loop.body)
-    found = [
-        touch for touch in touches(loop.body, values=values_at(site)) if touch.buffer == buffer
-    ]
+    found = list(touches(loop.body, values=values_at(site), buffers={buffer}))
     if any(mentioned((*touch.indices, *touch.held.expressions())) & changing for touch in found):
         return False
     prover = Prover(lasting_facts(site.function))
@@ -42,7 +40,7 @@ def is_ordered(site: Site, buffer: str) -> bool:
     later = index_var(loop.var + _LATER)
     prover.assume_range(later.name, loop.start, loop.extent)
     prover.assume_nonnegative(_gap(index_var(loop.var), later))
-    spots = list(dict.fromkeys(map(_spot, found)))
+    spots = _weakest(map(_spot, found))
     rank = min((len(spot.indices) for spot in spots), default=0)
     return any(_grows(spots, dim, prover=prover, loop=loop) for dim in range(rank))
 
@@ -56,6 +54,17 @@ class _Spot(NamedTuple):
 
 def _spot(touch: Touch) -> _Spot:
     return _Spot(tuple(at for at in touch.indices if not isinstance(at, Range)), touch.held)
+
+
+def _weakest(spots: Iterable[_Spot]) -> list[_Spot]:
+    """Those from which the others follow: what is proved of an element where less holds is true where
+    more does."""
+    known = {(spot.indices, spot.held.assumptions()): spot for spot in spots}
+    return [
+        spot
+        for (indices, held), spot in known.items()
+        if not any(indices == other and less < held for other, less in known)
+    ]
 
 
 def _grows(found: Sequence[_Spot], dim: int, *, prover: Prover, loop: For) -> bool:
