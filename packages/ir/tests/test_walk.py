@@ -9,12 +9,14 @@ from gossamer_ir import nodes
 from gossamer_ir.build import add, index, index_var
 from gossamer_ir.nodes import For, If, Load, Node, Store, Var
 from gossamer_ir.walk import (
-    _bodies_backwards,
-    _fields,
+    _BODIES_BACKWARDS,
+    _FIELDS,
     children,
     free_vars,
     map_children,
+    occurrences,
     rewrite,
+    rewrite_body,
     statements,
     substitute,
     substitute_body,
@@ -50,7 +52,7 @@ def _may_hold_statements(field_type: object) -> bool:
 @pytest.mark.parametrize("kind", KINDS, ids=lambda kind: kind.__name__)
 def test_every_field_that_may_hold_nodes_is_walked(kind):
     fields = msgspec.inspect.type_info(kind).fields
-    assert _fields(kind) == tuple(found.name for found in fields if _may_hold_nodes(found.type))
+    assert _FIELDS[kind] == tuple(found.name for found in fields if _may_hold_nodes(found.type))
 
 
 LOOP = For("i", index(0), index(4), (Store("x", (index_var("i"),), index_var("n")),))
@@ -72,7 +74,7 @@ def test_statements_are_found_wherever_they_may_stand(kind):
     """A statement in each field that may hold some is found, and nothing else is."""
     fields = msgspec.inspect.type_info(kind).fields
     names = [found.name for found in fields if _may_hold_statements(found.type)]
-    assert _bodies_backwards(kind) == tuple(reversed(names))
+    assert _BODIES_BACKWARDS[kind] == tuple(reversed(names))
 
 
 def test_statements_stay_out_of_expressions():
@@ -108,3 +110,18 @@ def test_substitution_replaces_variables_by_name():
     assert free_vars(expr) == {"i", "j"}
     assert free_vars(substitute(expr, {"j": index(3)})) == {"i"}
     assert substitute_body((LOOP,), {"n": index(7)})[0].body[0].value == index(7)
+
+
+def test_an_expression_that_stands_twice_is_rewritten_once_and_a_statement_each_time():
+    shared = add(index_var("i"), index(1))
+    store = Store("x", (shared,), shared)
+    asked = []
+    rewrite_body((store, store), asked.append)
+    assert [sum(found is node for found in asked) for node in (shared, store)] == [1, 2]
+
+
+def test_occurrences_are_those_of_the_walk_that_are_of_a_kind():
+    body = (LOOP, LOOP)
+    assert occurrences((Var, Store), *body) == [
+        found for found in walk(*body) if isinstance(found, (Var, Store))
+    ]

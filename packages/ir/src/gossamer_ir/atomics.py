@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
-from gossamer_ir.walk import statements, walk
+from gossamer_ir.walk import occurrences, statements
 
 ATOMIC = "atomic"
 """The annotation of a parallel loop whose iterations share elements, into which they accumulate: every
@@ -58,7 +58,7 @@ def shared_otherwise(loop: For) -> str | None:
     inside = tuple(statements(loop.body))
     own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Allocate)}
     stores = [stmt for stmt in inside if isinstance(stmt, Store) and stmt.buffer not in own]
-    read = [node.buffer for node in walk(*loop.body) if isinstance(node, Load | Search)]
+    read = [node.buffer for node in occurrences((Load, Search), *loop.body)]
     ops: dict[str, AtomicOp] = {}
     for store in stores:
         found = atomic_of(store)

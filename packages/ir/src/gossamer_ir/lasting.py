@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gossamer_ir.nodes import Atomic, Fact, Function, Load, Search, Stmt, Store
+from gossamer_ir.nodes import Atomic, Fact, Function, Stmt, Store
 from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import statements, walk
+from gossamer_ir.walk import buffers_read, statements
 
 NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 """The fields of facts that hold the name of a buffer, or None."""
@@ -36,4 +36,4 @@ def _read_by(fact: Fact) -> Iterator[str]:
     """The buffers that a fact is about, and those that its bounds are read from."""
     names = (getattr(fact, field, None) for field in NAMING_FIELDS)
     yield from (name for name in names if name is not None)
-    yield from (node.buffer for node in walk(fact) if isinstance(node, (Load, Search)))
+    yield from buffers_read(fact)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.nodes import Allocate, For, Function, Load, Search, Stmt, Store
-from gossamer_ir.walk import statements, walk
+from gossamer_ir.walk import buffers_read, occurrences, statements, walk
 
 PIPELINE = "pipeline"
 """The annotation of a serial loop: how many of its iterations are under way at once, as the copies that
@@ -64,12 +64,12 @@ def _written(body: Iterable[Stmt]) -> frozenset[str]:
             for inner in statements((found,))
             if isinstance(inner, Allocate) and inner is not found
         }
-        names |= {node.buffer for node in walk(found) if isinstance(node, Store)} - own
+        names |= {node.buffer for node in occurrences(Store, found)} - own
     return frozenset(names)
 
 
 def _read(body: Iterable[Stmt]) -> frozenset[str]:
-    return frozenset(node.buffer for node in walk(*body) if isinstance(node, Load | Search))
+    return buffers_read(*body)
 
 
 def _uses(body: Iterable[Stmt], name: str) -> int:

@@ -40,7 +40,7 @@ from gossamer_ir.nodes import (
     VScale,
 )
 from gossamer_ir.touches import Touch, touches, touches_of_block
-from gossamer_ir.walk import free_vars, rewrite_body, walk
+from gossamer_ir.walk import free_vars, occurrences, rewrite_body, walk
 
 _Ends: TypeAlias = tuple[Affine, Affine] | None
 """The least and the greatest index along a dimension, None for all of it."""
@@ -147,7 +147,7 @@ def _declared(function: Function) -> Function:
 
 
 def _regions(function: Function, body: tuple[Stmt, ...], found: Iterable[Touch]) -> Regions:
-    own = {node.buffer.name for stmt in body for node in walk(stmt) if isinstance(node, Allocate)}
+    own = {node.buffer.name for stmt in body for node in occurrences(Allocate, stmt)}
     boxes = _Boxes(function, body)
     for touch in found:
         if touch.buffer not in own:

@@ -13,15 +13,13 @@ from gossamer_ir.nodes import (
     Fact,
     Function,
     Launch,
-    Load,
     Module,
     ParallelFor,
     Relation,
-    Search,
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import buffers_read, statements
 
 Names = set[str]
 Usage = tuple[Names, Names]
@@ -94,20 +92,19 @@ def _usage(function: Function, functions: Mapping[str, Function], known: dict[st
     found = known.get(function.name)
     if found is not None:
         return found
-    reads: Names = set()
+    reads: Names = set(buffers_read(*function.body))
     writes: Names = set()
-    for node in walk(*function.body):
-        if isinstance(node, (Load, Search)):
-            reads.add(node.buffer)
-        elif isinstance(node, Store):
-            writes.add(node.buffer)
-        elif isinstance(node, Atomic):
-            reads.add(node.buffer)
-            writes.add(node.buffer)
-        elif isinstance(node, (ParallelFor, Launch)):
-            callee = functions[node.function]
-            below = _usage(callee, functions, known)
-            _add_arguments(node, callee, below, (reads, writes))
+    for stmt in statements(function.body):
+        match stmt:
+            case Store():
+                writes.add(stmt.buffer)
+            case Atomic():
+                reads.add(stmt.buffer)
+                writes.add(stmt.buffer)
+            case ParallelFor() | Launch():
+                callee = functions[stmt.function]
+                below = _usage(callee, functions, known)
+                _add_arguments(stmt, callee, below, (reads, writes))
     handles = {buffer.name: buffer.handle or buffer.name for buffer in function.buffers}
     usage = ({handles.get(name, name) for name in reads}, {handles.get(n, n) for n in writes})
     known[function.name] = usage

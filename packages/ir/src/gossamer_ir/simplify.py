@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Store,
     Unary,
 )  # fmt: skip
-from gossamer_ir.walk import children, rewrite, rewrite_body, walk
+from gossamer_ir.walk import children, occurrences, rewrite, rewrite_body
 
 TRUE = Const("bool", "True")
 FALSE = Const("bool", "False")
@@ -89,7 +89,7 @@ def _evaluated(node: Any) -> Iterable[Any]:
 
 
 def _reads(*nodes: Any) -> tuple[Expr, ...]:
-    return tuple(found for found in walk(*nodes) if isinstance(found, (Load, Search)))
+    return tuple(occurrences((Load, Search), *nodes))
 
 
 def is_true(condition: Expr | None) -> bool:

@@ -8,14 +8,18 @@ from __future__ import annotations
 import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from functools import cache
-from typing import Any, TypeVar
+from typing import Any, TypeVar, overload
 
 import msgspec
 
-from gossamer_ir.nodes import Expr, Node, Stmt, Var
+from gossamer_ir.nodes import EXPRESSIONS, Expr, Load, Node, Search, Stmt, Var
 
 N = TypeVar("N", bound=Node)
+A = TypeVar("A", bound=Node)
+B = TypeVar("B", bound=Node)
+C = TypeVar("C", bound=Node)
+D = TypeVar("D", bound=Node)
+E = TypeVar("E", bound=Node)
 
 
 _LEAF_TYPES = re.compile(
@@ -25,23 +29,27 @@ _LEAF_TYPES = re.compile(
 
 _STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
+_EXPRESSIONS = frozenset(EXPRESSIONS)
 
-@cache
-def _fields(kind: type[Node]) -> tuple[str, ...]:
-    """The fields that may hold nodes, in order."""
+
+class _Fields(dict[type[Node], tuple[str, ...]]):
+    """Fields of each kind of node, found out when first asked for: a look-up costs less than a call."""
+
+    def __init__(self, find: Callable[[type[Node]], tuple[str, ...]]) -> None:
+        super().__init__()
+        self._find = find
+
+    def __missing__(self, kind: type[Node]) -> tuple[str, ...]:
+        self[kind] = found = self._find(kind)
+        return found
+
+
+def _holding_nodes(kind: type[Node]) -> tuple[str, ...]:
     return tuple(name for name, text in _types(kind).items() if _LEAF_TYPES.fullmatch(text) is None)
 
 
-@cache
-def _fields_backwards(kind: type[Node]) -> tuple[str, ...]:
-    return _fields(kind)[::-1]
-
-
-@cache
-def _bodies_backwards(kind: type[Node]) -> tuple[str, ...]:
-    """The fields that hold statements, the last one first."""
-    types = _types(kind)
-    return tuple(name for name in reversed(types) if _STATEMENT_TYPES.fullmatch(types[name]))
+def _holding_statements(kind: type[Node]) -> tuple[str, ...]:
+    return tuple(name for name, text in _types(kind).items() if _STATEMENT_TYPES.fullmatch(text))
 
 
 def _types(kind: type[Node]) -> dict[str, str]:
@@ -54,14 +62,23 @@ def _types(kind: type[Node]) -> dict[str, str]:
     return {name: types[name] for name in kind.__struct_fields__}
 
 
-def children(node: Node) -> Iterator[Node]:
+_FIELDS = _Fields(_holding_nodes)
+"""The fields that may hold nodes, in order."""
+_FIELDS_BACKWARDS = _Fields(lambda kind: _FIELDS[kind][::-1])
+_BODIES_BACKWARDS = _Fields(lambda kind: _holding_statements(kind)[::-1])
+"""The fields that hold statements, the last one first."""
+
+
+def children(node: Node) -> list[Node]:
     """The nodes directly below, in the order of the fields."""
-    for name in _fields(type(node)):
+    found: list[Node] = []
+    for name in _FIELDS[type(node)]:
         below = getattr(node, name)
         if type(below) is tuple:
-            yield from below
+            found += below
         elif below is not None:
-            yield below
+            found.append(below)
+    return found
 
 
 def walk(*nodes: Node) -> Iterator[Node]:
@@ -75,12 +92,51 @@ def walk(*nodes: Node) -> Iterator[Node]:
     while stack:
         current = stack.pop()
         yield current
-        for name in _fields_backwards(type(current)):
+        for name in _FIELDS_BACKWARDS[type(current)]:
             below = getattr(current, name)
             if type(below) is tuple:
                 stack += below[::-1]
             elif below is not None:
                 stack.append(below)
+
+
+@overload
+def occurrences(kinds: type[A], *nodes: Node) -> list[A]: ...
+@overload
+def occurrences(kinds: tuple[type[A], type[B]], *nodes: Node) -> list[A | B]: ...
+@overload
+def occurrences(kinds: tuple[type[A], type[B], type[C]], *nodes: Node) -> list[A | B | C]: ...
+@overload
+def occurrences(
+    kinds: tuple[type[A], type[B], type[C], type[D]], *nodes: Node
+) -> list[A | B | C | D]: ...
+@overload
+def occurrences(
+    kinds: tuple[type[A], type[B], type[C], type[D], type[E]], *nodes: Node
+) -> list[A | B | C | D | E]: ...
+def occurrences(kinds: Any, *nodes: Node) -> list[Any]:
+    """Those of `walk` that are of a kind, or of one of some kinds.
+
+    >>> from gossamer_ir.build import ONE, ZERO, add, index_var
+    >>> occurrences(Var, add(index_var("i"), ONE), ZERO)
+    [Var(name='i', dtype='int64')]
+    """
+    # `walk` written out: to hand out each node takes as long as to find it.
+    wanted = kinds if type(kinds) is tuple else (kinds,)
+    found: list[Node] = []
+    stack = list(nodes[::-1])
+    while stack:
+        current = stack.pop()
+        kind = type(current)
+        if kind in wanted:
+            found.append(current)
+        for name in _FIELDS_BACKWARDS[kind]:
+            below = getattr(current, name)
+            if type(below) is tuple:
+                stack += below[::-1]
+            elif below is not None:
+                stack.append(below)
+    return found
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
@@ -90,7 +146,7 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     while stack:
         current = stack.pop()
         yield current
-        for name in _bodies_backwards(type(current)):
+        for name in _BODIES_BACKWARDS[type(current)]:
             stack += getattr(current, name)[::-1]
 
 
@@ -101,7 +157,7 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
     none); it is spliced in.
     """
     changed: dict[str, Any] = {}
-    for name in _fields(type(node)):
+    for name in _FIELDS[type(node)]:
         value = getattr(node, name)
         if value is None:
             continue
@@ -128,40 +184,57 @@ def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[
 
 def rewrite(node: Any, rule: Callable[[Any], Any | None]) -> Any:
     """Applies a rule bottom-up; the rule returns None for "does not apply", a node, or (for a
-    statement) a tuple of statements."""
-
-    def visit(current: Any) -> Any:
-        inner = map_children(current, visit)
-        replaced = rule(inner)
-        return inner if replaced is None else replaced
-
-    return visit(node)
+    statement) a tuple of statements. It is asked once about an expression that stands in several
+    places."""
+    return _rewriting(rule)(node)
 
 
 def rewrite_body(body: tuple[Any, ...], rule: Callable[[Any], Any | None]) -> tuple[Any, ...]:
     """`rewrite` over a tuple of statements."""
-    return _map_tuple(body, lambda item: rewrite(item, rule))
+    return _map_tuple(body, _rewriting(rule))
+
+
+def _rewriting(rule: Callable[[Any], Any | None]) -> Callable[[Any], Any]:
+    """What applies a rule to one node after the other, all of which live as long as it is used."""
+    done: dict[int, Any] = {}
+
+    def visit(current: Any) -> Any:
+        kind = type(current)
+        if not _FIELDS[kind]:
+            replaced = rule(current)
+            return current if replaced is None else replaced
+        known = done.get(id(current))
+        if known is not None:
+            return known
+        inner = map_children(current, visit)
+        replaced = rule(inner)
+        result = inner if replaced is None else replaced
+        if kind in _EXPRESSIONS:
+            done[id(current)] = result
+        return result
+
+    return visit
 
 
 def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
     """Replaces variables by name. Names are unique in a function, so nothing is captured."""
+    return rewrite(node, _substituting(values)) if values else node
 
-    def rule(inner: Any) -> Any | None:
-        return values.get(inner.name) if isinstance(inner, Var) else None
 
-    return rewrite(node, rule) if values else node
+def _substituting(values: Mapping[str, Expr]) -> Callable[[Any], Expr | None]:
+    return lambda node: values.get(node.name) if type(node) is Var else None
 
 
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
     """`substitute` over a tuple of statements."""
-    return _map_tuple(body, lambda item: substitute(item, values)) if values else body
+    return rewrite_body(body, _substituting(values)) if values else body
 
 
 def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
     """`substitute` until no variable is left that stands for something."""
 
     def rule(inner: Any) -> Any | None:
-        if not isinstance(inner, Var) or inner.name not in values:
+        if type(inner) is not Var or inner.name not in values:
             return None
         return resolve(values[inner.name], values)
 
@@ -170,4 +243,9 @@ def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
 
 def free_vars(*nodes: Node) -> frozenset[str]:
     """The names of all variables that occur in expressions."""
-    return frozenset([found.name for found in walk(*nodes) if type(found) is Var])
+    return frozenset([found.name for found in occurrences(Var, *nodes)])
+
+
+def buffers_read(*nodes: Node) -> frozenset[str]:
+    """The buffers that expressions read, or search in."""
+    return frozenset([found.buffer for found in occurrences((Load, Search), *nodes)])

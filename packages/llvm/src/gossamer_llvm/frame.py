@@ -10,7 +10,7 @@ from typing import Any, NamedTuple
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Expr, Load, Stmt
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import occurrences
 from gossamer_llvm.abi import LANES, Abi
 from gossamer_llvm.text import FunctionText
 from gossamer_llvm.types import value_type
@@ -161,7 +161,7 @@ class Frame:
 
     def remember(self, load: Load, value: Value) -> None:
         """Keeps what was loaded, where nothing that the load depends on can change."""
-        loads = (node for node in walk(load) if isinstance(node, Load))
+        loads = (node for node in occurrences(Load, load))
         if all(node.buffer in self.unchanging and node.predicate is None for node in loads):
             self.read[-1][load] = value
 

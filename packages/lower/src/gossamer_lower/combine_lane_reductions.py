@@ -38,7 +38,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.reducers import identity, match_reduction
-from gossamer_ir.walk import statements, walk
+from gossamer_ir.walk import occurrences, statements, walk
 from gossamer_lower.stages import map_functions
 
 MIN_VALUES = 4
@@ -319,11 +319,7 @@ def _together(group: Sequence[_Sum]) -> Store:
 
 def _without_unused(body: list[Stmt]) -> tuple[Stmt, ...]:
     """The body without buffers that nothing touches any more."""
-    used = {
-        node.buffer
-        for node in walk(*body)
-        if isinstance(node, (Load, Store, Search, Prefetch, Guard))
-    }
+    used = {node.buffer for node in occurrences((Load, Store, Search, Prefetch, Guard), *body)}
     return tuple(
         stmt for stmt in body if not isinstance(stmt, Allocate) or stmt.buffer.name in used
     )

@@ -40,7 +40,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, TRUE
-from gossamer_ir.walk import children, free_vars, walk
+from gossamer_ir.walk import buffers_read, children, free_vars, walk
 from gossamer_lower.lane_guards import (
     LANE,
     at_the_ends,
@@ -126,7 +126,7 @@ class _Guarding:
 
     def _is_lasting(self, expr: Expr) -> bool:
         """Whether an expression keeps its value, which is that of unbounded integers."""
-        reads = (node.buffer for node in walk(expr) if isinstance(node, (Load, Search)))
+        reads = buffers_read(expr)
         return self._written.isdisjoint(reads) and self._magnitudes.is_exact(expr)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:

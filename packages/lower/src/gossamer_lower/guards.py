@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.build import conjuncts
 from gossamer_ir.nodes import Expr, For, Guard, If, Module, ParallelFor, Stmt, While
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import occurrences
 
 
 class GuardedAccess(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ def _in_body(
 
 
 def _holds_loop(stmt: Stmt) -> bool:
-    return any(isinstance(node, (For, While, ParallelFor)) for node in walk(stmt))
+    return bool(occurrences((For, While, ParallelFor), stmt))
 
 
 __all__ = ["GuardedAccess", "guarded_accesses"]

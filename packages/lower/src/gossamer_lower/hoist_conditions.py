@@ -21,13 +21,11 @@ from gossamer_ir.nodes import (
     If,
     IfThenElse,
     Let,
-    Load,
     Module,
-    Search,
     Stmt,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.walk import buffers_read, free_vars, walk
 from gossamer_lower.stages import map_functions
 
 
@@ -118,7 +116,7 @@ def _is_movable(condition: Expr, loop: For, written: frozenset[str]) -> bool:
     do no harm where there is none."""
     if loop.var in free_vars(condition):
         return False
-    reads = {node.buffer for node in walk(condition) if isinstance(node, (Load, Search))}
+    reads = buffers_read(condition)
     if (build.integer_value(loop.extent) or 0) >= 1:
         return reads.isdisjoint(written)
     return not reads and not any(_may_divide_by_zero(node) for node in walk(condition))

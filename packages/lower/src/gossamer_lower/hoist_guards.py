@@ -26,15 +26,13 @@ from gossamer_ir.nodes import (
     Guard,
     If,
     IfThenElse,
-    Load,
     Module,
-    Search,
     Stmt,
     While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, walk
 from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.stages import bound_variables, map_functions
@@ -135,7 +133,7 @@ class _Hoisting:
         return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)
 
     def _is_lasting(self, *parts: Expr) -> bool:
-        reads = (node.buffer for node in walk(*parts) if isinstance(node, (Load, Search)))
+        reads = buffers_read(*parts)
         return self._written.isdisjoint(reads)
 
     def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
@@ -186,7 +184,7 @@ class _Hoisting:
 
 def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
     """The buffers that are not there before."""
-    return (found.buffer.name for found in walk(*body) if isinstance(found, Allocate))
+    return (found.buffer.name for found in occurrences(Allocate, *body))
 
 
 def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:

@@ -43,7 +43,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.remembered import remembered
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import free_vars, map_children, statements, walk
+from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, statements, walk
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
 
@@ -151,7 +151,7 @@ class _Naming:
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 kept += loop.body[at:]
                 break
-            reads = {node.buffer for node in walk(stmt) if isinstance(node, (Load, Search))}
+            reads = buffers_read(stmt)
             if bound & self._variables(stmt.value) or reads & written:
                 bound.add(stmt.var.name)
                 kept.append(stmt)
@@ -217,7 +217,7 @@ class _Naming:
         return frozenset(part for part in _conjuncts(condition) if self._is_lasting(part))
 
     def _is_lasting(self, expr: Expr) -> bool:
-        reads = (node.buffer for node in walk(expr) if isinstance(node, (Load, Search)))
+        reads = buffers_read(expr)
         return self._written.isdisjoint(reads)
 
     def _fresh(self) -> Var:
@@ -275,7 +275,7 @@ def _is_harmless(node: object) -> bool:
 @remembered
 def is_searching(node: Node) -> bool:
     """Whether a search stands somewhere in a node."""
-    return any(isinstance(found, Search) for found in walk(node))
+    return bool(occurrences(Search, node))
 
 
 def _refusal(where: str) -> UnsupportedError:

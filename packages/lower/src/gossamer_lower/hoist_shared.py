@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children, walk
+from gossamer_ir.walk import free_vars, map_children, occurrences
 
 
 def hoist_shared(
@@ -57,11 +57,11 @@ class _Hoisting:
     def _is_shared(self, expr: Expr) -> bool:
         if isinstance(expr, Ramp) or self._varying in free_vars(expr):
             return False
-        loads = [found for found in walk(expr) if isinstance(found, Load)]
+        loads = occurrences(Load, expr)
         is_plain = all(
             load.buffer not in self._written and load.predicate is None for load in loads
         )
-        return bool(loads) and is_plain and not any(isinstance(n, IfThenElse) for n in walk(expr))
+        return bool(loads) and is_plain and not occurrences(IfThenElse, expr)
 
     def _let(self, expr: Expr) -> Let:
         if expr not in self.lets:

@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import free_vars, rewrite, statements, walk
+from gossamer_ir.walk import free_vars, occurrences, rewrite, statements, walk
 from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
@@ -62,7 +62,7 @@ def hoist_vectors(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if not any(isinstance(node, Ramp) for node in walk(*function.body)):
+    if not occurrences(Ramp, *function.body):
         return function
     return msgspec.structs.replace(function, body=_Hoisting(function).body(function.body))
 
@@ -114,7 +114,7 @@ class _Hoisting:
     def _lets(self, loop: For) -> dict[Load, Let]:
         """The vectors that are read before a loop; none where there are too many."""
         inside = bound_variables((loop,))
-        loads = dict.fromkeys(node for node in walk(*loop.body) if isinstance(node, Load))
+        loads = dict.fromkeys(occurrences(Load, *loop.body))
         found = [load for load in loads if self._is_same(load, inside)]
         with self._prover.scope():
             self._prover.assume_range(loop.var, loop.start, loop.extent)

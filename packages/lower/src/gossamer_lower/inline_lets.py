@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, For, If, Let, Load, Search, Stmt, Store, While
-from gossamer_ir.walk import free_vars, statements, substitute_body, walk
+from gossamer_ir.walk import free_vars, occurrences, statements, substitute_body
 
 
 def inline_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -57,7 +57,7 @@ class _Inlining(msgspec.Struct, frozen=True):
 
     def _changed_by(self, let: Let) -> str | None:
         """A buffer that the let reads and something writes."""
-        loads = (node.buffer for node in walk(let.value) if isinstance(node, Load))
+        loads = (node.buffer for node in occurrences(Load, let.value))
         return next((name for name in loads if name in self.written), None)
 
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
@@ -75,7 +75,7 @@ class _Inlining(msgspec.Struct, frozen=True):
 
 
 def _is_reading(let: Let) -> bool:
-    return any(isinstance(node, Load | Search) for node in walk(let.value))
+    return bool(occurrences((Load, Search), let.value))
 
 
 def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:

@@ -24,14 +24,13 @@ from gossamer_ir.nodes import (
     Load,
     Node,
     Prefetch,
-    Search,
     Stmt,
     Store,
     Var,
     While,
 )  # fmt: skip
 from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import free_vars, statements, walk
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements
 
 Access: TypeAlias = Load | Store | Prefetch
 
@@ -65,8 +64,8 @@ def _accesses(
     """The accesses to a buffer, each with the conditions of the choices that it stands in."""
     for stmt in body:
         inner = _bodies(stmt)
-        for node in walk(*parts_of(stmt)) if inner else walk(stmt):
-            if isinstance(node, Access) and node.buffer == name:
+        for node in occurrences((Load, Store, Prefetch), *(parts_of(stmt) if inner else (stmt,))):
+            if node.buffer == name:
                 yield node, held
         for statements_inside, conditions in inner:
             yield from _accesses(statements_inside, name, (*held, *conditions))
@@ -139,7 +138,7 @@ class _Known:
 
     def _is_fixed(self, expr: Expr) -> bool:
         """Whether an expression has one value while the statements run."""
-        read = {node.buffer for node in walk(expr) if isinstance(node, (Load, Search))}
+        read = buffers_read(expr)
         return self._is_free(expr) and read.isdisjoint(self._stored)
 
     def _is_free(self, expr: Expr) -> bool:

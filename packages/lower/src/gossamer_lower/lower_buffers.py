@@ -47,7 +47,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )  # fmt: skip
-from gossamer_ir.walk import map_children, walk
+from gossamer_ir.walk import map_children, occurrences, walk
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.storage import Storage, element, relative
 
@@ -337,10 +337,11 @@ def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:
 def _ranges(function: Function) -> dict[str, Expr]:
     """How far the variables of loops and blocks that start at 0 go."""
     found: dict[str, Expr] = {}
-    for node in (inner for stmt in function.body for inner in walk(stmt)):
-        if isinstance(node, For) and node.start == build.ZERO:
-            found[node.var] = node.extent
-        elif isinstance(node, BlockIter) and node.domain.start == build.ZERO:
+    for node in occurrences((For, BlockIter), *function.body):
+        if isinstance(node, For):
+            if node.start == build.ZERO:
+                found[node.var] = node.extent
+        elif node.domain.start == build.ZERO:
             found[node.var] = node.domain.extent
     return found
 

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import map_children, rewrite, walk
+from gossamer_ir.walk import map_children, occurrences, rewrite, walk
 from gossamer_lower.math.calls import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.roundings import fma_by_wider
 from gossamer_lower.math.terms import Code, Term
@@ -67,7 +67,8 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
         Y[i] = t_2 + T.abs(X[i])
     """
     require_stage(module, "flat")
-    if not any(_is_lowered(node, instructions) for node in walk(module)):
+    found = occurrences((Binary, Call), *module.functions)
+    if not any(_is_lowered(node, instructions) for node in found):
         return module
     functions = tuple(_lower_function(found, instructions) for found in module.functions)
     return msgspec.structs.replace(module, functions=functions)
@@ -230,7 +231,7 @@ class _Calls:
         return self._known[node]
 
     def _safe(self, arg: Expr) -> Expr:
-        if not any(isinstance(found, Load) for found in walk(arg)):
+        if not occurrences(Load, arg):
             return arg
         for condition in reversed(self._conditions):
             one = constant(1, DType.parse(build.dtype_of(arg)).scalar)
@@ -301,7 +302,7 @@ class _Inlining:
                 continue
             value, depth = self._expr(stmt.value)
             # A load stays where it is: what it reads changes.
-            is_free = not any(isinstance(node, Load) for node in walk(value))
+            is_free = not occurrences(Load, value)
             name = stmt.var.name
             is_single = self._uses.get(name) == 2 and name not in kept
             if is_single and is_free and depth < _DEEPEST:

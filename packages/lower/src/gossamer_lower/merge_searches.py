@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import free_vars, resolve, substitute, walk
+from gossamer_ir.walk import buffers_read, free_vars, resolve, substitute
 from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
@@ -148,7 +148,7 @@ class _Merging:
         return self._is_lasting(expr) and self._magnitudes.is_exact(expr)
 
     def _is_lasting(self, expr: Expr) -> bool:
-        reads = (node.buffer for node in walk(expr) if isinstance(node, (Load, Search)))
+        reads = buffers_read(expr)
         return self._written.isdisjoint(reads)
 
     def _let(self, let: Let) -> tuple[Stmt, ...]:

@@ -5,9 +5,9 @@ The result is at the flat stage: one entry function, and the functions it launch
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any
+from typing import Any, TypeAlias
 
 import msgspec
 
@@ -24,7 +24,6 @@ from gossamer_ir.nodes import (
     If,
     Load,
     Module,
-    Node,
     ParallelFor,
     Param,
     Prefetch,
@@ -33,7 +32,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children, statements, walk
+from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, statements
 from gossamer_lower.stages import bound_variables, names_of, require_stage
 
 
@@ -88,6 +87,10 @@ def outline_parallel(module: Module) -> Module:
     return Module("flat", tuple(functions), module.entry)
 
 
+_User: TypeAlias = Var | Load | Store | Prefetch | Guard
+"""What uses a variable or a buffer."""
+
+
 class _Outlining:
     """Knows what stands around a loop: parameters, buffers and lets."""
 
@@ -114,7 +117,7 @@ class _Outlining:
     def _outline(self, loop: For) -> ParallelFor:
         _require_not_nested(loop)
         begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
-        inside = list(walk(*loop.body))
+        inside = occurrences((Var, Load, Store, Prefetch, Guard), *loop.body)
         buffers = self._captured_buffers(inside)
         variables = _captured_variables(loop, inside, buffers)
         bound = [self._bound(buffer) for buffer in buffers]
@@ -143,33 +146,27 @@ class _Outlining:
         handle = self._namer.fresh(f"{buffer.name}_handle")
         return msgspec.structs.replace(buffer, handle=handle, scope="global")
 
-    def _captured_buffers(self, inside: Sequence[Node]) -> list[Buffer]:
+    def _captured_buffers(self, inside: Sequence[_User]) -> list[Buffer]:
         """The buffers that the nodes touch, each behind those that its shape is read from."""
         found: dict[str, Buffer] = {}
 
         def add(names: Iterable[str]) -> None:
             for name in names:
                 if name in self._buffers and name not in found:
-                    add(_touched(walk(*self._buffers[name].shape)))
+                    add(buffers_read(*self._buffers[name].shape))
                     found[name] = self._buffers[name]
 
-        add(_touched(inside))
+        add(found.buffer for found in inside if not isinstance(found, Var))
         return list(found.values())
 
 
-def _touched(nodes: Iterable[Node]) -> Iterator[str]:
-    for node in nodes:
-        if isinstance(node, (Load, Store, Prefetch, Guard)):
-            yield node.buffer
-
-
 def _captured_variables(
-    loop: For, inside: Sequence[Node], buffers: Sequence[Buffer]
+    loop: For, inside: Sequence[_User], buffers: Sequence[Buffer]
 ) -> tuple[Var, ...]:
     """Variables that the nodes of the body, or the shape of a captured buffer, use and do not bind; also
     handles whose addresses are used, where their buffers are not."""
     bound = {*bound_variables((loop,)), *(buffer.handle for buffer in buffers)}
-    shapes = walk(*(extent for buffer in buffers for extent in buffer.shape))
+    shapes = occurrences(Var, *(extent for buffer in buffers for extent in buffer.shape))
     used = {node.name: node for node in chain(shapes, inside) if isinstance(node, Var)}
     return tuple(var for name, var in used.items() if name not in bound)
 

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import TRUE, simplify_body
-from gossamer_ir.walk import free_vars, map_children, statements, substitute, walk
+from gossamer_ir.walk import buffers_read, free_vars, map_children, statements, substitute, walk
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions, names_of
 
@@ -187,7 +187,7 @@ def _is_known_before(condition: Expr, run: tuple[Stmt, ...]) -> bool:
     inside = list(statements(run))
     bound = {stmt.var.name for stmt in inside if isinstance(stmt, Let)}
     written = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
-    read = {node.buffer for node in walk(condition) if isinstance(node, (Load, Search))}
+    read = buffers_read(condition)
     return not bound & free_vars(condition) and not written & read
 
 

@@ -29,12 +29,15 @@ from gossamer_ir.nodes import (
     Function,
     Guard,
     If,
+    Load,
     Module,
+    Prefetch,
     Stmt,
+    Store,
     While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import map_children, substitute, walk
+from gossamer_ir.walk import map_children, occurrences, substitute
 from gossamer_lower.live_intervals import Access, Interval, intervals_of, shrunk
 from gossamer_lower.stages import map_functions
 
@@ -112,7 +115,9 @@ def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, 
 
 def _mentions(nodes: Iterable[Any], name: str) -> bool:
     """Whether the buffer has to be there: a guard that names it may stand far before an access."""
-    return any(isinstance(found, Access | Guard) and found.buffer == name for found in walk(*nodes))
+    return any(
+        found.buffer == name for found in occurrences((Load, Store, Prefetch, Guard), *nodes)
+    )
 
 
 def _is_in_one_side(stmt: If, name: str) -> bool:

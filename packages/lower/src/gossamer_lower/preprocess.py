@@ -44,7 +44,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import simplify
-from gossamer_ir.walk import free_vars, map_children, substitute, walk
+from gossamer_ir.walk import free_vars, map_children, occurrences, substitute
 from gossamer_lower.reads_inside import reads_inside
 from gossamer_lower.stages import names_of
 
@@ -222,7 +222,7 @@ class _Taking:
         places = self._places([found for found in kept if isinstance(found, For)])
         if places is None:
             return None
-        name = next(node.buffer for node in walk(value) if isinstance(node, Search))
+        name = next(node.buffer for node in occurrences(Search, value))
         handle = self._namer.fresh(f"{name}_found")
         shape = tuple(size for _, size in places) or (build.ONE,)
         buffer = Buffer(self._namer.fresh(f"{handle}_data"), shape, self._dtype, handle)
@@ -233,7 +233,7 @@ class _Taking:
 
     def _is_known(self, part: Around, bound: Set[str]) -> bool:
         """Whether something reads index arrays and variables of these names only."""
-        reads = [node for node in walk(part) if isinstance(node, (Load, Search))]
+        reads = occurrences((Load, Search), part)
         return (
             free_vars(part) <= bound
             and self._written.isdisjoint(node.buffer for node in reads)
@@ -338,7 +338,7 @@ def _needed(value: Expr, around: tuple[Around, ...]) -> tuple[Around, ...]:
 
 
 def _is_size(extent: Expr) -> bool:
-    return not any(isinstance(node, (Load, Search)) for node in walk(extent))
+    return not occurrences((Load, Search), extent)
 
 
 def _fibre(extent: Expr) -> Load | None:

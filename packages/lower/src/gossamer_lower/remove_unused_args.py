@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.walk import map_children, walk
+from gossamer_ir.walk import map_children, occurrences, walk
 from gossamer_lower.stages import require_stage
 
 _CHUNK = 2
@@ -98,7 +98,7 @@ def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
     local = touched - {found.name for found in function.buffers}
     facts = tuple(fact for fact in function.facts if set(_touched((fact,))) <= names | local)
     bare = msgspec.structs.replace(function, params=(), buffers=buffers, facts=facts)
-    used = pointed | {node.name for node in walk(bare) if isinstance(node, Var)}
+    used = pointed | {node.name for node in occurrences(Var, bare)}
     used |= {found.handle for found in buffers if found.handle is not None}
     used |= index_handles
     used |= {

@@ -68,7 +68,7 @@ def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:
             hint="Split it by a constant first.",
         )  # fmt: skip
     unrolled = _body(loop.body, namer)
-    _require_few(loop, extent * sum(1 for stmt in unrolled for _ in walk(stmt)))
+    _require_few(loop, extent * sum(1 for _ in walk(*unrolled)))
     lets, body = hoist_shared(unrolled, loop.var, namer=namer)
     result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):

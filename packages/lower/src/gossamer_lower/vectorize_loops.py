@@ -41,7 +41,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
-from gossamer_ir.walk import free_vars, substitute, substitute_body, walk
+from gossamer_ir.walk import free_vars, occurrences, substitute, substitute_body
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.vectors import Vectors
 
@@ -271,7 +271,7 @@ def _lane_reduction(loop: For) -> _LaneReduction | None:
 
 def _both(outer: Expr | None, inner: Expr) -> Expr:
     """Both conditions; the inner one is evaluated under the outer one where it reads memory."""
-    if outer is None or not any(isinstance(node, Load) for node in walk(inner)):
+    if outer is None or not occurrences(Load, inner):
         return build.conjunction(outer, inner) or inner
     return IfThenElse(outer, inner, FALSE)
 

@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.touches import Values, parts_of, touches
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import occurrences
 from gossamer_schedule.linear import Form, form_of
 from gossamer_schedule.sites import Site, statements
 
@@ -68,10 +68,7 @@ def written(body: tuple[Stmt, ...]) -> set[str]:
 def mentioned(body: Iterable[Any]) -> set[str]:
     """The buffers that statements or expressions touch in any way."""
     return {
-        found.buffer
-        for top in body
-        for found in walk(top)
-        if isinstance(found, (Load, Prefetch, Search, Store))
+        found.buffer for top in body for found in occurrences((Load, Prefetch, Search, Store), top)
     }
 
 

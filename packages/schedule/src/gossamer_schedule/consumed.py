@@ -11,7 +11,7 @@ from gossamer_ir.affine import affine_of, combine, expr_of
 from gossamer_ir.build import ONE, add, index_var, mul, sub
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Range, Store, Var
 from gossamer_ir.touches import Touch, touches
-from gossamer_ir.walk import free_vars, map_children, resolve, substitute, walk
+from gossamer_ir.walk import free_vars, map_children, occurrences, resolve, substitute
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.digits import ascending
 from gossamer_schedule.knowledge import Knowledge
@@ -65,7 +65,7 @@ def _united(first: Part, second: Part) -> Part | None:
 def _matched(site: Site, touch: Touch, *, free: set[str]) -> dict[str, Expr] | None:
     """The values of the iterators at which the block makes the element that is touched."""
     block: Block = site.node
-    stores = [found for found in walk(block) if isinstance(found, Store)]
+    stores = occurrences(Store, block)
     made = [found for found in stores if found.buffer == touch.buffer]
     if len({found.indices for found in made}) != 1 or not is_own_value(site, made[0]):
         return None

@@ -20,7 +20,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import occurrences
 from gossamer_schedule.accesses import mentioned
 
 
@@ -31,7 +31,7 @@ def known_facts(function: Function) -> tuple[Fact, ...]:
 
 def stored(body: Iterable[Stmt]) -> set[str]:
     """The buffers that statements store to, those that they allocate, too."""
-    return {found.buffer for found in walk(*body) if isinstance(found, Store)}
+    return {found.buffer for found in occurrences(Store, *body)}
 
 
 class Knowledge(Prover):

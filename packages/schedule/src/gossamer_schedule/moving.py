@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import add, index_var, integer_value
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Store, Var
-from gossamer_ir.walk import substitute, walk
+from gossamer_ir.walk import occurrences, substitute
 from gossamer_schedule.accesses import written
 from gossamer_schedule.linear import UNIT, to_expr
 from gossamer_schedule.predicates import bounded_by_domain, guarded
@@ -22,8 +22,8 @@ def is_recurrence(block: Block) -> bool:
     stored = written((block,))
     used = {
         (found.buffer, found.indices)
-        for found in walk(block)
-        if isinstance(found, (Load, Store)) and found.buffer in stored
+        for found in occurrences((Load, Store), block)
+        if found.buffer in stored
     }
     return len(used) > len(stored)
 

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.build import ZERO, add, index_var, mul
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
 from gossamer_ir.touches import touches
-from gossamer_ir.walk import resolve, walk
+from gossamer_ir.walk import occurrences, resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.digits import ascending, is_covering
 from gossamer_schedule.linear import (
@@ -40,11 +40,7 @@ class Part(msgspec.Struct, frozen=True):
 def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
     """The dimensions along which the block reads the buffer by one of its iterators."""
     by_name = {found.var: found for found in site.node.iters}
-    loads = {
-        found.indices
-        for found in walk(site.node)
-        if isinstance(found, Load) and found.buffer == buffer
-    }
+    loads = {found.indices for found in occurrences(Load, site.node) if found.buffer == buffer}
     if len(loads) != 1:
         return []
     (indices,) = loads
@@ -58,9 +54,7 @@ def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
 def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form | None]]:
     """How the stores below a target loop select each iterator of the block, where the indices at which the
     block reads tell all of its iterators."""
-    loads = {
-        found for found in walk(site.node) if isinstance(found, Load) and found.buffer == buffer
-    }
+    loads = {found for found in occurrences(Load, site.node) if found.buffer == buffer}
     names, loops = {item.var for item in site.node.iters}, loops_of(site.function)
     if len(loads) != 1 or not names <= determined_by(site, next(iter(loads)).indices):
         return {}

@@ -26,7 +26,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )
 from gossamer_ir.touches import touches
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import occurrences
 from gossamer_schedule.knowledge import Knowledge
 from gossamer_schedule.resolve import all_buffers
 
@@ -78,7 +78,7 @@ class _Proof:
                     self.known.learn(Compare("lt", at, extent))
 
     def is_safe(self, expr: Node) -> bool:
-        looks = [found for found in walk(expr) if isinstance(found, (Load, Search))]
+        looks = occurrences((Load, Search), expr)
         return all(map(self._is_in_bounds, looks))
 
     def _is_in_bounds(self, look: Load | Search) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Iterable
 
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, Search
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import occurrences
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import all_buffers
 
@@ -42,7 +42,7 @@ def expression_of(
         wrong = error.diagnostics[0]
         message, hint = wrong.message, wrong.hint
     else:
-        looks = [node for node in walk(found) if isinstance(node, (Load, Search))]
+        looks = occurrences((Load, Search), found)
         bad = [node.buffer for node in looks if _rank(node) != _rank_of(buffers[node.buffer])]
         if not bad:
             return found

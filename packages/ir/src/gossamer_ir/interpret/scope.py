@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 from gossamer_ir.interpret.frame import Eval, Exec
 from gossamer_ir.nodes import Allocate, Atomic, Expr, For, Function, If, Lanes, Let, Stmt, Store
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import occurrences
 
 if TYPE_CHECKING:
     from gossamer_ir.interpret.program import Program
@@ -33,9 +33,9 @@ class Scope:
         self.program = program
         self.function = function
         self.around: list[Entry] = []
-        allocated = (node.buffer for node in walk(function) if isinstance(node, Allocate))
+        allocated = (node.buffer for node in occurrences(Allocate, function))
         self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
-        self.written = {node.buffer for node in walk(function) if isinstance(node, Store | Atomic)}
+        self.written = {node.buffer for node in occurrences((Store, Atomic), function)}
         self._sizes: dict[Expr, Eval] = {}
 
     @property

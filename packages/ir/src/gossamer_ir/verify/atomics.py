@@ -8,7 +8,7 @@ from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.kinds import known
 from gossamer_ir.verify.values import check_expr
-from gossamer_ir.walk import statements, walk
+from gossamer_ir.walk import occurrences, statements
 
 
 def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
@@ -47,7 +47,7 @@ def check_shared(ctx: Context, function: Function, at: At) -> None:
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
     if not ops:
         return
-    found = (node for node in walk(*function.body) if isinstance(node, Load | Search | Store))
+    found = (node for node in occurrences((Load, Search, Store), *function.body))
     touched = {node.buffer for node in found}
     for name in sorted(ops):
         if name in touched or len(ops[name]) > 1:

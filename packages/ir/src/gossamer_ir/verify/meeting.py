@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.reducers import REDUCE_OPS
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.elements import Told
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.walk import free_vars, occurrences
 
 Lets = dict[str, Expr]
 
@@ -63,8 +63,8 @@ def is_accumulation(store: Store) -> bool:
     found = [
         (is_added, term, node)
         for is_added, term in _terms(value, family, is_added=True)
-        for node in walk(term)
-        if isinstance(node, Load) and node.buffer == store.buffer
+        for node in occurrences(Load, term)
+        if node.buffer == store.buffer
     ]
     if len(found) != 1:
         return False

@@ -10,7 +10,7 @@ from gossamer_ir.build import add, floordiv, handle, index, index_var, integer_v
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
-from gossamer_ir.walk import substitute_body, walk
+from gossamer_ir.walk import occurrences, substitute_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.predicates import within
 from gossamer_schedule.primitive import primitive
@@ -107,10 +107,10 @@ def _blocks(site: Site, module: Module) -> tuple[Block, ...]:
 def _require_plain_values(blocks: Sequence[Block], site: Site, module: Module) -> None:
     """The values of iterators must exist in iterations that the loop did not have."""
     values = [found.value for block in blocks for found in block.iters]
-    divisors = [
-        node.rhs for value in values for node in walk(value)
-        if isinstance(node, Binary) and node.op in ("floordiv", "floormod")
-    ]  # fmt: skip
+    divided = [
+        found for found in occurrences(Binary, *values) if found.op in ("floordiv", "floormod")
+    ]
+    divisors = [found.rhs for found in divided]
     if mentioned(values) or any(integer_value(divisor) is None for divisor in divisors):
         raise refusal(
             "align.not_proved",

@@ -43,7 +43,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, simplify
-from gossamer_ir.walk import children, free_vars, resolve, substitute, walk
+from gossamer_ir.walk import children, free_vars, occurrences, resolve, substitute
 from gossamer_schedule.accesses import mentioned, values_within
 from gossamer_schedule.digits import ascending
 from gossamer_schedule.knowledge import stored
@@ -237,7 +237,7 @@ def _digits(last: Expr, inner: Set[str], loops: Mapping[str, For]) -> tuple[str,
 
 
 def _below(loop: For) -> list[For]:
-    return [node for stmt in loop.body for node in walk(stmt) if isinstance(node, For)]
+    return [node for stmt in loop.body for node in occurrences(For, stmt)]
 
 
 # --- what is asked for
@@ -328,5 +328,5 @@ def _conditions(site: Site, indices: tuple[Expr, ...]) -> Iterator[Expr]:
 def _inner_first(indices: tuple[Expr, ...]) -> Iterator[Load | Search]:
     """The loads and searches in some indices, those that others need before them."""
     for at in indices:
-        found = [node for node in walk(at) if isinstance(node, Load | Search)]
+        found = occurrences((Load, Search), at)
         yield from reversed(found)

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import conjoined, conjuncts
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
-from gossamer_ir.walk import substitute, walk
+from gossamer_ir.walk import occurrences, substitute
 from gossamer_schedule.accesses import mentioned, written
 from gossamer_schedule.consumed import with_parts
 from gossamer_schedule.covers import require_covered
@@ -116,12 +116,8 @@ def _require_own_element(site: Site, store: Store) -> Load:
     """The one load of a buffer of the function's, at the iterators of the block."""
     allocated = {found.name for found in all_buffers(site.function) if found.handle is None}
     block: Block = site.node
-    every = [
-        found for found in walk(block) if isinstance(found, Load) and found.buffer in allocated
-    ]
-    loads = {
-        found for found in walk(store) if isinstance(found, Load) and found.buffer in allocated
-    }
+    every = [found for found in occurrences(Load, block) if found.buffer in allocated]
+    loads = {found for found in occurrences(Load, store) if found.buffer in allocated}
     own = sorted(item.var for item in block.iters)
     for load in loads:
         names = sorted(at.name for at in load.indices if isinstance(at, Var))

@@ -32,7 +32,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.walk import map_children, rewrite_body, walk
+from gossamer_ir.walk import map_children, occurrences, rewrite_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.index_maps import Layout, layout_of
@@ -192,7 +192,7 @@ def _constant(text: str, dtype: str) -> Const | None:
 
 def _require_only_elements(function: Function, buffer: str) -> None:
     named = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
-    searched = {found.buffer for found in walk(*function.body) if isinstance(found, Search)}
+    searched = {found.buffer for found in occurrences(Search, *function.body)}
     if buffer in named | searched:
         raise refusal(
             f"{_NAME}.other_access",

@@ -18,7 +18,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.walk import free_vars, occurrences
 from gossamer_schedule.rules.patterns import axes_of, has_taken, single_iteration
 from gossamer_schedule.rules.regular_reads import is_dense_root
 
@@ -171,7 +171,7 @@ def _output(function: Function, store: Store) -> SparseBuffer | None:
 
 def _is_contiguous(store: Store, feature: str) -> bool:
     """Whether what lies side by side for neighbouring features is all that they select."""
-    loads = [found for found in walk(store.value) if isinstance(found, Load)]
+    loads = occurrences(Load, store.value)
     return all(
         feature not in free_vars(index) or (index is load.indices[-1] and isinstance(index, Var))
         for load in loads

@@ -8,7 +8,7 @@ from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Arg, Decision, Stats, Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import DenseFixed, Function, Iteration, Load, SparseBuffer
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import occurrences
 from gossamer_schedule.rules.patterns import has_taken
 
 DISTANCE = 16
@@ -22,8 +22,8 @@ def gathered_operand(function: Function, iteration: Iteration, *, column: str, f
     found = {
         node.buffer
         for stmt in iteration.body
-        for node in walk(stmt)
-        if isinstance(node, Load) and node.indices == wanted
+        for node in occurrences(Load, stmt)
+        if node.indices == wanted
     }
     dense = {axis.name for axis in function.axes if isinstance(axis, DenseFixed)}
     names = [
