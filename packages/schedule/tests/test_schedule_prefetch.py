@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Prefetch
-from gossamer_ir.verify import diagnostics
+from gossamer_ir.verify import diagnostics, verify
 from gossamer_ir.walk import walk
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.show import body_text
@@ -164,3 +166,34 @@ for i in T.serial(8):
     with pytest.raises(ScheduleError) as caught:
         builder.prefetch("gather", buffer="W", loop="i", distance=1)
     assert caught.value.code == "schedule.prefetch.changing"
+
+
+IDLE = """
+for i in T.serial(7):
+    for j in T.serial(n):
+        with T.block("sum"):
+            vi = T.axis.spatial(7, i)
+            vj = T.axis.reduce(n, j)
+            T.where(CONDITION)
+            V[vi] = V[vi] + W[INDEX]
+"""
+BEYOND = {
+    "a condition": ("P[vi * 5] >= T.int32(0)", "T.int64(P[vi])"),
+    "a search": ("vi >= 0", "T.search('lower', P, begin=0, end=vi * 5, value=vi)"),
+    "the end of a search": ("vi >= 0", "T.search('lower', P, begin=0, end=T.int64(P[vi * 5]), value=vi)"),
+    "a number of elements": ("vi >= 0", "vi * T.int64(P[vi * 5])"),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("condition", "index"), BEYOND.values(), ids=BEYOND)
+def test_what_no_iteration_reads_is_not_read_to_ask_for_something(program, condition, index):
+    body = IDLE.replace("CONDITION", condition).replace("INDEX", index)
+    builder = ScheduleBuilder(program(body)).prefetch("sum", buffer="W", loop="i", distance=2)
+    w = np.arange(64, dtype=np.float32)
+    arguments = {
+        "x": np.zeros((8, 8), np.float32), "y": np.zeros((8, 8), np.float32),
+        "z": np.zeros((8, 8), np.float32), "v": w.copy(), "w": w, "p": np.zeros(9, np.int32),
+    }  # fmt: skip
+    wanted = {param.name for param in builder.module.functions[0].params}
+    run(verify(builder.module), {name: arguments.get(name, 0) for name in wanted})
+    assert arguments["v"].tolist() == w.tolist()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Literal
 
 import msgspec
@@ -21,7 +21,6 @@ from gossamer_ir.build import (
 )
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Allocate,
@@ -41,12 +40,11 @@ from gossamer_ir.nodes import (
     Stmt,
     Unary,
 )
-from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, simplify
 from gossamer_ir.walk import children, free_vars, occurrences, resolve, substitute
 from gossamer_schedule.accesses import mentioned, values_within
 from gossamer_schedule.digits import ascending
-from gossamer_schedule.knowledge import stored
+from gossamer_schedule.knowledge import Knowledge, stored
 from gossamer_schedule.linear import NOTHING, Form, form_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
@@ -61,6 +59,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.sizes import sizes_of
 from gossamer_schedule.steps import step
 
 LINE_BYTES = 64
@@ -277,7 +276,7 @@ def _asked(
     later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
     indices = tuple(substitute(at, later) for at in span.indices)
     count = substitute(span.count, later)
-    condition = _all([*runs, *_conditions(site, (*indices, count))])
+    condition = _all([*_conditions(site, runs, (*indices, count))])
     asked = _lines(site, _Span(indices, count), buffer, namer=namer)
     return asked if condition is None else If(condition, (asked,))
 
@@ -304,29 +303,44 @@ def _lines(site: Site, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
     return For(line, ZERO, ceildiv(span.count, per_line), (asked,), kind=kind)
 
 
-def _conditions(site: Site, indices: tuple[Expr, ...]) -> Iterator[Expr]:
-    """That the elements of index arrays exist which say what to ask for."""
-    prover = Prover(lasting_facts(site.function))
+def _conditions(site: Site, runs: Iterable[Expr], asked: Iterable[Expr]) -> Iterator[Expr]:
+    """Some conditions, before each that the elements exist which it reads; then that those exist which
+    say what is asked for."""
+    known = Knowledge(site.function)
     for outer in (*site.loops, site.node):
-        prover.assume_range(outer.var, outer.start, outer.extent)
-    shapes = {
-        found.name: found.shape for found in all_buffers(site.function) if isinstance(found, Buffer)
-    }
-    seen: set[Load | Search] = set()
-    for look in _inner_first(indices):
-        if look in seen:
-            continue
-        seen.add(look)
-        selected = look.prefix if isinstance(look, Search) else look.indices
-        for at, extent in zip(selected, shapes.get(look.buffer, ()), strict=False):
+        known.learn_loop(outer)
+    for size in sizes_of(site.function):
+        known.assume_nonnegative(size)
+    buffers = all_buffers(site.function)
+    shapes = {found.name: found.shape for found in buffers if isinstance(found, Buffer)}
+    for condition in runs:
+        yield from _existing(condition, known, shapes)
+        known.learn(condition)
+        yield condition
+    for expr in asked:
+        yield from _existing(expr, known, shapes)
+
+
+def _existing(expr: Expr, known: Knowledge, shapes: Mapping[str, Sequence[Expr]]) -> Iterator[Expr]:
+    """That the elements exist which an expression reads, as far as it is not known."""
+    for look in _inner_first(expr):
+        for at, extent in _accessed(look, shapes[look.buffer]):
             for condition in (Compare("ge", at, ZERO), Compare("lt", at, extent)):
-                if not prover.proves(condition):
-                    prover.assume(condition)
+                if not known.proves(condition):
+                    known.learn(condition)
                     yield condition
 
 
-def _inner_first(indices: tuple[Expr, ...]) -> Iterator[Load | Search]:
-    """The loads and searches in some indices, those that others need before them."""
-    for at in indices:
-        found = occurrences((Load, Search), at)
-        yield from reversed(found)
+def _accessed(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
+    """The indices of what is read or searched, and what each is less than."""
+    if isinstance(look, Load):
+        yield from zip(look.indices, shape, strict=True)
+        return
+    *outer, last = shape
+    yield from zip(look.prefix, outer, strict=True)
+    yield from ((at, add(last, ONE)) for at in (look.begin, look.end))
+
+
+def _inner_first(expr: Expr) -> Iterator[Load | Search]:
+    """The loads and searches in an expression, those that others need before them."""
+    yield from dict.fromkeys(reversed(occurrences((Load, Search), expr)))
