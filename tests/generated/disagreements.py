@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass
+from itertools import chain
 
 import numpy as np
 
@@ -58,12 +59,13 @@ def judged(
         module = verify(parse_module(program.text))
         if module != program.module:
             raise Disagreement("the text is parsed as another program")
-        if schedule is not unscheduled:
-            _interpret(program, module)
-        for current in compiler.stages(module, schedule):
-            where = f"the {current.stage} stage"
-            _require_valid(current)
-            _interpret(program, current)
+        known = None
+        for current in chain((module,), compiler.stages(module, schedule)):
+            if current != known:
+                where = f"the {current.stage} stage"
+                _require_valid(current)
+                _interpret(program, current)
+                known = current
         if native:
             where = "machine code"
             _call(program, compiler, current)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 
 import msgspec
 
@@ -24,10 +24,7 @@ class GossamerError(Exception):
 
 
 class CodedError(GossamerError):
-    """An error with a stable code; `diagnostics` says what, where, and what to do.
-
-    `text` is the source (or the printed module) with carets, where there is one.
-    """
+    """An error with a stable code; `diagnostics` says what, where, and what to do."""
 
     def __init__(
         self,
@@ -42,14 +39,23 @@ class CodedError(GossamerError):
         first = Diagnostic(code=code, message=message, place=place, hint=hint)
         self.diagnostics: tuple[Diagnostic, ...] = tuple(diagnostics) or (first,)
         self.code = self.diagnostics[0].code
-        self.text = text
+        self._text: str | Callable[[], str] = text
         super().__init__(self.render())
 
-    def with_text(self, text: str) -> None:
-        """Adds the text in which the error was found to an error that has none."""
-        if text and not self.text:
-            self.text = text
-            self.args = (self.render(),)
+    @property
+    def text(self) -> str:
+        """The source (or the printed module) with carets, where there is one."""
+        if callable(self._text):
+            self._text = self._text()
+        return self._text
+
+    def with_text(self, text: Callable[[], str]) -> None:
+        """Says how the text in which the error was found is made, which happens when somebody looks at
+        the error, to one that has none."""
+        self._text = self._text or text
+
+    def __str__(self) -> str:
+        return self.render()
 
     def render(self) -> str:
         """The message of every diagnostic, its hint, and the text with carets."""

@@ -53,8 +53,8 @@ def primitive(
             _require_marks(result.module, function.__name__)
             return result
         except ScheduleError as error:
-            place = error.diagnostics[0].place
-            error.with_text(_shown(module, place or _named(module, (*args, *keywords.values()))))
+            place, given = error.diagnostics[0].place, (*args, *keywords.values())
+            error.with_text(lambda: _shown(module, place or _named(module, given)))
             raise
 
     return applied

@@ -87,7 +87,7 @@ def _cast(node: Cast, scope: Scope) -> Eval:
 def _reinterpret(node: Reinterpret, scope: Scope) -> Eval:
     pointer = node.value
     if isinstance(pointer, Var) and pointer.dtype == "handle":
-        return lambda frame: np.int64(frame.arrays[pointer.name].ctypes.data)
+        return lambda frame: np.int64(frame.arrays[pointer.name].__array_interface__["data"][0])
     source, dtype, value = dtype_of(node.value), node.dtype, scope.expr(node.value)
     return lambda frame: decoded(encoded(value(frame), source).view(storage_type(dtype)), dtype)
 

@@ -65,6 +65,8 @@ def _total_division(function: Operator) -> Operator:
 
     def divide(lhs: Any, rhs: Any) -> Any:
         zero = rhs == 0
+        if isinstance(zero, np.bool_) and isinstance(lhs, np.generic):
+            return rhs if zero else function(lhs, rhs)
         safe = np.where(zero, np.ones_like(rhs), rhs)[()]
         return np.where(zero, np.zeros_like(rhs), function(lhs, safe))[()]
 
