@@ -6,6 +6,7 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pytest
 from recipes import integers, require_recipe, step
 
 from gossamer_ir.script import parse_module
@@ -66,7 +67,7 @@ def case(heads: int, rows: int, columns: int, width: int) -> Any:
     return arguments, scores, out
 
 
-SIZES = [(1, 0, 3, 5), (2, 4, 3, 9), (1, 3, 4, 0), (2, 5, 2, 16)]
+SIZES = [(1, 0, 3, 5), (2, 4, 3, 9), (1, 3, 4, 0), (2, 5, 2, 16), (1, 3, 2, 37)]
 SDDMM = (
     step("split", "f", factors=(None, 8)),
     step("cache_read", "scores", buffer="Q_data", scope="local"),
@@ -97,15 +98,42 @@ SPMM = (
 )
 
 
-def test_scores_of_the_blocks_of_a_mask():
+DOTS = (
+    step("cache_read", "scores", buffer="Q_data", scope="local"),
+    step("compute_at", "scores_Q_data_local", loop="i"),
+    step("cache_write", "scores", buffer="S_data", scope="local"),
+    step("reverse_compute_at", "scores_S_data_local", loop="j"),
+    step("decompose_reduction", "scores", loop="f"),
+    step("tensorize", "f", intrinsic="dot_product_float32"),
+    step("parallel", "i"),
+)
+TILES = (
+    step("split", "f", factors=(None, 2, 16)),
+    step("reorder", "f_0", "j", "f_1", "bi", "f_2", "bj"),
+    step("cache_write", "values", buffer="OUT_data", scope="local"),
+    step("reverse_compute_at", "values_OUT_data_local", loop="f_0"),
+    step("decompose_reduction", "values", loop="j"),
+    step("cache_read", "values", buffer="S_data", scope="local"),
+    step("compute_at", "values_S_data_local", loop="j"),
+    step("reindex_cache_read", "values", buffer="V_data", scope="local", order=("vh", "vj", "vbj", "vf")),
+    step("compute_at", "values_V_data_local", loop="f_1"),
+    step("tensorize", "bi", intrinsic="outer_product_float32_4x16"),
+    step("parallel", "i"),
+)  # fmt: skip
+"""As above, the arithmetic of a block being that of a micro-kernel."""
+
+
+@pytest.mark.parametrize("recipe", [SDDMM, DOTS], ids=["cached", "tensorized"])
+def test_scores_of_the_blocks_of_a_mask(recipe):
     cases = [(arguments, {"s": s}) for arguments, s, _ in (case(*size) for size in SIZES)]
-    require_recipe(parse_module(HEADER + SCORES), cases, loop=SDDMM)
+    require_recipe(parse_module(HEADER + SCORES), cases, loop=recipe)
 
 
-def test_values_of_the_blocks_of_a_mask():
+@pytest.mark.parametrize("recipe", [SPMM, TILES], ids=["cached", "tensorized"])
+def test_values_of_the_blocks_of_a_mask(recipe):
     cases = [(arguments, {"out": out}) for arguments, _, out in (case(*size) for size in SIZES)]
     order = step("sparse_reorder", "values", order=("h", "i", "j", "bi", "f", "bj"))
-    require_recipe(parse_module(HEADER + VALUES), cases, coordinate=(order,), loop=SPMM)
+    require_recipe(parse_module(HEADER + VALUES), cases, coordinate=(order,), loop=recipe)
 
 
 FUSED = """
