@@ -287,3 +287,36 @@ def test_the_inner_loop_is_nothing_but_multiply_adds(features, tile):
     found = {op: sum(op in line for line in loop) for op in ("vfmadd", "vbroadcastss", "rsp")}
     assert found == {"vfmadd": rows * vectors, "vbroadcastss": rows, "rsp": 0}
     assert len(loop) <= rows * vectors + rows + vectors + 4
+
+
+def padded(matrix):
+    """The matrix with slots that hold no block behind those of each row, full of infinities."""
+    counts = np.diff(matrix.indptr)
+    spare = 1 + np.arange(len(counts)) % 3
+    ends = np.cumsum(counts + spare)
+    kept = np.arange(len(matrix.indices)) + np.repeat(np.cumsum(spare) - spare, counts)
+    data = np.full((ends[-1], *matrix.data.shape[1:]), np.inf, matrix.data.dtype)
+    indices = np.full(ends[-1], matrix.grid[1], matrix.indices.dtype)
+    data[kept], indices[kept] = matrix.data, matrix.indices
+    indptr = np.concatenate([[0], ends]).astype(matrix.indptr.dtype)
+    return data, indptr, indices
+
+
+@pytest.mark.parametrize("is_kept", [False, True], ids=["anew", "from what is there"])
+@pytest.mark.parametrize("shape", [(4, 4), (3, 5), (16, 16)], ids=str)
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_padding_and_outputs_that_are_gone_on_from_take_the_same_way(dtype, shape, is_kept):
+    matrix = blocks(EVERYWHERE, shape, dtype=dtype)
+    data, indptr, indices = padded(matrix)
+    text = SCRIPT.replace("unique=False)", "unique=False, padded=True)")
+    if is_kept:
+        text = re.sub(r"        with T\.init\(\):\n.*\n", "", text)
+    for features in (1, 16, 33):
+        for known in ((), ("bh", "bw", "feat")):
+            sizes = known_sizes(matrix, features, known)
+            assert gs.explain(text, specialize=sizes).rule == "bsr_times_dense"
+            kernel = gs.compile(text, specialize=sizes, dtypes=retyped(matrix))
+            dense = matrix.dense(features)
+            result = np.full((matrix.grid[0], shape[0], features), 5, dtype)
+            kernel(a=data, b=dense, c=result, indptr=indptr, indices=indices)
+            np.testing.assert_array_equal(result, matrix.product(dense) + 5 * is_kept)

@@ -112,7 +112,7 @@ OTHER = {
     "a product": ("A[io, jo, ii, ji] *", "C[io, ii, k] *"),
     "no init of the element": ("            C[io, ii, k] = 0.0", "            C[io, ii, 0] = 0.0"),
     "a plain store": ("C[io, ii, k] = C[io, ii, k] +", "C[io, ii, k] ="),
-    "padding": ('"int32")', '"int32", padded=True)'),
+    "two inits": ("            C[io, ii, k] = 0.0\n", "            C[io, ii, k] = 0.0\n" * 2),
     "a name that lowering would make": ("c: T.handle", "k_c: T.handle"),
     "an output in blocks": (
         "C = T.sp.match_buffer(c, (IO, II, K)",
@@ -130,6 +130,22 @@ def test_other_computations_are_left_to_other_rules(old, new):
     if new.startswith("k_c"):
         text = text.replace("buffer(c,", "buffer(k_c,")
     assert bsr_times_dense(parse_module(text), WIDE, None) is None
+
+
+SAME = {
+    "padding": ('"int32")', '"int32", padded=True)'),
+    "an output that is gone on from": (
+        "        with T.init():\n            C[io, ii, k] = 0.0\n", ""
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("old", "new"), SAME.values(), ids=SAME)
+def test_neither_padding_nor_an_init_makes_a_difference(old, new):
+    assert old in COORDINATE
+    module = parse_module(COORDINATE.replace(old, new, 1))
+    expected = bsr_times_dense(parse_module(COORDINATE), WIDE, None)
+    assert bsr_times_dense(module, WIDE, None) == expected is not None
 
 
 def test_what_holds_no_element_keeps_its_loops():

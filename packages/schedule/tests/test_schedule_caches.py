@@ -226,3 +226,40 @@ def test_elements_that_a_loop_decides_on_are_not_cached(program):
     step = Step("reindex_cache_write", {"block": "sum", "buffer": "V", "scope": "local"})
     with pytest.raises(ScheduleError, match=r"\.predicate\]"):
         apply(program(body), step)
+
+
+GOING_ON = {
+    "a sum": "V[vi] = V[vi] + X[vi, vj]",
+    "a difference": "V[vi] = V[vi] - X[vi, vj]",
+    "a recurrence": "V[vi] = V[vi] * 0.5 + X[vi, vj]",
+    "the last": "V[vi] = X[vi, vj]",
+    "those that are positive": "if X[vi, vj] > 0.0:\n                V[vi] = V[vi] + X[vi, vj]",
+    "by a let": "t: T.float32 = X[vi, vj]\n            V[vi] = T.min(V[vi], t)",
+}
+
+
+@pytest.mark.parametrize("body", GOING_ON.values(), ids=GOING_ON)
+@pytest.mark.parametrize("n", [0, 1, 5])
+def test_what_goes_on_from_old_values_loads_them(body, n):
+    text = f"""
+@T.prim_func
+def f(x: T.handle, v: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({{"sparse_tir_level": 0}})
+    X = T.match_buffer(x, (m, n), "float32")
+    V = T.match_buffer(v, (m,), "float32")
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                {body.replace("            ", "                ")}
+"""
+    before = parse_module(text)
+    builder = ScheduleBuilder(before).cache_write("sum", buffer="V", scope="local")
+    builder.reverse_compute_at("sum_V_local", loop="i").decompose_reduction("sum", loop="j")
+    found = []
+    for module in (before, verify(builder.module)):
+        x = np.random.default_rng(2).integers(-8, 9, (4, n)).astype(np.float32)
+        v = np.float32([3, -1, 7, 0])
+        run(module, {"x": x, "v": v, "m": 4, "n": n})
+        found.append(v)
+    np.testing.assert_array_equal(*found)

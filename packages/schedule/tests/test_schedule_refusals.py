@@ -221,6 +221,7 @@ for i in T.serial(8):
 """
 STAGED = """
 Q = T.decl_buffer((8, 8), "float32")""" + BEHIND.replace("Y[", "Q[")
+AHEAD = STAGED.replace("X[vi, vj]", "Z[vi // 2, vj]")
 FROM_INIT = STAGED.replace('SS", [h, k]', 'SR", [h, k]').replace(
     "        Z[wh, wk] = Q[wh, wk]",
     """        with T.init():
@@ -537,8 +538,6 @@ CASES = [
      {"block": "scatter", "buffer": "V", **LOCAL}),
     ("cache_write.reads", LOCAL_COPY, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.element", ELEMENT, "cache_write", {"block": "last", "buffer": "Y", **LOCAL}),
-    ("cache_write.element", LAST_WINS, "cache_write", {"block": "last", "buffer": "V", **LOCAL}),
-    ("cache_write.element", LET_MIN, "cache_write", {"block": "least", "buffer": "V", **LOCAL}),
     ("cache_write.element", REPEATED, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
     ("cache_write.not_proved", HALF, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.not_proved", CONDITIONED, "cache_write",
@@ -622,6 +621,8 @@ CASES = [
      {"block": "second", "loop": "i"}),
     ("reverse_compute_at.scope", BEHIND, "reverse_compute_at", {"block": "first", "loop": "h"}),
     ("reverse_compute_at.other_access", BUSY, "reverse_compute_at",
+     {"block": "second", "loop": "i"}),
+    ("reverse_compute_at.other_access", AHEAD, "reverse_compute_at",
      {"block": "second", "loop": "i"}),
     ("reverse_compute_at.no_producer", BEHIND.replace("= Y[", "= X["), "reverse_compute_at",
      {"block": "second", "loop": "i"}),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 from gossamer_ir.contracts import Schedule, Stats, Target
@@ -229,6 +231,17 @@ def test_short_rows_are_gone_through_one_element_at_a_time():
     assert [step.op for step in trace] == ["parallel"]
 
 
+WITHOUT_INIT = {"row sums": SUM, "SpMM": PRODUCT, "SpMV": DOT}
+
+
+@pytest.mark.parametrize("body", WITHOUT_INIT.values(), ids=WITHOUT_INIT)
+def test_what_goes_on_from_the_output_is_scheduled_as_what_starts_anew(body):
+    anew = CSR + body
+    going_on = re.sub(r"        with T.init\(\):\n.*\n", "", anew)
+    assert going_on != anew
+    assert explain(module_of(going_on), TARGET) == explain(module_of(anew), TARGET)
+
+
 SECOND = """
     with T.sp.iteration([I], "S", "again") as [h]:
         C[h] = C[0]
@@ -246,7 +259,7 @@ LEFT_ALONE = {
     "a sum of what depends on it": CSR + SUM.replace("C[i] + A", "C[i] + C[i] * A"),
     "a difference from another": CSR + SUM.replace("C[i] + A[i, j]", "A[i, j] - C[i]"),
     "a difference of what depends on it": CSR + SUM.replace("C[i] + A", "C[i] - C[i] * A"),
-    "without init": CSR + SUM.replace("        with T.init():\n            C[i] = 0.0\n", ""),
+    "two inits": CSR + SUM.replace("            C[i] = 0.0\n", "            C[i] = 0.0\n" * 2),
     "another element": CSR + SUM.replace("C[i]", "C[i + 0]"),
     "all rows at once": CSR + SUM.replace("C[i]", "C[0]"),
     "a taken name": CSR.replace("J =", "J_indptr = T.sp.dense_fixed(n)\n    J =") + SUM,

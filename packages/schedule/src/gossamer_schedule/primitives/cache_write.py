@@ -14,7 +14,6 @@ from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.reassociation import reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
@@ -34,8 +33,8 @@ def cache_write(
     may stand between the loops of a reduction.
 
     The copy visits exactly the elements that the block visits, in one loop for each spatial
-    iterator that selects an element: `k_c` for iterator `vk`. A reduction without `init` gets one
-    that loads the old value. The result's names are the buffer, the copy block and its loops.
+    iterator that selects an element: `k_c` for iterator `vk`. What goes on from old values without an
+    `init` gets one that loads them. The result's names are the buffer, the copy block and its loops.
 
     Raises `ScheduleError`: `schedule.cache_write.scope` (unknown), `.inner` (the
     buffer is allocated in the nest), `.stores` (the block does not
@@ -112,7 +111,7 @@ def _require_initialised(site: Site, store: Store) -> bool:
     if is_given or is_initialising(block, store.buffer):
         return False
     is_changed = store.buffer in mentioned(block.init)
-    if is_changed or reduction_of(block) is None or not _is_loaded_once(site, store):
+    if is_changed or not _is_loaded_once(site, store):
         raise refusal(
             f"{_NAME}.element",
             f"Nothing initialises the element of '{store.buffer}' that block '{block.name}' "

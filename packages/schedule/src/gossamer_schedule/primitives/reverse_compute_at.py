@@ -8,9 +8,12 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Block, BlockIter, For, Module, Store
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.nodes import Block, BlockIter, For, Function, Module, Store
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.consumed import is_own_value
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.linear import Form
 from gossamer_schedule.moving import (
     is_recurrence,
@@ -55,9 +58,9 @@ def reverse_compute_at(
     what it writes, or combines several spatial points in one element), `.kind` (the loop or one around
     it is neither serial nor unrolled), `.binding` (its iterators are not its loops), `.scope` (it does
     not stand behind the loop's nest), `.other_access` (something between uses what it writes, or writes
-    what it reads), `.no_producer` (nothing under the loop writes what it reads), `.not_proved` (an
-    element may be produced by several iterations, or not completely), `.no_block`, `.no_loop`,
-    `.no_function`, `.stage`.
+    what it reads; or another iteration of the nest may use what it writes), `.no_producer` (nothing
+    under the loop writes what it reads), `.not_proved` (an element may be produced by several
+    iterations, or not completely), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.cache_write import cache_write
@@ -97,7 +100,7 @@ def reverse_compute_at(
     own = require_own_loops(site, module, primitive=_NAME)
     top = _require_behind(site, target, own=own, module=module)
     path = path_between(target, top)
-    _require_free_way(site, top, own=own)
+    shared = _require_free_way(site, top, own=own)
     produced = _require_producers(site, top, target=target)
     parts = _require_parts(site, own, path, target=target, produced=produced)
 
@@ -107,7 +110,9 @@ def reverse_compute_at(
     bare = replaced(consumer, ())
     inside = find_loop(bare, _NAME, loop=loop)
     extended = replace(inside.node, body=(*inside.node.body, nest))
-    rewritten = with_function(module, owner, replaced(inside, (extended,)))
+    changed = replaced(inside, (extended,))
+    _require_apart(changed, path, block=block, buffers=shared)
+    rewritten = with_function(module, owner, changed)
 
     taken = step(block=block, loop=loop, function=function)
     return Result(rewritten, names, Step(_NAME, taken))
@@ -143,19 +148,42 @@ def _require_behind(site: Site, target: Site, *, own: Sequence[For], module: Mod
     )
 
 
-def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> None:
-    """Neither under the nest nor between may anything conflict with the move."""
+def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> set[str]:
+    """Nothing between may conflict with the move; gives the buffers that the block writes and the nest
+    uses as well."""
     consumer = site.up(len(own))
     writes = written((site.node,))
     reads = mentioned((consumer.node,)) - writes
     between = top.siblings[position(top) + 1 : position(consumer)]
-    used = mentioned(between) | mentioned((top.node,))
-    if writes & used or reads & written(between):
-        names = ", ".join(sorted((writes & used) | (reads & written(between))))
-        raise refusal(
-            f"{_NAME}.other_access",
-            f"Block '{site.node.name}' cannot move past other uses of {names}.",
-        )
+    found = (writes & mentioned(between)) | (reads & written(between))
+    if found:
+        raise _other_access(site.node.name, found)
+    return writes & mentioned((top.node,))
+
+
+def _require_apart(
+    function: Function, path: Sequence[For], *, block: str, buffers: set[str]
+) -> None:
+    """Where the block stands now, it may write nothing that another iteration of the loops around it
+    uses."""
+    if not buffers:
+        return
+    top, loops = find_loop(function, _NAME, loop=path[0].var), loops_of(function)
+    found = written_accesses((top.node,), values=values_at(top), loops=loops)
+    facts = lasting_facts(function)
+    for loop in path:
+        varying = loops_within((loops[loop.var],))
+        for name in sorted(buffers):
+            told = verdict(loop.var, found[name], loops=loops, varying=varying, facts=facts)
+            if told != "disjoint":
+                raise _other_access(block, {name})
+
+
+def _other_access(block: str, buffers: set[str]) -> ScheduleError:
+    names = ", ".join(sorted(buffers))
+    return refusal(
+        f"{_NAME}.other_access", f"Block '{block}' cannot move past other uses of {names}."
+    )
 
 
 def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list[Access]]:

@@ -19,7 +19,12 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.walk import free_vars, occurrences
-from gossamer_schedule.rules.patterns import axes_of, has_taken, single_iteration
+from gossamer_schedule.rules.patterns import (
+    axes_of,
+    has_taken,
+    initialises,
+    single_iteration,
+)
 from gossamer_schedule.rules.regular_reads import is_dense_root
 
 
@@ -93,14 +98,14 @@ def block_reduction(module: Module) -> BlockReduction | None:
 
 
 def _reduction_of(iteration: Iteration) -> Store | None:
-    """The one statement of an iteration, where it is a reduction into what `init` initialises."""
-    if len(iteration.body) != 1 or len(iteration.init) != 1:
+    """The one statement of an iteration, where it is a reduction into what `init` initialises, if there
+    is one."""
+    if len(iteration.body) != 1 or len(iteration.init) > 1:
         return None
-    store, init = iteration.body[0], iteration.init[0]
-    if not isinstance(store, Store) or not isinstance(init, Store):
+    store = iteration.body[0]
+    if not isinstance(store, Store) or not initialises(iteration, store):
         return None
-    is_same = (init.buffer, init.indices) == (store.buffer, store.indices)
-    return store if is_same and match_reduction(store) is not None else None
+    return store if match_reduction(store) is not None else None
 
 
 def _roles(axes: tuple[_Over, ...], store: Store) -> _Roles | None:
@@ -112,7 +117,7 @@ def _roles(axes: tuple[_Over, ...], store: Store) -> _Roles | None:
     reduced.sort(key=lambda over: is_dense_root(over.axis))
     position, inner = reduced
     fibre = position.axis
-    if not isinstance(fibre, CompressedVaried) or fibre.padded or not is_dense_root(inner.axis):
+    if not isinstance(fibre, CompressedVaried) or not is_dense_root(inner.axis):
         return None
     match element:
         case [_Over() as row, _Over() as inner_row] if row.axis.name == fibre.parent:

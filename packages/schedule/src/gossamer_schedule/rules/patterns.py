@@ -41,7 +41,8 @@ _ENDING = re.compile(r"(_(\d+|init|c))+")
 
 
 class SparseReduction(msgspec.Struct, frozen=True):
-    """`out[i, k...] = reduction over j of ...`, with j the fibre of row i.
+    """`out[i, k...] = reduction over j of ...`, with j the fibre of row i; or `out[i, k...]`, as it was,
+    combined with that.
 
     Rows are those of a dense axis or the stored ones of a compressed axis with one fibre. A fibre is
     varied (CSR, ragged) or of fixed width (ELL). Names are those of the loop stage: loops, the block,
@@ -203,7 +204,7 @@ def _output(
     function: Function, iteration: Iteration, *, element: tuple[str, ...]
 ) -> SparseBuffer | None:
     """What is reduced to, where it is over dense axes only."""
-    buffer = reduced_buffer(function, iteration, element=element)
+    buffer = accumulated_buffer(function, iteration, element=element)
     roots = {axis.name for axis in function.axes if is_dense_root(axis)}
     return buffer if buffer is not None and roots.issuperset(buffer.axes) else None
 
@@ -213,19 +214,34 @@ def reduced_buffer(
 ) -> SparseBuffer | None:
     """The buffer of the one reduction, or difference, of the body, where it initialises and combines
     this element."""
-    if len(iteration.body) != 1 or len(iteration.init) != 1:
+    return accumulated_buffer(function, iteration, element=element) if iteration.init else None
+
+
+def accumulated_buffer(
+    function: Function, iteration: Iteration, *, element: tuple[str, ...]
+) -> SparseBuffer | None:
+    """As `reduced_buffer`, also where the body goes on from what the element held before."""
+    if len(iteration.body) != 1 or len(iteration.init) > 1:
         return None
-    store, init = iteration.body[0], iteration.init[0]
+    store = iteration.body[0]
     if not isinstance(store, Store) or not _accumulates(store):
         return None
     if store.indices != tuple(index_var(name) for name in element):
         return None
-    if not isinstance(init, Store) or (init.buffer, init.indices) != (store.buffer, store.indices):
+    if not initialises(iteration, store):
         return None
     for buffer in function.buffers:
         if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
             return buffer
     return None
+
+
+def initialises(iteration: Iteration, store: Store) -> bool:
+    """Whether an init, where there is one, is of the element that is stored."""
+    return all(
+        isinstance(init, Store) and (init.buffer, init.indices) == (store.buffer, store.indices)
+        for init in iteration.init
+    )
 
 
 def _accumulates(store: Store) -> bool:
