@@ -10,7 +10,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
 from gossamer_lower import lower_to_flat
-from gossamer_schedule import apply
+from gossamer_schedule import apply, get_loops
 
 SUM = """
 with T.block("sum"):
@@ -81,6 +81,35 @@ def test_a_reduction_goes_on_around_conditions(program, op, name, args, size):
 
 
 COUNT = "with T.block('count'):\n    P[0] = 8\nfor i in T.serial(T.int64(P[0])):"
+REPEATED = {
+    "a loop of both kinds": nest(ROWS, TERMS, block=SUM.replace("(8, j)", "(8, i)")),
+    "digits of one loop": nest(
+        "for f in T.serial(64):",
+        block=SUM.replace("(8, i)", "(8, f // 8)").replace("(8, j)", "(8, f % 8)"),
+    ),
+    "a loop that says how many elements there are": nest(TERMS, "for i in T.serial(j + 1):"),
+    "one in tiles": nest(TERMS, "for i in T.serial(j + 1):", block=SUM.replace(
+        "    with T.init", "    T.where(vi <= j)\n    with T.init")),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("body", REPEATED.values(), ids=REPEATED.keys())
+def test_elements_may_be_initialised_several_times_before_a_reduction(program, body):
+    module = program(body)
+    outer = get_loops(module, "sum")[0]
+    step = Step("decompose_reduction", {"block": "sum", "loop": outer})
+    np.testing.assert_array_equal(values(apply(module, step).module, 1), values(module, 1))
+
+
+def test_a_block_initialises_no_more_elements_than_its_block_inside_did(program):
+    """The rows of a tile are told by a loop of the reduction."""
+    module = program(nest(TERMS, "for i in T.serial(j + 1):"))
+    tiled = apply(module, Step("split", {"loop": "i", "factors": (None, 4)})).module
+    with pytest.raises(ScheduleError, match="depends on loop 'j'") as caught:
+        apply(tiled, Step("blockize", {"loop": "i_1"}))
+    assert caught.value.code == "schedule.blockize.dependence"
+
+
 REFUSED = {
     "an init inside of the reduction": (
         "too_deep", CONDITIONED, "decompose_reduction", {"block": "sum", "loop": "i"},

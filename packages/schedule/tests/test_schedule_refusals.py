@@ -135,7 +135,7 @@ ODD = COPY.replace("Y[vi, vj] =", "T.where(i + j < 9)\n            Y[vi, vj] =")
 NO_INIT = SUM.replace("            with T.init():\n                V[vi] = 0.0\n", "")
 REPEATED = "for t in T.serial(3):" + NO_INIT.replace("\n", "\n    ")
 REPEATED_INIT = "for t in T.serial(3):" + SUM.replace("\n", "\n    ")
-FUSED = SUM.replace("[i, j]", "[i, i]")
+LET_ABOVE = SUM.replace("        with T.block", "        t: T.int64 = j * 2\n        with T.block")
 BACKWARDS = """
 for i in T.serial(8):
     for j in T.serial(i + 1):
@@ -145,10 +145,6 @@ for i in T.serial(8):
                 V[vj] = 0.0
             V[vj] = V[vj] + X[vi, vj]
 """
-DEPENDING = BACKWARDS.replace(
-    'vi, vj = T.axis.remap("RS", [i, j])',
-    "vi = T.axis.reduce(8, i)\n            vj = T.axis.spatial(8, j)",
-)
 LOCAL_COPY = COPY.replace("Y[vi, vj] =", "Y[vi, vj] = Y[vi, vj + 1] *")
 PARTIAL = BEHIND.replace("for i in T.serial(8)", "for i in T.serial(4)")
 BUSY = BEHIND.replace(
@@ -634,8 +630,7 @@ CASES = [
      {"block": "sum", "loop": "h"}),
     ("decompose_reduction.too_deep", BACKWARDS, "decompose_reduction",
      {"block": "sum", "loop": "j"}),
-    ("decompose_reduction.mixed", FUSED, "decompose_reduction", {"block": "sum", "loop": "i"}),
-    ("decompose_reduction.dependence", DEPENDING, "decompose_reduction",
+    ("decompose_reduction.dependence", LET_ABOVE, "decompose_reduction",
      {"block": "sum", "loop": "i"}),
     ("decompose_reduction.not_proved", REPEATED_INIT, "decompose_reduction",
      {"block": "sum", "loop": "t"}),

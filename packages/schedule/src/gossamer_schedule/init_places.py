@@ -10,10 +10,9 @@ from itertools import takewhile
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, For, Load, Module, Search
 from gossamer_ir.touches import parts_of, reduction_loops
-from gossamer_ir.walk import free_vars, resolve, walk
+from gossamer_ir.walk import walk
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.inits import loops_of_init
 from gossamer_schedule.races import difference
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.sites import Site, loops_of, sites
@@ -44,7 +43,7 @@ def require_inits_in_place(
     touched = written_accesses(top.node.body, values=values_at(top), loops=loops)
     for site in blocks_with_init(top):
         reducing = reduction_loops(site.node, values_at(site))
-        if any(loop.var in reducing for loop in _loops_in_block(top)):
+        if any(loop.var in reducing for loop in top.scope):
             continue
         for buffer in sorted(_used(site) & touched.keys()):
             for loop in sorted(crossing(reducing)):
@@ -60,34 +59,11 @@ def require_inits_in_place(
                     )
 
 
-def needed_by_init(site: Site) -> set[str]:
-    """The loops around a block that select what its init writes, and those that their bounds mention."""
-    values = values_at(site)
-    needed, reducing = loops_of_init(site.node, values)
-    for loop in reversed(_loops_in_block(site)):
-        if loop.var in needed or loop.var not in reducing:
-            needed |= free_vars(*(resolve(part, values) for part in (loop.start, loop.extent)))
-    return needed
-
-
-def left_out(site: Site) -> set[str]:
-    """The loops around a block that are not run for its init: they feed a reduction, and nothing that the
-    init needs."""
-    _, reducing = loops_of_init(site.node, values_at(site))
-    return reducing - needed_by_init(site)
-
-
 def read_by_init(site: Site) -> set[str]:
     """The buffers that the init of a block reads, or that say where it runs."""
     asked = (*site.node.init, *parts_of(site.node))
     loads = (found for part in asked for found in walk(part) if isinstance(found, (Load, Search)))
     return {found.buffer for found in loads}
-
-
-def _loops_in_block(site: Site) -> list[For]:
-    """The loops around a statement in the block that it stands in, outermost first."""
-    around = takewhile(lambda parent: not isinstance(parent, Block), reversed(site.parents))
-    return [parent for parent in around if isinstance(parent, For)][::-1]
 
 
 def _used(site: Site) -> set[str]:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import conjoined, conjuncts, index_var
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Stmt
-from gossamer_ir.touches import Values
+from gossamer_ir.touches import Values, reduction_loops
 from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.nests import Around, Nest
@@ -22,21 +22,12 @@ def require_init_nest(
 ) -> tuple[Around, ...]:
     """What the init of a block runs in of what is around the block.
 
-    Raises `.mixed` and `.dependence`.
+    Raises `.dependence`.
     """
-    nest = Nest(site, tuple(around))
-    selecting, dropped = _selecting(site.node), unselecting(site)
-    feeding = _feeding(selecting, values_at(site))
-    for found in nest.loops:
-        if found.var in dropped & feeding:
-            raise refusal(
-                f"{primitive}.mixed",
-                f"Loop '{found.var}' feeds an iterator that selects the element and one that does not, of "
-                f"block '{site.node.name}'.",
-            )
+    nest, dropped = Nest(site, tuple(around)), unselecting(site)
     loops = (found for found in nest.loops if found.var not in dropped)
     used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
-    for item in selecting:
+    for item in _selecting(site.node):
         used |= free_vars(item.domain)
     if used & dropped or nest.has_let:
         raise refusal(
@@ -68,12 +59,20 @@ def init_nest(
     return _nest(kept, names, (made,)), (made.name, *names.values())
 
 
-def loops_of_init(block: Block, values: Values) -> tuple[set[str], set[str]]:
-    """The variables that feed the iterators which select what the init of a block writes, and those that
-    feed its other iterators."""
-    selecting = _selecting(block)
-    others = [found for found in block.iters if found not in selecting]
-    return _feeding(selecting, values), _feeding(others, values)
+def needed_by_init(site: Site) -> set[str]:
+    """The loops around a block that select what its init writes, and those that their bounds mention."""
+    values = values_at(site)
+    needed, reducing = _feeding(_selecting(site.node), values), reduction_loops(site.node, values)
+    for loop in reversed(site.scope):
+        if loop.var in needed or loop.var not in reducing:
+            needed |= free_vars(*(resolve(part, values) for part in (loop.start, loop.extent)))
+    return needed
+
+
+def left_out(site: Site) -> set[str]:
+    """The loops around a block that are not run for its init: they feed a reduction, and nothing that the
+    init needs."""
+    return reduction_loops(site.node, values_at(site)) - needed_by_init(site)
 
 
 def _feeding(iters: Iterable[BlockIter], values: Values) -> set[str]:
@@ -93,22 +92,27 @@ def _selecting(block: Block) -> tuple[BlockIter, ...]:
 
 
 def unselecting(site: Site) -> set[str]:
-    """The iterators of a block that select no element to be initialised, and the loops that feed them."""
+    """The iterators of a block that select no element to be initialised, and the loops that are not run for
+    its init."""
     selecting = _selecting(site.node)
-    _, feeding = loops_of_init(site.node, values_at(site))
-    return feeding | {found.var for found in site.node.iters if found not in selecting}
+    return left_out(site) | {found.var for found in site.node.iters if found not in selecting}
+
+
+def conditions_of_init(site: Site) -> tuple[Expr, ...]:
+    """The parts of the predicate of a block that hold where its init runs."""
+    dropped, values = unselecting(site), values_at(site)
+    parts = conjuncts(site.node.predicate)
+    return tuple(part for part in parts if not free_vars(resolve(part, values)) & dropped)
 
 
 def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer) -> Block:
     block: Block = site.node
     spatial = [replace(found, kind="S") for found in _selecting(block)]
-    dropped = unselecting(site)
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     fresh = {found.var: namer.fresh(f"{found.var}_init") for found in spatial}
     renamed |= {old: index_var(new) for old, new in fresh.items()}
     iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
-    parts = conjuncts(block.predicate)
-    predicate = conjoined(part for part in parts if not free_vars(part) & dropped)
+    predicate = conjoined(conditions_of_init(site))
     return Block(
         namer.fresh(f"{block.name}_init"),
         iters,

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Sequence
 
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, conjoined, conjunction, conjuncts, integer_value
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.touches import Values, reduction_loops
+from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, resolve, substitute, walk
 from gossamer_schedule.linear import without_guard
 
@@ -110,11 +110,3 @@ def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Ex
 def is_bound_of(condition: Expr, found: BlockIter) -> bool:
     """Whether a condition says no more than that the iterator is below its extent."""
     return condition == below(Var(found.var, "int64"), found.domain.extent)
-
-
-def without_reduction(block: Block, values: Values) -> tuple[Expr, ...]:
-    """The conditions that mention neither a reduction iterator nor a loop that feeds one."""
-    dropped: Set[str] = reduction_loops(block, values) | {
-        found.var for found in block.iters if found.kind == "R"
-    }
-    return tuple(part for part in conjuncts(block.predicate) if not free_vars(part) & dropped)

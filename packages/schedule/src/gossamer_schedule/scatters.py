@@ -11,12 +11,12 @@ from msgspec.structs import replace
 from gossamer_ir.build import conjuncts, index_var
 from gossamer_ir.nodes import Block, BlockIter, Combine, Expr, For, Load, Store, Var
 from gossamer_ir.walk import free_vars, rewrite, substitute, walk
-from gossamer_schedule.accesses import mentioned, statements_beside, used_by, values_at
+from gossamer_schedule.accesses import mentioned, statements_beside, used_by
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered
-from gossamer_schedule.inits import unselecting
+from gossamer_schedule.inits import conditions_of_init, unselecting
 from gossamer_schedule.nests import Nest, reduction_nest
-from gossamer_schedule.predicates import is_bound_of, without_reduction
+from gossamer_schedule.predicates import is_bound_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.sites import Site, name_of, statements
 
@@ -107,7 +107,7 @@ def _require_conditions(
 ) -> tuple[Expr, ...]:
     """What must hold of an element that the block visits."""
     site = nest.block
-    of_elements = without_reduction(site.node, values_at(site))
+    of_elements = conditions_of_init(site)
     kept = tuple(
         part
         for part in of_elements

@@ -47,17 +47,16 @@ def decompose_reduction(
 ) -> Result:
     """Moves the `init` of a block into block `<block>_init`, directly before a loop around it.
 
-    The new block stands in loops `<loop>_init`, one for each loop from `loop` down to the block
-    that feeds no reduction iterator, or one that the init mentions to select an element, in which points
-    of the reduction may meet, and in the conditions between them that are not about the reduction. The
-    result's names are the block and those loops.
+    The new block stands in loops `<loop>_init`, one for each loop from `loop` down to the block but for
+    those that only feed reduction iterators which the init does not mention, and in the conditions between
+    them that are not about these. Where a loop feeds both, or says how often one of the new loops runs,
+    elements are initialised several times. The result's names are the block and those loops.
 
     Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
     around the block, or something other than loops and conditions is between), `.too_deep` (a reduction
-    loop is outside of it), `.mixed` (a loop feeds a spatial and a reduction iterator), `.dependence` (the
-    init, or an extent or a domain of the new loops, depends on a reduction), `.not_proved` (the element may
-    be initialised twice, or is used elsewhere under the loop, or what the init reads is written there),
-    `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    loop is outside of it), `.dependence` (a let, or a domain that depends on the reduction), `.not_proved`
+    (the element may be initialised too often, or is used elsewhere under the loop, or what the init reads
+    is written there), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text

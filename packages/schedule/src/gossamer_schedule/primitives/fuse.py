@@ -15,12 +15,11 @@ from gossamer_ir.walk import free_vars, substitute_body
 from gossamer_schedule.accesses import mentioned, written
 from gossamer_schedule.init_places import (
     blocks_with_init,
-    left_out,
-    needed_by_init,
     outside,
     read_by_init,
     require_inits_in_place,
 )
+from gossamer_schedule.inits import left_out, needed_by_init
 from gossamer_schedule.knowledge import known_facts
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
