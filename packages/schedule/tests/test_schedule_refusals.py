@@ -859,8 +859,10 @@ PINNED_ELSEWHERE = {
     "tensorize.store",
     "trace.json",
     "unannotate.needed",
+    "vectorize.accumulate",
 }
-"""In test_schedule_atomic.py, _builder.py, _loop_steps.py, _accumulated.py and _tensorize.py."""
+"""In test_schedule_atomic.py, _lane_terms.py, _builder.py, _loop_steps.py, _accumulated.py and
+_tensorize.py."""
 COMMON = {"no_function", "no_loop", "no_block", "no_iteration", "no_buffer", "stage", "kind"}
 
 

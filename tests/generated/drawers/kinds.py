@@ -39,8 +39,8 @@ def vectorize(scene: Scene) -> Drawn:
     )]  # fmt: skip
     known = [site for site in innermost if constant_extent(site) is not None]
     loop = scene.choose(known or innermost)
-    rest = scene.rng.choice(({}, {"rest": "masked"}, {"rest": "scalar"}))
-    return loop and {"loop": loop.node.var, **rest}
+    how = scene.rng.choice(({}, {"rest": "masked"}, {"rest": "scalar"}, {"accumulate": "atomic"}))
+    return loop and {"loop": loop.node.var, **how}
 
 
 def unroll(scene: Scene) -> Drawn:

@@ -117,7 +117,7 @@ def segmented(parts: Parts, dim: int, *, first: Expr, extent: Expr, begin: Expr)
         carried, found.reduction, own, (index_var(part.var), *others), name=f"{direct.name}_carry"
     )
     fresh = {item.var: namer.fresh(f"{item.var}_carry") for item in carry.iters}
-    carry = _renamed(carry, fresh, namer.fresh(carry.name))
+    carry = renamed(carry, fresh, namer.fresh(carry.name))
     every = _dimensions(own)
     number = {parts.site.node.var: index_var(every[0].var)}
     rest = [index_var(item.var) for item in every[1:]]
@@ -199,7 +199,8 @@ def _under(parts: Parts, block: Block, condition: Expr) -> Block:
     return replace(block, predicate=conjoined((*before, guarded)))
 
 
-def _renamed(block: Block, names: dict[str, str], name: str) -> Block:
+def renamed(block: Block, names: dict[str, str], name: str) -> Block:
+    """The block under another name, with other names of its iterators."""
     variables = {old: index_var(new) for old, new in names.items()}
     iters = tuple(
         replace(item, var=names[item.var], domain=substitute(item.domain, variables))

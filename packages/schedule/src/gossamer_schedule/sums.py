@@ -28,13 +28,13 @@ class Sum(msgspec.Struct, frozen=True):
     buffer: Buffer
 
 
-def require_sum(site: Site, module: Module) -> Sum:
+def require_sum(site: Site, module: Module, *, primitive: str = "parallel") -> Sum:
     """The reduction that is all that the loop at a site does, without an init."""
     block = single_block(site.node.body)
     reduction = None if block is None else reduction_of(block)
     if block is None or reduction is None or block.init:
         raise refusal(
-            "parallel.no_sum",
+            f"{primitive}.no_sum",
             f"Loop '{site.node.var}' does more than one reduction X[...] = X[...] op value.",
             hint="Apply decompose_reduction to a block with an init.",
             place=site.place(module),

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import For, Module, VScale
 from gossamer_schedule.accesses import Access, values_at
 from gossamer_schedule.disjoint import written_accesses
+from gossamer_schedule.lane_terms import terms_in_lanes
 from gossamer_schedule.linear import UNIT, product_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
@@ -23,6 +25,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.sums import require_sum
 from gossamer_schedule.terms import is_adding_up, is_reduction_loop, require_reducers
 from gossamer_schedule.unsafe import Requirement
 
@@ -31,7 +34,12 @@ MAX_LANES = 1024
 
 @primitive
 def vectorize(
-    module: Module, loop: str, *, rest: str = "scalar", function: str | None = None
+    module: Module,
+    loop: str,
+    *,
+    rest: str = "scalar",
+    accumulate: str | None = None,
+    function: str | None = None,
 ) -> Result:
     """Marks an innermost serial loop of constant extent (or a multiple of vscale) as vectorized.
 
@@ -41,9 +49,15 @@ def vectorize(
     a loop that fill no whole vector are then added one by one (`rest="scalar"`, better where lengths
     repeat) or as one masked vector (`rest="masked"`, better where they do not).
 
+    Where lanes may share elements, and all the loop does is one reduction `X[...] = X[...] op value`
+    without an init, `accumulate="atomic"` (at the loop stage) computes its terms in lanes, into a
+    buffer, and lets each lane combine its own by itself, in their order: in a loop `<loop>_turn` behind
+    that of a block `<block>_terms`. Results stay as they are.
+
     Raises `ScheduleError`: `schedule.vectorize.rest` (neither of the two), `.innermost`, `.extent`,
     `.stride` (a store does not step by one), `.race` (the lanes write one element), `.not_proved`
-    (they may, or of a reduction: they may not), `.not_reducer`, `.kind`, `.no_loop`, `.no_function`,
+    (they may, or of a reduction: they may not), `.not_reducer`, `.accumulate` (in another way, or with
+    a rest), `.no_sum` (the loop does more than a reduction), `.kind`, `.no_loop`, `.no_function`,
     `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
@@ -65,9 +79,38 @@ def vectorize(
                 T.where(vi < n)
                 Y[vi] = X[vi] * 2.0
     """
+    if accumulate is not None:
+        _require_form(accumulate, rest)
+        return _in_turn(module, loop, accumulate, function=function)
     return in_vectors(
         module, loop, rest, function=function, op="vectorize", require=_require_contiguous
     )
+
+
+def _require_form(accumulate: str, rest: str) -> None:
+    if accumulate != ATOMIC or rest != "scalar":
+        raise refusal(
+            "vectorize.accumulate",
+            f"Lanes cannot share elements by accumulate={accumulate!r} and rest={rest!r}.",
+            hint="Expected accumulate='atomic' alone.",
+        )
+
+
+def _in_turn(module: Module, loop: str, accumulate: str, *, function: str | None) -> Result:
+    """Computes the terms of a sum in lanes, which are added one after another."""
+    require_stage(module, "vectorize", stages=("loop",))
+    owner = find_function(module, "vectorize", function=function)
+    site = find_loop(owner, "vectorize", loop=loop)
+
+    require_serial(site, "vectorize")
+    _require_innermost(site, module)
+    _require_lanes(site, module)
+    found = require_sum(site, module, primitive="vectorize")
+
+    made, names = terms_in_lanes(found)
+
+    taken = step(loop=loop, accumulate=accumulate, function=function)
+    return Result(with_function(module, owner, made), names, Step("vectorize", taken))
 
 
 def in_vectors(
