@@ -154,3 +154,37 @@ def test_sddmm_refuses_a_pattern_of_complex_numbers():
     with pytest.raises(FormatError) as caught:
         gs.sddmm(sparse.eye_array(3, dtype=complex), np.ones((3, 2)), np.ones((3, 2)))
     assert caught.value.code == "format.dtype"
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("name", GRIDS)
+def test_bound_blocks_are_multiplied_as_blocks(name, dtype):
+    matrix = blocks(GRIDS[name], (3, 4), dtype=dtype)
+    for features in (0, 1, 17):
+        dense = dense_for(matrix, features, dtype=dtype)
+        out = np.full((matrix.shape[0], features), np.nan, dtype)
+        for check in (False, True):
+            step = gs.bind("spmm", matrix, dense, out=out, check=check)
+            step()
+            np.testing.assert_array_equal(out, product(matrix, dense))
+            dense += 1
+            step()
+            np.testing.assert_array_equal(out, product(matrix, dense))
+
+
+def test_what_is_bound_to_blocks_is_checked():
+    matrix = blocks(GRIDS["one block"], (3, 4))
+    whole = np.ones((5, 2), np.float32)
+    out = whole[1:4]
+    cases = {
+        "operand.shape": np.ones((3, 2), np.float32),
+        "operand.dtype": np.ones((4, 2)),
+        "operand.contiguous": np.ones((2, 4), np.float32).T,
+        "operand.overlap": whole[:4],
+    }
+    for code, dense in cases.items():
+        with pytest.raises(ArgumentError) as caught:
+            gs.bind("spmm", matrix, dense, out=out)
+        assert caught.value.code == code
+    with pytest.raises(ArgumentError, match=r"operator\.operands"):
+        gs.bind("spmm", matrix, out=out)

@@ -8,6 +8,7 @@ import numpy as np
 
 from gossamer.kernels import kernel_for
 from gossamer.operators import operands_of, operator_named
+from gossamer.operators.blocks import bound_to_blocks, is_in_blocks, operands_in_blocks
 from gossamer.operators.operands import output
 from gossamer.operators.plans import CHECKED, structure
 from gossamer_backend import BoundKernel
@@ -44,6 +45,8 @@ def bind(
     array([20.,  0.])
     """
     operator = operator_named(op)
+    if op == "spmm" and is_in_blocks(A) and len(dense) == 1:
+        return _bind_blocks(A, *dense, out=out, target=target, check=check)
     found = operands_of(op, A, *dense)
     for operand, given in zip(found.dense.values(), dense, strict=False):
         if isinstance(given, np.ndarray):
@@ -53,6 +56,21 @@ def bind(
     kernel = kernel_for(operator, found.variant(), stats=stats, target=target).kernel
     arrays = {**structure(operator, found.matrix), **found.dense, found.output: result}
     return kernel.bind(verified=CHECKED, check=check, **arrays)
+
+
+def _bind_blocks(
+    A: Any,  # noqa: N803
+    B: Any,  # noqa: N803
+    *,
+    out: Array,
+    target: str | Target | None,
+    check: bool,
+) -> BoundKernel:
+    """`spmm` for a SciPy matrix in blocks, which stays so."""
+    found = operands_in_blocks(A, B)
+    _require_itself(found.dense, B)
+    _, result = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
+    return bound_to_blocks(found, result, target=target, check=check)
 
 
 def _require_itself(operand: Array, dense: Array) -> None:

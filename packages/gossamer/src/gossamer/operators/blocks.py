@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from gossamer.kernels import kernel_for
 from gossamer.operators.operands import dense_operand, output
 from gossamer.operators.operator import Operator, Variant
 from gossamer.operators.plans import CHECKED
+from gossamer_backend import BoundKernel
 from gossamer_formats import Array
 from gossamer_formats.scipy_matrices import borrow_blocks
 from gossamer_ir.contracts import Target
@@ -51,6 +52,28 @@ def is_in_blocks(matrix: Any) -> bool:
     return getattr(matrix, "format", "") == "bsr" and getattr(matrix, "blocksize", ()) != (1, 1)
 
 
+class InBlocks(NamedTuple):
+    """The checked operands of one product: the arrays of the matrix, of which `data` has the blocks, the
+    dense matrix, and the shape of the result."""
+
+    indptr: Array
+    indices: Array
+    data: Array
+    dense: Array
+    shape: tuple[int, int]
+
+    @property
+    def dtype(self) -> str:
+        """The dtype of all values."""
+        name: str = self.data.dtype.name
+        return name
+
+    @property
+    def inputs(self) -> tuple[Array, ...]:
+        """All arrays that the result must not overlap."""
+        return (self.dense, self.indptr, self.indices, self.data)
+
+
 def blocks_times_dense(
     A: Any,  # noqa: N803
     B: Array,  # noqa: N803
@@ -59,19 +82,39 @@ def blocks_times_dense(
     target: str | Target | None,
 ) -> Array:
     """A @ B for a SciPy matrix in blocks; operands and errors as for `spmm`."""
-    indptr, indices, data = borrow_blocks(A)
-    (rows, columns), (height, width), dtype = A.shape, data.shape[1:], data.dtype.name
-    dense = dense_operand("B", B, dtype=dtype, shape=(columns, None))
-    features = dense.shape[1]
-    shape = (rows, features)
-    inputs = (dense, indptr, indices, data)
-    result, array = output(out, dtype=dtype, shape=shape, inputs=inputs)
-    if array.size == 0 or data.size == 0:
+    found = operands_in_blocks(A, B)
+    result, array = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
+    if array.size == 0 or found.data.size == 0:
         array[...] = 0
         return result
-    sizes = (("height", height), ("width", width))
-    variant = Variant(dtype, indptr.dtype.name, indices.dtype.name, features, sizes)
-    kernel = kernel_for(OPERATOR, variant, stats=None, target=target).kernel
-    blocked = {"b": dense.reshape(-1, width, features), "c": array.reshape(-1, height, features)}
-    kernel.bind(verified=CHECKED, check=False, a=data, indptr=indptr, indices=indices, **blocked)()
+    bound_to_blocks(found, array, target=target)()
     return result
+
+
+def operands_in_blocks(A: Any, B: Array) -> InBlocks:  # noqa: N803
+    """The operands of `spmm` for a SciPy matrix in blocks, checked."""
+    indptr, indices, data = borrow_blocks(A)
+    rows, columns = A.shape
+    dense = dense_operand("B", B, dtype=data.dtype.name, shape=(columns, None))
+    return InBlocks(indptr, indices, data, dense, (rows, dense.shape[1]))
+
+
+def bound_to_blocks(
+    found: InBlocks, result: Array, *, target: str | Target | None, check: bool = False
+) -> BoundKernel:
+    """The kernel on these arrays; with `check` each call looks at the index arrays again."""
+    _, height, width = found.data.shape
+    (rows, features), columns = found.shape, len(found.dense)
+    sizes = (("height", height), ("width", width))
+    variant = Variant(
+        found.dtype, found.indptr.dtype.name, found.indices.dtype.name, features, sizes
+    )
+    kernel = kernel_for(OPERATOR, variant, stats=None, target=target).kernel
+    arrays = {
+        "a": found.data,
+        "b": found.dense.reshape(columns // width, width, features),
+        "c": result.reshape(rows // height, height, features),
+        "indptr": found.indptr,
+        "indices": found.indices,
+    }
+    return kernel.bind(verified=CHECKED, check=check, **arrays)
