@@ -8,6 +8,8 @@ from random import Random
 
 import msgspec
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
 import gossamer
 from gossamer_ir.nodes import Binary, Function, Module
@@ -16,8 +18,11 @@ from tests.generated import draw_program
 from tests.generated.census import census
 from tests.generated.compilers import COMPILER
 from tests.generated.disagreements import Verdict, disagreement, judged
+from tests.generated.engines import ByHypothesis, Programs
 from tests.generated.schedules import REFUSED_SCHEDULES, random_schedule
 from tests.generated.shrinking import shrunk
+from tests.generated.strategies import programs
+from tests.generated.ways import Settings
 
 MET = frozenset({
     "dense_fixed", "dense_fixed under a parent", "dense_varied", "compressed_fixed",
@@ -43,6 +48,22 @@ def test_programs_mean_the_same_at_every_stage_and_as_machine_code():
         assert verdict == Verdict(), f"{seed}: {verdict}\n{program.text}"
         met.update(census(program))
     assert met.keys() >= MET
+
+
+@settings(max_examples=40, derandomize=True, deadline=None, database=None)
+@given(programs(), st.sampled_from((False, False, True)))
+def test_programs_of_hypothesis_mean_the_same(program, is_native):
+    assert judged(program, native=is_native) == Verdict()
+
+
+def test_a_run_of_hypothesis_is_repeated_by_its_number():
+    engine, how = ByHypothesis(each=12), Settings("a seed", native=0, scheduled=0)
+    tallies = [Programs() for _ in range(3)]
+    for number, found in zip((5, 5, 6), tallies, strict=True):
+        engine.judge(number, found, settings=how)
+    assert [found.judged for found in tallies] == [12, 12, 12]
+    assert tallies[0].met == tallies[1].met != tallies[2].met
+    assert engine.suspect(5, how) is None
 
 
 def test_scheduled_programs_mean_the_same():

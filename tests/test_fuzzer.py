@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import ctypes
 from random import Random
 
+import numpy as np
 import pytest
 
 from gossamer_ir.nodes import Module
@@ -11,6 +13,7 @@ from tests.generated.broken_compilers import DEFECTS, Defect
 from tests.generated.compilers import Scheduler, unscheduled
 from tests.generated.disagreements import disagreement
 from tests.generated.drawing import draw_program
+from tests.generated.passing import Passed, Place
 from tests.generated.schedules import scheduled
 
 PROGRAMS = 300
@@ -40,3 +43,22 @@ def is_shown_by(defect: Defect, seed: int, broken) -> bool:
 def test_a_compiler_with_a_defect_is_caught(defect: Defect) -> None:
     broken = defect.compiler()
     assert any(is_shown_by(defect, seed, broken) for seed in range(PROGRAMS))
+
+
+@pytest.mark.parametrize("place", [Place(), Place(4), Place(60)])
+def test_bytes_beside_an_array_are_watched(place):
+    passed = Passed(np.arange(5, dtype=np.float32), place)
+    passed.array[-1] = 9
+    assert passed.is_usable
+    assert passed.has_clean_edges
+    assert not passed.is_as_before
+    ctypes.memset(passed.array.ctypes.data + passed.array.nbytes, 0, 1)
+    assert not passed.has_clean_edges
+
+
+def test_arrays_that_no_kernel_takes_are_told_apart():
+    values = np.arange(5, dtype=np.int16)
+    for place, is_usable in ((Place(2), True), (Place(1), False), (Place(step=2), False)):
+        passed = Passed(values, place)
+        assert passed.is_usable == is_usable
+        assert np.array_equal(passed.array, values)

@@ -27,7 +27,7 @@ def test_each_primitive_has_a_drawer():
 def test_sequences_change_no_meaning():
     found = Sequences()
     for number in range(50):
-        judge(number, found, seed="tests", native=0.2)
+        judge(number, found, seed="tests", native=0.3)
     assert found.failures == []
     assert found.steps >= fuzz_schedules.ENOUGH_STEPS
     assert len(found.accepted) > 25

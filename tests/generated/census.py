@@ -22,12 +22,18 @@ from gossamer_ir.nodes import (
     DenseFixed,
     DenseVaried,
     FuseAxes,
+    HasValue,
     If,
     IfThenElse,
+    InRange,
     Iteration,
+    Load,
+    Monotone,
     Node,
+    ReduceOp,
     Reducer,
     Relation,
+    SortedSegments,
     SparseBuffer,
     Store,
     Unary,
@@ -41,7 +47,10 @@ EVENTS = ("lookup misses", "fill values read", "padding skipped", "nothing attac
 DATA = (
     "an axis of length 0", "an axis without elements", "empty fibres at both ends", "a full fibre",
     "a coordinate in all fibres", "unsorted coordinates", "a coordinate twice", "explicit zeros",
-    "NaN", "an infinity",
+    "NaN", "an infinity", "a size that is computed", "int64 coordinates", "uint8 coordinates",
+    "uint16 coordinates", "coordinates above 127", "coordinates above 32767",
+    "coordinates above 2147483647", "an array that begins beside a cache line",
+    "an array that is not aligned", "an array that is not dense",
 )  # fmt: skip
 
 
@@ -77,9 +86,11 @@ def required() -> tuple[str, ...]:
         "compressed_varied", "forest of depth 2", "forest of depth 3", "forest of depth 4",
         "iteration", "iterations inside another", "iterations in sequence inside another",
         "fused axes: 2", "fused axes: 3", "attached axis", "init", "store", "let", "if", "else",
-        "combine", "reducer of 2", "reducer of 3", "subset", "load", "cast", "reinterpret",
+        "combine", "reducer of 2", "reducer of 3", "subset", "covers", "disjoint",
+        *(f"reduction by {op}" for op in get_args(ReduceOp)),
+        "in_range", "monotone", "has_value", "sorted_segments", "load", "cast", "reinterpret",
         "select", "if_then_else", "prefetch", "allocated buffer", "local buffer", "fill value",
-        "extra storage", "siblings with offsets", "scatter",
+        "extra storage", "siblings with offsets", "scatter", "gather",
         *(f"{op}" for op in (*get_args(UnaryOp), *get_args(BinaryOp), *get_args(CompareOp))),
         *(f"{name}()" for name in FUNCTIONS), *dtypes, *EVENTS, *DATA,
     )  # fmt: skip
@@ -144,8 +155,23 @@ def _iteration(node: Iteration) -> Iterator[str]:
 @counted.register
 def _store(node: Store) -> Iterator[str]:
     yield "store"
-    if any(not hasattr(index, "name") and "Load" in repr(index) for index in node.indices):
+    if _is_indirect(node):
         yield "scatter"
+    match node.value:
+        case Binary(op=op, lhs=lhs, rhs=rhs):
+            if any(isinstance(side, Load) and side.buffer == node.buffer for side in (lhs, rhs)):
+                yield f"reduction by {op}"
+
+
+@counted.register
+def _load(node: Load) -> Iterator[str]:
+    yield "load"
+    if _is_indirect(node):
+        yield "gather"
+
+
+def _is_indirect(node: Load | Store) -> bool:
+    return any(isinstance(inner, Load) for index in node.indices for inner in walk(index))
 
 
 @counted.register
@@ -158,6 +184,15 @@ def _if(node: If) -> Iterator[str]:
 @counted.register
 def _reducer(node: Reducer) -> Iterator[str]:
     yield f"reducer of {len(node.lhs)}"
+
+
+@counted.register(InRange)
+@counted.register(Monotone)
+@counted.register(HasValue)
+@counted.register(SortedSegments)
+def _fact(node: InRange | Monotone | HasValue | SortedSegments) -> Iterator[str]:
+    named = {InRange: "in_range", Monotone: "monotone", HasValue: "has_value"}
+    yield named.get(type(node), "sorted_segments")
 
 
 @counted.register
@@ -179,6 +214,7 @@ def _buffer(node: SparseBuffer) -> Iterator[str]:
         ("fill value", node.fill is not None),
         ("extra storage", node.extra_storage > 0),
         ("siblings with offsets", node.offsets is not None),
+        ("three siblings with offsets", node.offsets is not None and len(node.axes) == 4),
     ):
         if is_so:
             yield name
@@ -193,8 +229,12 @@ def _data(program: Program) -> Iterator[str]:
     for axis in function.axes:
         if scalars.get(getattr(axis.length, "name", ""), 1) == 0:
             yield "an axis of length 0"
+        yield from ["a size that is computed"] if isinstance(axis.length, Binary) else []
+        if isinstance(axis, CompressedFixed | CompressedVaried):
+            yield from _coordinates(program.arrays[axis.indices])
         if isinstance(axis, CompressedVaried):
             yield from _fibres(program.arrays[axis.indptr], program.arrays[axis.indices])
+    yield from _places(program)
     for buffer in function.buffers:
         values = program.arrays.get(buffer.handle or "", np.zeros(0))
         if values.dtype.kind == "f":
@@ -203,6 +243,25 @@ def _data(program: Program) -> Iterator[str]:
                     yield name
             if (values == 0).any():
                 yield "explicit zeros"
+
+
+def _places(program: Program) -> Iterator[str]:
+    for name, place in program.places.items():
+        itemsize = program.arrays[name].itemsize
+        if place.step > 1 and program.arrays[name].size > 1:
+            yield "an array that is not dense"
+        elif place.shift % itemsize:
+            yield "an array that is not aligned"
+        elif place.shift:
+            yield "an array that begins beside a cache line"
+
+
+def _coordinates(indices: np.ndarray) -> Iterator[str]:
+    if indices.dtype != np.int32:
+        yield f"{indices.dtype} coordinates"
+    for most in (2**7, 2**15, 2**31):
+        if indices.max(initial=0) >= most:
+            yield f"coordinates above {most - 1}"
 
 
 def _fibres(indptr: np.ndarray, indices: np.ndarray) -> Iterator[str]:

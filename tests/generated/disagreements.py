@@ -17,6 +17,7 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics, verify
 from tests.generated.compilers import COMPILER, Compiler, Scheduler, unscheduled
 from tests.generated.numbers import loaded
+from tests.generated.passing import Passed, Place
 from tests.generated.program import Program
 from tests.generated.races import Race, require_no_race
 
@@ -95,13 +96,31 @@ def _interpret(program: Program, module: Module) -> None:
 
 def _call(program: Program, compiler: Compiler, flat: Module) -> None:
     kernel = compiler.kernel(flat)
+    _require_refused(program, kernel)
     for count in (1, 2):
         gossamer.set_num_threads(count)
         _run(program, kernel)
 
 
+def _require_refused(program: Program, kernel: Kernel) -> None:
+    """Arrays that are not aligned or not dense are refused, and nothing is stored."""
+    passed = _passed(program, usable=False)
+    if all(found.is_usable for found in passed.values()):
+        return
+    try:
+        kernel(**{name: found.array for name, found in passed.items()}, **program.sizes)
+    except ArgumentError as error:
+        if error.code not in ("kernel.contiguity", "kernel.alignment"):
+            raise
+    else:
+        raise Disagreement("takes an array that is not aligned, or not dense")
+    if not all(found.is_as_before for found in passed.values()):
+        raise Disagreement("stores to arrays, and refuses them")
+
+
 def _run(program: Program, kernel: Kernel) -> None:
-    arrays = _fresh(program)
+    passed = _passed(program, usable=True)
+    arrays = {name: found.array for name, found in passed.items()}
     try:
         kernel(**arrays, **program.sizes)
     except ArgumentError as error:
@@ -110,6 +129,9 @@ def _run(program: Program, kernel: Kernel) -> None:
         _require_stop(program, str(error))
     else:
         _require_expected(program, arrays)
+    for name, found in passed.items():
+        if not found.has_clean_edges:
+            raise Disagreement(f"stores beside {name}")
 
 
 def _require_stop(program: Program, why: str) -> None:
@@ -118,11 +140,26 @@ def _require_stop(program: Program, why: str) -> None:
 
 
 def _fresh(program: Program) -> dict[str, np.ndarray]:
-    """Arrays for one run; those that are not stored to are read-only."""
-    arrays = {name: array.flatten() for name, array in program.arrays.items()}
-    for name, array in arrays.items():
-        array.flags.writeable = program.expected is None or name in program.expected
-    return arrays
+    """Arrays for one run."""
+    return {
+        name: _protected(program, name, array.flatten()) for name, array in program.arrays.items()
+    }
+
+
+def _passed(program: Program, *, usable: bool) -> dict[str, Passed]:
+    """Arrays for one run of machine code; where all have to be `usable`, others are moved."""
+    found = {}
+    for name, array in program.arrays.items():
+        passed = Passed(array, program.places.get(name, Place()))
+        found[name] = Passed(array, Place()) if usable and not passed.is_usable else passed
+        _protected(program, name, found[name].array)
+    return found
+
+
+def _protected(program: Program, name: str, array: np.ndarray) -> np.ndarray:
+    """The array, read-only where the program does not store to it."""
+    array.flags.writeable = program.expected is None or name in program.expected
+    return array
 
 
 def _require_expected(program: Program, arrays: Mapping[str, np.ndarray]) -> None:

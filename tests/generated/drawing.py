@@ -9,6 +9,7 @@ from tests.generated.bodies import Bodies
 from tests.generated.common import Common
 from tests.generated.drawn_buffers import DTYPES
 from tests.generated.forests import DrawnForest
+from tests.generated.passing import draw_places
 from tests.generated.program import Program
 
 TRIES = 100
@@ -50,8 +51,10 @@ def drawn(rng: Random) -> Program:
         tuple(body),
         axes=tuple(forest.axes),
         buffers=tuple(bodies.buffers),
-        relations=tuple(found for found in forest.relations if rng.random() < 0.5),
+        relations=tuple(found for found in forest.relations if rng.random() < 0.7),
+        facts=tuple(bodies.facts),
         reducers=tuple(bodies.reducers),
     )
     sizes = {name: value for name, (_, value) in scalars.items()}
-    return Program(Module("coordinate", (function,), "main"), arrays, sizes, bodies.tolerances)
+    module = Module("coordinate", (function,), "main")
+    return Program(module, arrays, sizes, bodies.tolerances, draw_places(rng, arrays))

@@ -11,6 +11,7 @@ import numpy as np
 
 from gossamer_ir.constants import constant
 from gossamer_ir.nodes import (
+    Fact,
     Reducer,
     SparseBuffer,
 )  # fmt: skip
@@ -23,6 +24,8 @@ DTYPES = (
     *("float32",) * 4, *("float64",) * 3, "float16", "bfloat16", "int8", "int16", "int32", "int32",
     "int64", "int64", "uint8", "uint16", "uint32", "uint64", "bool",
 )  # fmt: skip
+MOST_ELEMENTS = 500
+"""A buffer over siblings has no more."""
 SPECIAL = (np.nan, np.inf, -np.inf, -0.0)
 
 
@@ -57,6 +60,7 @@ class Buffers:
     arrays: dict[str, np.ndarray] = field(default_factory=dict)
     scalars: dict[str, tuple[str, int | float]] = field(default_factory=dict)
     reducers: list[Reducer] = field(default_factory=list)
+    facts: list[Fact] = field(default_factory=list)
     tolerances: dict[str, float] = field(default_factory=dict)
     contents: dict[str, Term] = field(default_factory=dict)
     blocked: set[str] = field(default_factory=set)
@@ -115,7 +119,7 @@ class Buffers:
 
     def _is_storable(self, axes: Sequence[str]) -> bool:
         """Whether a buffer may have these axes: where two vary below one parent, it needs offsets,
-        which there are for two children of a root axis and nothing else."""
+        which there are for two or three children of a root axis and nothing else."""
         return not self._has_siblings(axes) or self._sums(axes) is not None
 
     def _has_siblings(self, axes: Sequence[str]) -> bool:
@@ -126,27 +130,29 @@ class Buffers:
             for two in above
         )
 
-    def _sibling_pairs(self) -> list[tuple[str, ...]]:
-        """Root axes with two children that vary."""
+    def _siblings(self) -> list[tuple[str, ...]]:
+        """Root axes with two or three children that vary."""
         found = [
-            (root.name, *pair)
+            (root.name, *children)
             for root in self.forest.axes
             if root.parent is None
-            for pair in permutations(filter(self._is_varied, self.forest.children(root.name)), 2)
+            for count in (2, 3)
+            for children in permutations(
+                filter(self._is_varied, self.forest.children(root.name)), count
+            )
         ]
         return [axes for axes in found if self._sums(axes) is not None]
 
     def _sums(self, axes: Sequence[str]) -> np.ndarray | None:
-        """The prefix sums of the products of the lengths of two siblings."""
+        """The prefix sums of the products of the lengths of two or three siblings."""
         root = min(axes, key=lambda axis: len(self.forest.ancestors(axis)))
         below = [axis for axis in axes if axis != root]
         nodes = [self.forest.slots[axis].axis for axis in below]
-        if len(below) != 2 or any(node.parent != root for node in nodes):
+        if len(below) not in (2, 3) or any(node.parent != root for node in nodes):
             return None
-        one, two = (self.forest.slots[axis].counts for axis in below)
-        sums = np.cumsum([0, *(one * two)])
+        sums = np.cumsum([0, *np.prod([self.forest.slots[axis].counts for axis in below], axis=0)])
         dtype = nodes[0].indptr_dtype
-        return sums.astype(dtype) if sums[-1] <= np.iinfo(dtype).max else None
+        return sums.astype(dtype) if sums[-1] <= min(np.iinfo(dtype).max, MOST_ELEMENTS) else None
 
     def _offsets(self, axes: Sequence[str]) -> str | None:
         """The parameter with the offsets that a buffer needs."""

@@ -1,18 +1,20 @@
 """What an axes forest holds, as tables: the slots of each axis, and the elements of each buffer.
 
-A slot of an axis is numbered over all its fibres. Where a coordinate lies is read from a dense
-table of fibres by coordinates: nothing is searched.
+A slot of an axis is numbered over all its fibres. Where a coordinate lies is read from a table of
+fibres by coordinates: nothing is searched.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+import operator
+from collections.abc import Callable, Mapping
 from functools import cached_property
 
 import numpy as np
 
 from gossamer_ir.nodes import (
     Axis,
+    Binary,
     CompressedFixed,
     CompressedVaried,
     Const,
@@ -23,8 +25,16 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 
+SIZES: dict[str, Callable[[int, int], int]] = {
+    "add": operator.add, "sub": operator.sub, "mul": operator.mul, "floordiv": operator.floordiv,
+}  # fmt: skip
+"""What sizes may be made with."""
 MISS, BEYOND = -1, -2
 """No such coordinate in a fibre; a coordinate that is none of a dense axis of fixed length."""
+
+
+NEAR = 64
+"""Up to this length of an axis there is a table of all its coordinates."""
 
 
 class Undecided(Exception):
@@ -63,6 +73,13 @@ class Slots:
         found[self.parent_of[at], self.coordinates[at]] = np.arange(self.size)[at]
         return found
 
+    @cached_property
+    def _sparse(self) -> dict[tuple[int, int], int]:
+        """The same for the coordinates that there are."""
+        at = np.flatnonzero(self.is_element)
+        keys = zip(self.parent_of[at].tolist(), self.coordinates[at].tolist(), strict=True)
+        return dict(zip(keys, at.tolist(), strict=True))
+
     def find(self, parents: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
         """The slots of coordinates in fibres, or `MISS` or `BEYOND`."""
         axis = self.axis
@@ -75,8 +92,15 @@ class Slots:
         is_inside = (coordinates >= 0) & (coordinates < self.length) & (parents >= 0)
         outside = BEYOND if isinstance(axis, DenseFixed) else MISS
         found = np.where(parents < 0, parents, outside)
-        found[is_inside] = self._dense[parents[is_inside], coordinates[is_inside]]
+        found[is_inside] = self._present(parents[is_inside], coordinates[is_inside])
         return found
+
+    def _present(self, parents: np.ndarray, coordinates: np.ndarray) -> np.ndarray:
+        """The slots of coordinates that the axis may have, or `MISS`."""
+        if self.length <= NEAR:
+            return self._dense[parents, coordinates]
+        keys = zip(parents.tolist(), coordinates.tolist(), strict=True)
+        return np.array([self._sparse.get(key, MISS) for key in keys], int)
 
     def below(self, parents: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
         """The slots in the fibres of some of the parent's slots, and the row that each is below."""
@@ -111,6 +135,8 @@ class Forest(dict[str, Slots]):
                 return int(text)
             case Var(name=name):
                 return int(self._scalars[name])
+            case Binary(op=op) if op in SIZES:
+                return SIZES[op](self.number(size.lhs), self.number(size.rhs))
         raise Undecided(f"a size that is computed: {size}")
 
 

@@ -8,6 +8,8 @@ import numpy as np
 
 from gossamer_ir.nodes import (
     Axis,
+    Binary,
+    BinaryOp,
     CompressedFixed,
     CompressedVaried,
     Const,
@@ -21,6 +23,8 @@ from tests.generated.elements import Forest
 
 Rows = list[list[int]]
 
+WIDEST = {"int32": 2**31 - 1, "int64": 2**36, "uint8": 2**8 - 1, "uint16": 2**16 - 1}
+"""How long an axis may be whose coordinates are stored so."""
 LENGTHS = (0, 1, 2, 2, 3, 3, 3, 4, 4, 5, 5, 6, 7, 9)
 MOST_SLOTS, MOST_FIBRES, DEEPEST = 60, 24, 4
 INDEX_DTYPES = ("int32", "int32", "int64", "int64", "uint8", "uint16")
@@ -35,12 +39,14 @@ class DrawnForest:
         self.arrays: dict[str, np.ndarray] = {}
         self.scalars: dict[str, int | float] = {}
         self.relations: list[Relation] = []
+        self.is_wide = False
         self.slots = Forest((), arrays=self.arrays, scalars=self.scalars)
         self.rows: dict[str, Rows] = {}
         self._lengths = [rng.choice(LENGTHS) for _ in range(2)] + [rng.choice(LENGTHS[1:])]
 
     def draw(self) -> DrawnForest:
-        """A few trees, often one deep one."""
+        """A few trees, often one deep one, sometimes with coordinates as large as they can be stored."""
+        self.is_wide = self.rng.random() < 0.15
         self.add_root()
         for _ in range(self.rng.randint(1, 5)):
             if self.rng.random() < 0.3:
@@ -50,12 +56,23 @@ class DrawnForest:
         return self
 
     def number(self, value: int, *, symbolic: float = 0.7) -> Expr:
-        """A size, as a parameter or as a constant."""
+        """A size, as a parameter, as a constant, or as what both make."""
         if self.rng.random() >= symbolic:
             return Const("int64", str(value))
+        return self._computed(value) if self.rng.random() < 0.08 else self._parameter(value)
+
+    def _parameter(self, value: int) -> Expr:
         name = f"n{len(self.scalars)}"
         self.scalars[name] = value
         return Var(name, "int64")
+
+    def _computed(self, value: int) -> Expr:
+        by = self.rng.choice((1, 2, 3))
+        parts: dict[BinaryOp, int] = {"sub": value + by, "floordiv": value * by + by - 1}
+        parts |= {"add": value - by} if value >= by else {}
+        parts |= {"mul": value // by} if value % by == 0 else {}
+        op = self.rng.choice(tuple(parts))
+        return Binary(op, self._parameter(parts[op]), Const("int64", str(by)))
 
     def length(self, axis: str) -> int:
         return self.slots[axis].length
@@ -125,20 +142,20 @@ class DrawnForest:
 
     def _ragged(self, name: str, parent: Axis, length: int, most: int) -> Axis:
         rows = [list(range(len(row))) for row in self._fibres(parent, length, most)]
-        dtype = self.rng.choice(INDEX_DTYPES)
+        dtype = self._storage(_total(rows))
         indptr = self._indptr(name, rows, dtype)
         return DenseVaried(name, parent.name, self.number(length), self._nnz(rows), indptr, dtype)
 
     def _compressed(self, name: str, parent: Axis, length: int, most: int) -> Axis:
         rng = self.rng
-        rows, length = self._rows_or_superset(name, parent, length, most)
+        rows, length = self._rows(name, parent, length, most)
         is_plain = self._is_kept_plain(name) or rng.random() < 0.75
         if not is_plain:
             rows = [self._tangled(row) for row in rows]
         is_padded = rng.random() < 0.2
         if is_padded:
             rows = [row + [length] * rng.choice((0, 0, 1, 2)) for row in rows]
-        indptr_dtype, indices_dtype = rng.choice(INDEX_DTYPES), rng.choice(INDEX_DTYPES)
+        indptr_dtype, indices_dtype = self._storage(_total(rows)), self._storage(length)
         return CompressedVaried(
             name,
             parent.name,
@@ -156,7 +173,7 @@ class DrawnForest:
     def _slotted(self, name: str, parent: Axis, length: int, most: int) -> Axis:
         """A fixed number of slots for each fibre, unused ones holding the length."""
         rng = self.rng
-        rows, length = self._rows_or_superset(name, parent, length, most)
+        rows, length = self._rows(name, parent, length, most)
         is_plain = self._is_kept_plain(name) or rng.random() < 0.75
         if not is_plain:
             rows = [self._tangled(row) for row in rows]
@@ -167,7 +184,7 @@ class DrawnForest:
         if not is_plain:
             for row in rows:
                 rng.shuffle(row)
-        dtype = rng.choice(INDEX_DTYPES)
+        dtype = self._storage(length)
         return CompressedFixed(
             name,
             parent.name,
@@ -206,29 +223,67 @@ class DrawnForest:
         self.rng.shuffle(found)
         return found
 
-    def _rows_or_superset(
-        self, name: str, parent: Axis, length: int, most: int
-    ) -> tuple[Rows, int]:
-        """Fibres, sometimes with all coordinates of a sibling's."""
+    def _rows(self, name: str, parent: Axis, length: int, most: int) -> tuple[Rows, int]:
+        """Fibres, sometimes related to those of an axis beside, or with large coordinates."""
         rows = self._fibres(parent, length, most)
         beside = [
-            found for found in self.children(parent.name)
-            if found in self.rows and self.is_searchable(found)
+            found for found in self.rows
+            if self.is_searchable(found) and self._is_beside(self.slots[found].axis.parent, parent)
         ]  # fmt: skip
-        if beside and self.rng.random() < 0.5:
-            below = self.rng.choice(beside)
-            length = max(length, self.length(below))
-            pairs = zip(rows, self.rows[below], strict=True)
-            rows = [sorted({*row, *part}) for row, part in pairs]
-            self.relations.append(Relation("subset", below, name))
+        if beside and self.rng.random() < 0.6:
+            rows, length = self._related(name, self.rng.choice(beside), rows, length)
+        elif self.is_wide and self.rng.random() < 0.6:
+            rows, length = self._widened(rows, length)
         self.rows[name] = rows
         return rows, length
 
+    def _is_beside(self, above: str | None, parent: Axis) -> bool:
+        """Whether two axes have one fibre for each coordinate of their parents, and the same ones."""
+        if above is None or above == parent.name:
+            return above is not None
+        roots = self.slots[above].axis, parent
+        is_like = self.length(above) == self.length(parent.name)
+        return is_like and all(found.parent is None for found in roots)
+
+    def _related(self, name: str, other: str, rows: Rows, length: int) -> tuple[Rows, int]:
+        """Fibres with all coordinates of another axis, with some of them, or with others."""
+        pairs = list(zip(rows, self.rows[other], strict=True))
+        kind = self.rng.choice(("superset", "subset", "disjoint"))
+        if kind == "disjoint":
+            sides = self.rng.sample((name, other), 2)
+            self.relations.append(Relation("disjoint", *sides))
+            return [sorted({*row} - {*part}) for row, part in pairs], length
+        below, above = (other, name) if kind == "superset" else (name, other)
+        subset, covers = Relation("subset", below, above), Relation("covers", above, below)
+        self.relations.append(self.rng.choice((subset, covers)))
+        if kind == "superset":
+            rows = [sorted({*row, *part}) for row, part in pairs]
+        else:
+            rows = [[at for at in part if self.rng.random() < 0.6] for _, part in pairs]
+        return rows, max(length, self.length(other))
+
+    def _widened(self, rows: Rows, length: int) -> tuple[Rows, int]:
+        """The same with as large coordinates as some storage type has."""
+        factor = WIDEST[self.rng.choice(INDEX_DTYPES)] // max(length, 1)
+        return [[at * factor + factor - 1 for at in row] for row in rows], length * factor
+
+    def supersets(self) -> list[tuple[str, str]]:
+        """Pairs of axes of which the second has all elements of the first."""
+        return [
+            (found.left, found.right) if found.kind == "subset" else (found.right, found.left)
+            for found in self.relations
+            if found.kind != "disjoint"
+        ]
+
     def _is_kept_plain(self, name: str) -> bool:
-        return any(found.right == name for found in self.relations)
+        return any(name in (found.left, found.right) for found in self.relations)
+
+    def _storage(self, most: int) -> str:
+        """How numbers up to the largest one may be stored."""
+        return self.rng.choice([found for found in INDEX_DTYPES if WIDEST[found] >= most])
 
     def _nnz(self, rows: Rows) -> Expr | None:
-        return None if self.rng.random() < 0.25 else self.number(sum(len(row) for row in rows))
+        return None if self.rng.random() < 0.25 else self.number(_total(rows))
 
     def _indptr(self, name: str, rows: Rows, dtype: str) -> str:
         handle = f"indptr_{name.lower()}"
@@ -239,3 +294,7 @@ class DrawnForest:
         handle = f"indices_{name.lower()}"
         self.arrays[handle] = np.array([at for row in rows for at in row], dtype)
         return handle
+
+
+def _total(rows: Rows) -> int:
+    return sum(len(row) for row in rows)

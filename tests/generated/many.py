@@ -53,16 +53,18 @@ T = TypeVar("T", bound=Tally)
 
 @dataclass(frozen=True)
 class Task(Generic[T]):
-    """`judge` adds to a tally what the thing of a number comes to; `new` makes an empty one."""
+    """`judge` adds to a tally what the things of a number, `each` many, come to; `new` makes an empty
+    one."""
 
     name: str
     judge: Callable[[int, T], None]
     new: Callable[[], T]
+    each: int = 1
 
     def run(self, wanted: range, *, processes: int, seconds: float) -> T:
         """Judges in several processes until all are, time is up, or enough have failed."""
         with TemporaryDirectory() as trail, _progress() as progress:
-            shown = progress.add_task(self.name, total=len(wanted), said="")
+            shown = progress.add_task(self.name, total=self.each * len(wanted), said="")
 
             def show(total: T) -> None:
                 progress.update(shown, completed=total.judged, said=total.said)
@@ -79,7 +81,8 @@ class Task(Generic[T]):
         seconds: float,
     ) -> T:
         total, end = self.new(), time.monotonic() + seconds
-        batches = iter(wanted[at : at + BATCH] for at in range(0, len(wanted), BATCH))
+        size = max(BATCH // self.each, 1)
+        batches = iter(wanted[at : at + size] for at in range(0, len(wanted), size))
         waiting: dict[Future[T], Path] = {}
         is_going_on = True
         with ProcessPoolExecutor(processes) as pool:

@@ -12,16 +12,26 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import print_module
 from tests.generated.elements import Undecided
 from tests.generated.oracle import Meaning, meaning
+from tests.generated.passing import Place
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Program:
-    """`sizes` are all scalars; results may differ from what is expected by their `tolerances`."""
+    """`sizes` are all scalars; results may differ from what is expected by their `tolerances`; machine
+    code is passed arrays at their `places`."""
 
     module: Module
     arrays: Mapping[str, np.ndarray]
     sizes: Mapping[str, int | float]
     tolerances: Mapping[str, float] = field(default_factory=dict)
+    places: Mapping[str, Place] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        """The script, and what it is called with."""
+        values = (
+            f"{name} = {value!r}" for name, value in (*self.sizes.items(), *self.arrays.items())
+        )
+        return "\n".join((self.text, *values))
 
     @cached_property
     def text(self) -> str:

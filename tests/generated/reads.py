@@ -13,7 +13,12 @@ from gossamer_ir.nodes import (
     Cast,
     DenseFixed,
     Expr,
+    Fact,
+    HasValue,
+    InRange,
     Load,
+    Monotone,
+    SortedSegments,
     SparseBuffer,
     Var,
 )  # fmt: skip
@@ -21,6 +26,8 @@ from gossamer_ir.walk import free_vars
 from tests.generated.drawn_buffers import Buffers
 from tests.generated.numbers import FLOATS
 from tests.generated.terms import Term, Terms
+
+LARGEST = np.iinfo(np.int32).max
 
 
 @dataclass
@@ -99,8 +106,8 @@ class Reads(Buffers):
                     self.read.add(buffer.name)
                     return Term(Load(buffer.name, indices, dtype), dtype, content.bound,
                                 content.fraction, content.error)  # fmt: skip
-        axes = self.axes_to_read()
-        indices = self.indices(axes)
+        place = self.into_superset() if self.chance(0.2) else None
+        axes, indices = place or self._anywhere()
         if indices is None:
             return None
         buffer = self.buffer(axes, dtype, is_read=True)
@@ -108,13 +115,26 @@ class Reads(Buffers):
         self.read.add(buffer.name)
         return Term(Load(buffer.name, indices, dtype), dtype, content.bound)
 
+    def _anywhere(self) -> tuple[tuple[str, ...], tuple[Expr, ...] | None]:
+        axes = self.axes_to_read()
+        return axes, self.indices(axes)
+
+    def into_superset(self) -> tuple[tuple[str, ...], tuple[Expr, ...]] | None:
+        """The same coordinates along an axis that has all of them."""
+        own = {bound.axis: Var(bound.var, "int64") for bound in self.scope if bound.is_own}
+        for below, above in self.forest.supersets():
+            chain = self.forest.ancestors(below)
+            if own.keys() >= set(chain):
+                return tuple(self.forest.ancestors(above)), tuple(own[axis] for axis in chain)
+        return None
+
     def axes_to_read(self) -> tuple[str, ...]:
         """The chain of one axis, perhaps with another beside it."""
         forest, rng = self.forest, self.rng
         own = [found.axis for found in self.scope]
-        pairs = self._sibling_pairs()
-        if pairs and self.chance(0.15):
-            return rng.choice(pairs)
+        siblings = self._siblings()
+        if siblings and self.chance(0.15):
+            return rng.choice(siblings)
         first = rng.choice(own) if own and self.chance(0.7) else rng.choice(forest.axes).name
         chosen = forest.ancestors(first)
         if self.chance(0.3):
@@ -220,13 +240,26 @@ class Reads(Buffers):
         name = f"AT_{axis}_{bound.axis}"
         if all(found.name != name for found in self.buffers):
             count = self.forest.length(bound.axis)
-            dtype = self.rng.choice(("int32", "int64"))
+            dtype = "int64" if length > LARGEST else self.rng.choice(("int32", "int64"))
             drawn = [self.rng.randrange(length) for _ in range(count)]
             if count <= length:
                 drawn = self.rng.sample(range(length), count)
+            if self.chance(0.3):
+                drawn.sort()
             self.arrays[name.lower()] = np.array(drawn, dtype)
             self.buffers.append(SparseBuffer(name, (bound.axis,), dtype, name.lower()))
             self.contents[name] = Term(constant(0, dtype), dtype, length)
+            self._assume(name, drawn, self.forest.slots[axis].axis.length)
         buffer = next(found for found in self.buffers if found.name == name)
         read: Expr = Load(name, (Var(bound.var, "int64"),), buffer.dtype)
         return read if buffer.dtype == "int64" else Cast("int64", read)
+
+    def _assume(self, name: str, drawn: Sequence[int], length: Expr) -> None:
+        """Some of what is known of an index array."""
+        true: list[Fact] = [InRange(name, constant(0, "int64"), length)]
+        if drawn:
+            at = self.rng.randrange(len(drawn))
+            true.append(HasValue(name, constant(at, "int64"), constant(drawn[at], "int64")))
+        if list(drawn) == sorted(drawn):
+            true += [Monotone(name), SortedSegments(name, None, len({*drawn}) == len(drawn))]
+        self.facts += [fact for fact in true if self.chance(0.4)]

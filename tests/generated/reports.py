@@ -14,9 +14,7 @@ from tests.generated.program import Program
 
 def show_program(program: Program, console: Console) -> None:
     """Prints a program and what it is called with."""
-    plain(console, program.text)
-    for name, value in (*program.sizes.items(), *program.arrays.items()):
-        plain(console, f"{name} = {value!r}")
+    plain(console, repr(program))
 
 
 def plain(console: Console, text: str) -> None:

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from dataclasses import replace
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -58,17 +60,25 @@ def _is_usable(program: Program) -> bool:
 def candidates(program: Program) -> Iterator[Program]:
     """Programs with one thing less."""
     (function,) = program.module.functions
-    body = msgspec.structs.replace
+    changed = partial(msgspec.structs.replace, function)
     cleaned = _without_unused(program)
     if cleaned is not None:
         yield cleaned
     for smaller in _bodies(function.body):
-        yield _with(program, body(function, body=smaller))
+        yield _with(program, changed(body=smaller))
+    for name in ("relations", "facts"):
+        for left in _without_one(getattr(function, name)):
+            yield _with(program, changed(**{name: left}))
 
 
 def _with(program: Program, function: Function) -> Program:
     module = Module(program.module.stage, (function,), program.module.entry)
-    return Program(module, program.arrays, program.sizes, program.tolerances)
+    return replace(program, module=module)
+
+
+def _without_one(items: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
+    for at in range(len(items)):
+        yield items[:at] + items[at + 1 :]
 
 
 def _bodies(stmts: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
@@ -141,9 +151,12 @@ def _without_unused(program: Program) -> Program | None:
         named |= {axis.parent} if axis.name in named and axis.parent else set()
     axes = tuple(axis for axis in function.axes if axis.name in named)
     relations = tuple(found for found in function.relations if {found.left, found.right} <= named)
+    kept = {found.name for found in buffers}
+    facts = tuple(found for found in function.facts if found.buffer in kept)
     smaller = msgspec.structs.replace(
-        function, buffers=buffers, reducers=reducers, axes=axes, relations=relations, params=()
-    )
+        function, buffers=buffers, reducers=reducers, axes=axes, relations=relations, facts=facts,
+        params=(),
+    )  # fmt: skip
     mentioned = {
         text for node in walk(smaller) for text in map(_text, node.__struct_fields__, [node] * 99)
     }
@@ -152,11 +165,10 @@ def _without_unused(program: Program) -> Program | None:
         return None
     kept = {found.name for found in params}
     changed = _with(program, msgspec.structs.replace(smaller, params=params))
-    return Program(
-        changed.module,
-        {name: array for name, array in program.arrays.items() if name in kept},
-        {name: value for name, value in program.sizes.items() if name in kept},
-        program.tolerances,
+    return replace(
+        changed,
+        arrays={name: array for name, array in program.arrays.items() if name in kept},
+        sizes={name: value for name, value in program.sizes.items() if name in kept},
     )
 
 

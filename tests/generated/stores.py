@@ -27,6 +27,8 @@ from tests.generated.numbers import FLOATS, INTEGERS, SIGNIFICANT
 from tests.generated.reads import Reads
 from tests.generated.terms import MOST, Term, largest, term
 
+LONGEST = 99
+"""No dense axis is longer."""
 FLOAT_OPS: tuple[BinaryOp, ...] = ("add", "add", "add", "sub", "mul", "min", "max")
 
 
@@ -133,7 +135,7 @@ class Stores(Reads):
         ]  # fmt: skip
         if fitting and self.chance(0.7):
             return self.rng.choice(fitting)
-        if len(self.forest.axes) >= 12:
+        if len(self.forest.axes) >= 12 or length > LONGEST:
             return ""
         return self.forest.add_root(length)
 
@@ -144,7 +146,7 @@ class Stores(Reads):
             axes = self.axes_to_read()
             indices = self.indices(axes)
             return None if indices is None else (axes, indices)
-        superset = self._into_superset()
+        superset = self.into_superset()
         if superset is not None and self.chance(0.7):
             return superset
         own = [bound.axis for bound in self.scope if bound.is_own]
@@ -159,17 +161,6 @@ class Stores(Reads):
                 chosen += added
         indices = self.indices(chosen, exact=True)
         return None if indices is None or not chosen else (tuple(chosen), indices)
-
-    def _into_superset(self) -> tuple[tuple[str, ...], tuple[Expr, ...]] | None:
-        """The same coordinates in a sibling that has all of them."""
-        for relation in self.forest.relations:
-            mine = [bound for bound in self.scope if bound.axis == relation.left and bound.is_own]
-            above = self.forest.ancestors(relation.right)[:-1]
-            if mine and all(any(b.axis == axis and b.is_own for b in self.scope) for axis in above):
-                indices = self.indices(above, exact=True)
-                if indices is not None:
-                    return (*above, relation.right), (*indices, Var(mine[0].var, "int64"))
-        return None
 
     def accumulate(self, *, is_first: bool) -> tuple[list[Stmt], list[Stmt]] | None:
         """Several values for each element, combined by a reducer of the language."""
@@ -223,11 +214,17 @@ class Stores(Reads):
         elif dtype in INTEGERS:
             most = largest(dtype)
         elif dtype in FLOATS and self.chance(0.15):
-            names = [index.name for index in indices if isinstance(index, Var)]
+            names = [
+                index.name for index in indices if isinstance(index, Var) and self._is_small(index)
+            ]
             if names:
                 most = 20.0
                 start = Cast(dtype, Var(self.rng.choice(names), "int64"))
         return [Store(buffer.name, indices, start)], most
+
+    def _is_small(self, var: Var) -> bool:
+        axis = next(found.axis for found in self.scope if found.var == var.name)
+        return self.forest.length(axis) <= 20
 
     def _combined(
         self, buffer: SparseBuffer, indices: tuple[Expr, ...], op: BinaryOp, value: Term

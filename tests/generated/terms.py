@@ -313,7 +313,7 @@ _COMMON = (
     *("add", "mul") * 3, "least", "select", "select", "neg", "abs", "coordinate", "cast", "cast",
     "division", "reinterpret",
 )  # fmt: skip
-_FLOAT = ("quotient", "whole", "fma", *("function",) * 5)
+_FLOAT = ("quotient", "whole", "fma", *("function",) * 7)
 _INTEGER = ("bits", "bits", "bitnot", "shift", "shift", "any_division")
 _FUNCTIONS: dict[str, Callable[[float], float]] = {
     "exp": lambda most: np.exp(most), "exp2": lambda most: 2**most, "expm1": lambda most: np.exp(most),

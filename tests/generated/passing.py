@@ -1,0 +1,65 @@
+"""How machine code is passed arrays: anywhere in memory, with other bytes around them; sometimes in a
+way that no kernel takes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from random import Random
+
+import numpy as np
+
+LINE = 64
+"""Bytes of a cache line; at least so many others lie on both sides of an array."""
+
+
+@dataclass(frozen=True)
+class Place:
+    """An array begins `shift` bytes behind the begin of a cache line; `step - 1` elements that are not
+    of it lie between two that are."""
+
+    shift: int = 0
+    step: int = 1
+
+
+def draw_places(rng: Random, arrays: Mapping[str, np.ndarray]) -> dict[str, Place]:
+    """Places that suit the dtype; in some programs one array is nowhere near such a place."""
+    found = {
+        name: Place(array.itemsize * rng.randrange(LINE // array.itemsize))
+        for name, array in arrays.items()
+        if rng.random() < 0.5
+    }
+    if arrays and rng.random() < 0.05:
+        found[rng.choice(list(arrays))] = rng.choice((Place(shift=1), Place(step=2)))
+    return found
+
+
+class Passed:
+    """A copy of an array at a place; `array` is what is passed, flat."""
+
+    def __init__(self, array: np.ndarray, place: Place) -> None:
+        size = array.nbytes * place.step
+        self._memory = np.full(size + 4 * LINE, 0xA5, np.uint8)
+        start = LINE + place.shift + -self._memory.ctypes.data % LINE
+        self._own = slice(start, start + size)
+        self.array = self._memory[self._own].view(array.dtype)[:: place.step]
+        self.array[...] = array.ravel()
+        self._before = self._memory.copy()
+
+    @property
+    def is_usable(self) -> bool:
+        """Whether a kernel takes it."""
+        return self.array.flags.c_contiguous and self.array.flags.aligned
+
+    @property
+    def is_as_before(self) -> bool:
+        """Whether no byte changed, of the array or around it."""
+        return np.array_equal(self._memory, self._before)
+
+    @property
+    def has_clean_edges(self) -> bool:
+        """Whether no byte changed on either side of the array."""
+        return all(
+            np.array_equal(self._memory[part], self._before[part])
+            for part in (slice(self._own.start), slice(self._own.stop, None))
+        )
