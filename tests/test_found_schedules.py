@@ -11,6 +11,7 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.script import parse_module
 from tests.generated import Program
 from tests.generated.disagreements import judged
+from tests.generated.schedules import REFUSED_SCHEDULES
 from tests.generated.sequences import kept
 
 I32 = np.int32
@@ -202,6 +203,19 @@ IN_PARTS = (
     Step("split", {"loop": "j", "factors": (None, 3)}),
 )
 """A loop that holds more than a nest gets a condition when it is split."""
+UNSIZED = """
+@T.prim_func
+def main(y: T.handle, indptr_j: T.handle, indptr_k: T.handle, indices_k: T.handle,
+         indptr_l: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, (n1, n2), indptr_j)
+    K = T.sp.compressed_varied(J, n1, (indptr_k, indices_k))
+    L = T.sp.dense_varied(K, n1, indptr_l)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I, J, T.sp.fuse(K, L)], "SRRR", "step") as [i, j, k, l]:
+        Y[i] = Y[i] + T.int32(k)
+"""
 
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
@@ -401,6 +415,32 @@ FOUND = {
         {"x": np.arange(1, 5, dtype=I32), "y": np.zeros(2, I32), "n0": 2, "n1": 4, "n2": 3},
         {"loop": (*IN_PARTS, Step("decompose_reduction", {"block": "step", "loop": "j_0"}))},
     ),
+    "the weight of a loop that is run for an init, too, is that of its iterations": (
+        SUMMED,
+        {
+            "x": np.arange(3, dtype=I32), "y": np.full(3, 7, I32),
+            "indptr_j": np.array([0, 2, 2, 3], I32), "n0": 3, "n1": 3,
+        },
+        {
+            "position": (
+                Step("split", {"loop": "j", "factors": (2, None, 2)}),
+                Step("parallel", {"loop": "i", "weight": "T.int64(J_indptr[i]) + 2 * i",
+                                  "grain": 1}),
+            )
+        },
+    ),
+    "a cache is as large as an index array says": (
+        UNSIZED,
+        {
+            "y": np.zeros(2, I32), "indptr_j": np.array([0, 0, 2], I32),
+            "indptr_k": np.array([0, 2, 3], I32), "indices_k": np.array([0, 1, 1], I32),
+            "indptr_l": np.array([0, 1, 1, 3], I32), "n0": 2, "n1": 2, "n2": 2,
+        },
+        {
+            "position": (Step("cache_read", {"block": "step", "buffer": "L_indptr_flat",
+                                             "scope": "local"}),),
+        },
+    ),
 }  # fmt: skip
 """Scripts, what they are called with, and steps by stage."""
 
@@ -413,3 +453,4 @@ def test_steps_that_were_found_to_be_wrong_are_not(name):
     program = Program(parse_module(text), arrays, sizes)
     verdict = judged(program, native=True, schedule=partial(kept, traces))
     assert verdict.disagreement is None
+    assert verdict.refusal in (None, *REFUSED_SCHEDULES)

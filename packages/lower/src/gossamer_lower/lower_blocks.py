@@ -135,9 +135,8 @@ class _Lowering:
             if not isinstance(found, For):
                 result = _under(substitute(found, names), result)
                 continue
-            header = msgspec.structs.replace(found, body=())
-            renamed = substitute(header, {k: v for k, v in names.items() if k != found.var})
-            nest = msgspec.structs.replace(renamed, var=names[found.var].name, body=result)
+            header = substitute(msgspec.structs.replace(found, body=()), names)
+            nest = msgspec.structs.replace(header, var=names[found.var].name, body=result)
             is_unit = _is_unit(nest)
             result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
         return result

@@ -173,7 +173,7 @@ class _Lowering:
     def ordinary(self, buffer: AnyBuffer) -> Buffer:
         """The ordinary buffer with the same elements."""
         if isinstance(buffer, Buffer):
-            return buffer
+            return map_children(buffer, self.node)
         storage = self._storage
         shape = tuple(storage.extent(found) for found in storage.dimensions(buffer))
         if buffer.extra_storage:
