@@ -112,8 +112,14 @@ class Bodies(Stores):
     def _is_startable(self, axis: str, here: Sequence[str]) -> bool:
         """Whether a fibre is selected: not by a dense axis that is iterated without its parent."""
         parent = self.forest.slots[axis].axis.parent
-        is_free = any(found.is_free for found in self.scope if found.axis == parent)
-        return parent is None or (parent in here and not is_free)
+        return parent is None or (parent in here and not self._is_free(parent, here))
+
+    def _is_free(self, axis: str, here: Sequence[str]) -> bool:
+        """Whether a dense axis is iterated without its parent, which comes later or not at all."""
+        bound = [found.is_free for found in self.scope if found.axis == axis]
+        parent = self.forest.slots[axis].axis.parent
+        before = here[: list(here).index(axis)]
+        return any(bound) if bound else parent is not None and parent not in before
 
     def _free(self, here: list[str], points: float) -> list[tuple[str, str | None]]:
         """A dense axis without its parent."""
@@ -129,8 +135,7 @@ class Bodies(Stores):
         for axis in self.forest.axes:
             if axis.parent is None or axis.name in here or axis.parent in here:
                 continue
-            above = self.forest.slots[axis.parent].axis.parent
-            if (above is None or above in here) and self.forest.is_searchable(axis.parent):
+            if self._is_startable(axis.parent, here) and self.forest.is_searchable(axis.parent):
                 found.append(axis.name)
         found = [axis for axis in found if points * self.forest.most(axis) <= MOST_POINTS]
         return [(self.rng.choice(found), self.rng.choice(here))] if found else []
