@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
+
 import numpy as np
 import pytest
 from scipy import sparse
@@ -12,6 +15,8 @@ from gossamer_ir.script import parse_module
 from gossamer_ir.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import examples
+
+sys.path.insert(0, str(Path(__file__).parent))
 
 GARBAGE = 77.0
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nest_programs import SUM
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
@@ -162,17 +163,8 @@ def test_what_an_outer_block_selects_is_cached_within_it(op, m):
         np.testing.assert_array_equal(c, a @ b)
 
 
-INITIALISED = """
-for i in T.serial(8):
-    for j in T.serial(8):
-        with T.block("sum"):
-            vi, vj = T.axis.remap("SR", [i, j])
-            with T.init():
-                V[vi] = 0.0
-            V[vi] = V[vi] + X[vi, vj]
-"""
-FROM_THE_OLD_VALUE = INITIALISED.replace("V[vi] = 0.0", "V[vi] = V[vi] * 0.5")
-WHILE_SMALL = INITIALISED.replace(
+FROM_THE_OLD_VALUE = SUM.replace("V[vi] = 0.0", "V[vi] = V[vi] * 0.5")
+WHILE_SMALL = SUM.replace(
     "        with T.init", "        T.where(V[vi] < 5.0)\n            with T.init"
 )
 
@@ -183,11 +175,11 @@ def test_what_an_element_held_before_is_not_in_its_cache(program, op, body):
     step = Step(op, {"block": "sum", "buffer": "V", "scope": "local"})
     with pytest.raises(ScheduleError, match=r"\.(element|initialised|domain)\]"):
         apply(program(body), step)
-    assert apply(program(INITIALISED), step).names[0] == "V_local"
+    assert apply(program(SUM), step).names[0] == "V_local"
 
 
 def test_loops_of_a_copy_have_names_where_an_iterator_is_a_number(program):
-    module = program(INITIALISED.replace("vi", "v4"))
+    module = program(SUM.replace("vi", "v4"))
     result = apply(module, Step("cache_write", {"block": "sum", "buffer": "V", "scope": "local"}))
     verify(result.module)
     assert result.names[-1].isidentifier()
@@ -220,9 +212,7 @@ def test_elements_under_a_condition_that_their_nest_changes_are_not_cached(op):
 
 
 def test_elements_that_a_loop_decides_on_are_not_cached(program):
-    body = INITIALISED.replace(
-        "        with T.init", "        T.where(i < 5)\n            with T.init"
-    )
+    body = SUM.replace("        with T.init", "        T.where(i < 5)\n            with T.init")
     step = Step("reindex_cache_write", {"block": "sum", "buffer": "V", "scope": "local"})
     with pytest.raises(ScheduleError, match=r"\.predicate\]"):
         apply(program(body), step)

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
+from nest_programs import BACKWARDS, COPY, SUM
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.interpret import run
@@ -12,37 +13,12 @@ from gossamer_ir.verify import verify
 from gossamer_schedule import apply
 from gossamer_schedule.show import body_text
 
-MEETING = """
-for i in T.serial(8):
-    for j in T.serial(i + 1):
-        with T.block("sum"):
-            vi, vj = T.axis.remap("RS", [i, j])
-            with T.init():
-                V[vj] = 0.0
-            V[vj] = V[vj] + X[vi, vj]
-"""
-COPY = """
-for i in T.serial(8):
-    for j in T.serial(8):
-        with T.block("copy"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj]
-"""
 RAGGED = """
 for i in T.serial(8):
     for j in T.serial(T.int64(P[i + 1]) - T.int64(P[i])):
         with T.block("scale"):
             vi, vj = T.axis.remap("SS", [i, j])
             V[T.int64(P[vi]) + vj] = 2.0 * W[T.int64(P[vi]) + vj]
-"""
-SUM = """
-for i in T.serial(8):
-    for j in T.serial(8):
-        with T.block("sum"):
-            vi, vj = T.axis.remap("SR", [i, j])
-            with T.init():
-                V[vi] = 0.0
-            V[vi] = V[vi] + X[vi, vj]
 """
 BARE = """
 for i in T.serial(7):
@@ -288,7 +264,7 @@ for i in T.serial(8):
 """,
     ),
     "init of elements in which points of the reduction meet": (
-        MEETING, "decompose_reduction", {"block": "sum", "loop": "i"}, ("sum_init", "i_init", "j_init"),
+        BACKWARDS, "decompose_reduction", {"block": "sum", "loop": "i"}, ("sum_init", "i_init", "j_init"),
         """
 for i_init in T.serial(8):
     for j_init in T.serial(i_init + 1):

@@ -8,6 +8,7 @@ import re
 from pathlib import Path
 
 import pytest
+from nest_programs import BACKWARDS, COPY, SUM
 
 import gossamer_schedule
 from gossamer_ir.contracts import Step
@@ -24,13 +25,6 @@ from gossamer_schedule import (
     replay,
 )
 
-COPY = """
-for i in T.serial(8):
-    for j in T.serial(8):
-        with T.block("copy"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            Y[vi, vj] = X[vi, vj]
-"""
 TWO_COPIES = """
 for i in T.serial(8):
     for j in T.serial(8):
@@ -53,15 +47,6 @@ for h in T.serial(8):
         with T.block("second"):
             wh, wk = T.axis.remap("SS", [h, k])
             Z[wh, wk] = Y[wh, wk]
-"""
-SUM = """
-for i in T.serial(8):
-    for j in T.serial(8):
-        with T.block("sum"):
-            vi, vj = T.axis.remap("SR", [i, j])
-            with T.init():
-                V[vi] = 0.0
-            V[vi] = V[vi] + X[vi, vj]
 """
 SCATTER = """
 for i in T.serial(8):
@@ -136,15 +121,6 @@ NO_INIT = SUM.replace("            with T.init():\n                V[vi] = 0.0\n
 REPEATED = "for t in T.serial(3):" + NO_INIT.replace("\n", "\n    ")
 REPEATED_INIT = "for t in T.serial(3):" + SUM.replace("\n", "\n    ")
 LET_ABOVE = SUM.replace("        with T.block", "        t: T.int64 = j * 2\n        with T.block")
-BACKWARDS = """
-for i in T.serial(8):
-    for j in T.serial(i + 1):
-        with T.block("sum"):
-            vi, vj = T.axis.remap("RS", [i, j])
-            with T.init():
-                V[vj] = 0.0
-            V[vj] = V[vj] + X[vi, vj]
-"""
 LOCAL_COPY = COPY.replace("Y[vi, vj] =", "Y[vi, vj] = Y[vi, vj + 1] *")
 PARTIAL = BEHIND.replace("for i in T.serial(8)", "for i in T.serial(4)")
 BUSY = BEHIND.replace(
@@ -345,13 +321,6 @@ STOPPING = INSIDE.replace(
 )
 MAYBE_EMPTY = SUM.replace("for j in T.serial(8)", "for j in T.serial(n)")
 NEGATIVE = COPY.replace("T.serial(8)", "T.serial(n - 3)")
-GROWING = """
-for i in T.serial(8):
-    for j in T.serial(T.int64(P[0])):
-        with T.block("follow"):
-            vi, vj = T.axis.remap("SS", [i, j])
-            P[0] = 1
-"""
 SKEWED_SUM = SUM.replace(
     'vi, vj = T.axis.remap("SR", [i, j])',
     "vi = T.axis.spatial(8, i)\n            vj = T.axis.reduce(15, i + j)",
@@ -454,7 +423,7 @@ CASES = [
     ("fuse.not_proved", MAYBE_EMPTY, "fuse", {"loops": ("i", "j")}),
     ("fuse.not_proved", MEETING, "fuse", {"loops": ("i", "j")}),
     ("fuse.not_proved", NEGATIVE, "fuse", {"loops": ("i", "j")}),
-    ("fuse.not_proved", GROWING, "fuse", {"loops": ("i", "j")}),
+    ("fuse.not_proved", FOLLOWING, "fuse", {"loops": ("i", "j")}),
     ("lift_loop.not_alone", COPY, "lift_loop", {"loop": "j"}),
     ("lift_loop.init", FIRST, "lift_loop", {"loop": "j"}),
     ("lift_loop.init", REDUCED_INSIDE, "lift_loop", {"loop": "j"}),

@@ -1,0 +1,27 @@
+"""Loop nests that several tests schedule, for the `program` fixture."""
+
+COPY = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = X[vi, vj]
+"""
+SUM = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+"""
+BACKWARDS = """
+for i in T.serial(8):
+    for j in T.serial(i + 1):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("RS", [i, j])
+            with T.init():
+                V[vj] = 0.0
+            V[vj] = V[vj] + X[vi, vj]
+"""
