@@ -17,7 +17,7 @@ MAX_TERMS = 16
 """A product of sums with more terms stays as it is."""
 
 
-class Affine(msgspec.Struct, frozen=True):
+class Affine(msgspec.Struct, frozen=True, gc=False):
     """sum(coefficient * atom) + constant; no coefficient is zero."""
 
     terms: dict[Expr, int]

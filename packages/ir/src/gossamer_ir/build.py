@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
+from operator import attrgetter
+from typing import Any
 
 from gossamer_ir.constants import constant, value_of
-from gossamer_ir.dtypes import DType
+from gossamer_ir.dtypes import SCALARS, DType
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -55,9 +57,10 @@ def handle(name: str) -> Var:
 
 def integer_value(expr: Expr) -> int | None:
     """The value of an integer constant, None for anything else."""
-    if isinstance(expr, Const) and DType.parse(expr.dtype).is_integer:
-        return int(expr.text)
-    return None
+    return int(expr.text) if type(expr) is Const and expr.dtype in _INTEGERS else None
+
+
+_INTEGERS = frozenset(name for name in SCALARS if DType(name).is_integer)
 
 
 def add(lhs: Expr, rhs: Expr) -> Expr:
@@ -146,26 +149,38 @@ def zero_of(dtype: str) -> Const:
 
 def dtype_of(expr: Expr) -> str:
     """The dtype of an expression, from its parts."""
-    match expr:
-        case Const() | Var() | Load() | Call() | Cast() | Reinterpret():
-            return expr.dtype
-        case Unary():
-            return dtype_of(expr.operand)
-        case Binary():
-            return dtype_of(expr.lhs)
-        case Compare():
-            return DType.parse(dtype_of(expr.lhs)).with_scalar("bool").text
-        case Select() | IfThenElse():
-            return dtype_of(expr.if_true)
-        case Search() | VScale():
-            return "int64"
-        case Ramp(base=value) | Broadcast(value=value):
-            return DType(dtype_of(value), expr.lanes.count, expr.lanes.scalable).text
-        case LaneReduce():
-            return DType.parse(dtype_of(expr.value)).scalar
-        case TransposeReduce():
-            return DType(DType.parse(dtype_of(expr.values[0])).scalar, len(expr.values)).text
+    return _DTYPES[type(expr)](expr)
 
+
+def _of_comparison(expr: Compare) -> str:
+    return DType.parse(dtype_of(expr.lhs)).with_scalar("bool").text
+
+
+def _of_ramp(expr: Ramp) -> str:
+    return DType(dtype_of(expr.base), expr.lanes.count, expr.lanes.scalable).text
+
+
+def _of_broadcast(expr: Broadcast) -> str:
+    return DType(dtype_of(expr.value), expr.lanes.count, expr.lanes.scalable).text
+
+
+def _of_transpose(expr: TransposeReduce) -> str:
+    return DType(DType.parse(dtype_of(expr.values[0])).scalar, len(expr.values)).text
+
+
+_DTYPES: dict[type[Any], Callable[[Any], str]] = {
+    **dict.fromkeys((Const, Var, Load, Call, Cast, Reinterpret), attrgetter("dtype")),
+    Unary: lambda expr: dtype_of(expr.operand),
+    Binary: lambda expr: dtype_of(expr.lhs),
+    Compare: _of_comparison,
+    **dict.fromkeys((Select, IfThenElse), lambda expr: dtype_of(expr.if_true)),
+    **dict.fromkeys((Search, VScale), lambda expr: "int64"),
+    Ramp: _of_ramp,
+    Broadcast: _of_broadcast,
+    LaneReduce: lambda expr: DType.parse(dtype_of(expr.value)).scalar,
+    TransposeReduce: _of_transpose,
+}
+"""How the dtype of each kind of expression is found."""
 
 __all__ = [
     "ONE", "ZERO", "add", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
+from functools import lru_cache
 
 from gossamer_ir.nodes import Atomic, Fact, Function, Stmt, Store
 from gossamer_ir.remembered import remembered
@@ -26,14 +27,15 @@ def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
     return frozenset(stored) | {name for name, handle in handles.items() if handle in stored}
 
 
+@remembered
 def lasting_facts(function: Function) -> tuple[Fact, ...]:
     """The facts about buffers that the function does not write, which hold everywhere in it."""
     written = written_by(function)
     return tuple(fact for fact in function.facts if written.isdisjoint(_read_by(fact)))
 
 
-def _read_by(fact: Fact) -> Iterator[str]:
+@lru_cache(maxsize=1024)
+def _read_by(fact: Fact) -> frozenset[str]:
     """The buffers that a fact is about, and those that its bounds are read from."""
     names = (getattr(fact, field, None) for field in NAMING_FIELDS)
-    yield from (name for name in names if name is not None)
-    yield from buffers_read(fact)
+    return buffers_read(fact).union(name for name in names if name is not None)

@@ -11,7 +11,6 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import contextmanager
-from functools import lru_cache
 from math import gcd
 from typing import TypeGuard
 
@@ -307,7 +306,7 @@ class Prover:
         is_sum = isinstance(inner, Load) and inner.buffer in self._products
         is_compound = not isinstance(atom, Var)
         is_remainder = isinstance(atom, Binary) and atom.op == "floormod"
-        depth = max(map(self._hypotheses.depth_of, _variables(atom)), default=0)
+        depth = max(map(self._hypotheses.depth_of, free_vars(atom)), default=0)
         return depth, is_sum, is_compound, is_remainder
 
     def _knowledge(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
@@ -467,11 +466,6 @@ class Prover:
         for bound in list(bounds)[:MAX_SEGMENTS]:
             following = Load(indptr, (build.add(bound.indices[0], build.ONE),), bound.dtype)
             yield build.widen(bound), build.widen(following)
-
-
-@lru_cache(maxsize=4096)
-def _variables(atom: Expr) -> frozenset[str]:
-    return free_vars(atom)
 
 
 def _is_read(node: Node) -> TypeGuard[Load]:

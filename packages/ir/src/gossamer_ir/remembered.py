@@ -6,20 +6,19 @@ from collections.abc import Callable
 from functools import wraps
 from typing import TypeVar
 
-from gossamer_ir.nodes import Node
-
-N = TypeVar("N", bound=Node)
+N = TypeVar("N")
 R = TypeVar("R")
 
 LIMIT = 4
-"""How many nodes a function remembers: those that it was asked about last."""
+"""How many answers a function remembers: those to what it was asked about last."""
 
 
 def remembered(function: Callable[[N], R]) -> Callable[[N], R]:
     """The function, which finds out only once what several callers ask about one module.
 
-    Nodes never change, so they are told apart by identity, which costs nothing however large they
-    are. Threads may miss what others found, and never see half of it.
+    What it is asked about never changes (a node, a place in a function), so that it is told apart by
+    identity, which costs nothing however large it is. Threads may miss what others found, and never
+    see half of it.
 
     >>> from gossamer_ir.build import ONE
     >>> asked = []

@@ -5,12 +5,12 @@ A rewriter returns the same object where nothing changed, so that `is` tells.
 
 from __future__ import annotations
 
-import inspect
 import re
 from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import lru_cache
 from typing import Any, TypeVar, overload
 
-import msgspec
+from msgspec.structs import replace
 
 from gossamer_ir.nodes import EXPRESSIONS, Expr, Load, Node, Search, Stmt, Var
 
@@ -57,7 +57,7 @@ def _types(kind: type[Node]) -> dict[str, str]:
     types = {
         name: str(text)
         for base in reversed(kind.__mro__)
-        for name, text in inspect.get_annotations(base).items()
+        for name, text in getattr(base, "__annotations__", {}).items()
     }
     return {name: types[name] for name in kind.__struct_fields__}
 
@@ -156,15 +156,18 @@ def map_children(node: N, function: Callable[[Any], Any]) -> N:
     A function may return a tuple for an item of a tuple field (a statement that became several, or
     none); it is spliced in.
     """
+    names = _FIELDS[type(node)]
+    if not names:
+        return node
     changed: dict[str, Any] = {}
-    for name in _FIELDS[type(node)]:
+    for name in names:
         value = getattr(node, name)
         if value is None:
             continue
         new = _map_tuple(value, function) if type(value) is tuple else function(value)
         if new is not value:
             changed[name] = new
-    return msgspec.structs.replace(node, **changed) if changed else node
+    return replace(node, **changed) if changed else node
 
 
 def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[Any, ...]:
@@ -218,32 +221,46 @@ def _rewriting(rule: Callable[[Any], Any | None]) -> Callable[[Any], Any]:
 
 def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
     """Replaces variables by name. Names are unique in a function, so nothing is captured."""
-    return rewrite(node, _substituting(values)) if values else node
 
+    def visit(current: Any) -> Any:
+        if type(current) is Var:
+            return values.get(current.name, current)
+        return map_children(current, visit)
 
-def _substituting(values: Mapping[str, Expr]) -> Callable[[Any], Expr | None]:
-    return lambda node: values.get(node.name) if type(node) is Var else None
+    return visit(node) if values else node
 
 
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
     """`substitute` over a tuple of statements."""
-    return rewrite_body(body, _substituting(values)) if values else body
+
+    def rule(node: Any) -> Any | None:
+        return values.get(node.name) if type(node) is Var else None
+
+    return rewrite_body(body, rule) if values else body
 
 
 def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
     """`substitute` until no variable is left that stands for something."""
 
-    def rule(inner: Any) -> Any | None:
-        if type(inner) is not Var or inner.name not in values:
-            return None
-        return resolve(values[inner.name], values)
+    def visit(current: Any) -> Any:
+        if type(current) is Var:
+            found = values.get(current.name)
+            return current if found is None else visit(found)
+        return map_children(current, visit)
 
-    return rewrite(node, rule) if values else node
+    return visit(node) if values else node
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:
     """The names of all variables that occur in expressions."""
+    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
+        return _free_vars_of(nodes[0])
     return frozenset([found.name for found in occurrences(Var, *nodes)])
+
+
+@lru_cache(maxsize=4096)
+def _free_vars_of(expr: Node) -> frozenset[str]:
+    return frozenset([found.name for found in occurrences(Var, expr)])
 
 
 def buffers_read(*nodes: Node) -> frozenset[str]:

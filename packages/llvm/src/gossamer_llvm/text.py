@@ -50,7 +50,7 @@ class FunctionText:
         the loops that change none of its operands, and is not repeated within its block or loop."""
         if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):
             return self._append(self._lines, text, depth=len(self._loops))
-        depth = max((self._depths.get(name, 0) for name in _OPERAND.findall(text)), default=0)
+        depth = max([self._depths.get(name, 0) for name in _OPERAND.findall(text)], default=0)
         is_hoisted = depth < len(self._loops)
         lines = self._loops[depth].lines if is_hoisted else self._lines
         known = self._loops[depth].known if is_hoisted else self._known

@@ -50,7 +50,7 @@ class _Hoisting:
         """A node whose largest shared parts are variables."""
         if isinstance(node, IfThenElse):
             return node
-        if isinstance(node, EXPRESSIONS) and self._is_shared(node):
+        if type(node) in EXPRESSIONS and self._is_shared(node):
             return self._let(node).var
         return map_children(node, self.node)
 

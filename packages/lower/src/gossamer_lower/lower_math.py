@@ -187,7 +187,7 @@ class _Calls:
 
     def any(self, value: Any) -> Any:
         """An expression as `expr` gives it, anything else as it is."""
-        return self.expr(value) if isinstance(value, EXPRESSIONS) else value
+        return self.expr(value) if type(value) in EXPRESSIONS else value
 
     def expr(self, node: Expr) -> Expr:
         """The expression with the values of calls in place of calls."""

@@ -26,9 +26,10 @@ def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -
     """
     site = nest.block
     outer = values_at(site)
-    loops = loops_of(site.function) | {
+    inside = {
         found.var: replace(found, extent=resolve(found.extent, outer)) for found in nest.loops
     }
+    loops = {**loops_of(site.function), **inside}
     values = outer | {found.var: found.value for found in site.node.iters}
     idle = {found.var for found in nest.loops if (integer_value(found.extent) or 0) < 1}
     idle -= reduction_loops(site.node, outer)

@@ -10,12 +10,13 @@ from msgspec.structs import replace
 from gossamer_ir.build import integer_value
 from gossamer_ir.injective import is_injective
 from gossamer_ir.nodes import Binary, Expr, Fact, For, Stmt
+from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars
-from gossamer_schedule.accesses import Access, accesses, mentioned, written
+from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.digits import digit_key, fits
 from gossamer_schedule.linear import Form, form_of, product_of
-from gossamer_schedule.sites import statements
+from gossamer_schedule.sites import Site, loops_of, statements
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
 
@@ -29,6 +30,13 @@ def written_accesses(
     for access in accesses(body, buffers, values=values, loops=loops):
         found[access.buffer].append(_without_changing(access, buffers))
     return found
+
+
+@remembered
+def accesses_below(site: Site) -> Mapping[str, Sequence[Access]]:
+    """The accesses of each buffer that the body of the loop at a site stores to."""
+    loops = loops_of(site.function)
+    return written_accesses(site.node.body, values=values_at(site), loops=loops)
 
 
 def _without_changing(access: Access, buffers: set[str]) -> Access:

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.lasting import lasting_facts
-from gossamer_schedule.accesses import values_at
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.disjoint import accesses_below, loops_within, verdict
 from gossamer_schedule.ordered import is_ordered
 from gossamer_schedule.races import difference
 from gossamer_schedule.refusals import refusal
@@ -21,7 +20,7 @@ def require_distinct(site: Site, buffer: str, *, primitive: str) -> None:
     for loop in site.nest:
         at = find_loop(site.function, primitive, loop=loop.var)
         varying = loops_within((loop,))
-        found = written_accesses(loop.body, values=values_at(at), loops=loops)[buffer]
+        found = accesses_below(at)[buffer]
         state = verdict(loop.var, found, loops=loops, varying=varying, facts=facts)
         if state != "disjoint" and not is_ordered(at, buffer):
             raise refusal(

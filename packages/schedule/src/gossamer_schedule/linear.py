@@ -23,7 +23,7 @@ UNIT: Product = (1, ())
 NOTHING = Affine({}, 0)
 
 
-class Form(msgspec.Struct, frozen=True):
+class Form(msgspec.Struct, frozen=True, gc=False):
     """`sum(coefficient * loop) + base`; `opaque` are the loops that atoms of the base depend on."""
 
     terms: dict[str, Product]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from functools import cache
 from inspect import unwrap
 from typing import Any
 
@@ -123,6 +124,7 @@ def parameters_of(op: str) -> tuple[str, ...]:
     return tuple(name if name in required else f"{name}=..." for name in types)
 
 
+@cache
 def _parameters(op: str) -> tuple[dict[str, Any], list[str]]:
     """The types of a primitive's arguments, and which must be given."""
     primitive: Any = unwrap(PRIMITIVES[op])

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from typing import Any, TypeAlias
 
 import msgspec
@@ -22,6 +22,7 @@ from gossamer_ir.nodes import (
     Stmt,
     While,
 )
+from gossamer_ir.remembered import remembered
 from gossamer_ir.walk import resolve
 
 Hop: TypeAlias = tuple[Any, str, int]
@@ -118,22 +119,34 @@ def nest_depth(site: Site) -> int:
 
 def sites(top: Any, path: tuple[Hop, ...] = ()) -> Iterator[Site]:
     """Every statement below, in program order, parents first."""
-    for name in BODIES.get(type(top), ()):
-        for index, child in enumerate(getattr(top, name)):
-            hops = (*path, (top, name, index))
-            yield Site(child, hops)
-            yield from sites(child, hops)
+    stack = _sites_in(top, path)
+    while stack:
+        site = stack.pop()
+        yield site
+        stack += _sites_in(site.node, site.path)
+
+
+def _sites_in(top: Any, path: tuple[Hop, ...]) -> list[Site]:
+    """The statements directly below, the last one first."""
+    return [
+        Site(child, (*path, (top, name, index)))
+        for name in BODIES.get(type(top), ())
+        for index, child in enumerate(getattr(top, name))
+    ][::-1]
 
 
 def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
     """Every statement of a body and below it, in program order, parents first."""
-    for child in body:
+    stack = list(body[::-1])
+    while stack:
+        child = stack.pop()
         yield child
-        for name in BODIES.get(type(child), ()):
-            yield from statements(getattr(child, name))
+        for name in reversed(BODIES.get(type(child), ())):
+            stack += getattr(child, name)[::-1]
 
 
-def loops_of(function: Function) -> dict[str, For]:
+@remembered
+def loops_of(function: Function) -> Mapping[str, For]:
     """Every loop by name, where it starts and its extent in terms of variables of loops."""
     values: dict[str, Expr] = {}
     found: dict[str, For] = {}

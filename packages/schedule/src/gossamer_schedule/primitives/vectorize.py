@@ -7,8 +7,8 @@ from msgspec.structs import replace
 from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import For, Module, VScale
-from gossamer_schedule.accesses import Access, values_at
-from gossamer_schedule.disjoint import written_accesses
+from gossamer_schedule.accesses import Access
+from gossamer_schedule.disjoint import accesses_below
 from gossamer_schedule.lane_terms import terms_in_lanes
 from gossamer_schedule.linear import UNIT, product_of
 from gossamer_schedule.primitive import primitive
@@ -23,7 +23,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.sums import require_sum
 from gossamer_schedule.terms import is_adding_up, is_reduction_loop, require_reducers
@@ -182,8 +182,8 @@ def _require_lanes(site: Site, module: Module) -> None:
 
 def _require_contiguous(site: Site, module: Module, primitive: str) -> None:
     require_no_race(site, module, primitive)
-    loop, loops = site.node.var, loops_of(site.function)
-    touched = written_accesses(site.node.body, values=values_at(site), loops=loops)
+    loop = site.node.var
+    touched = accesses_below(site)
     for buffer, found in touched.items():
         if not all(_is_contiguous(access, loop) for access in found if access.is_store):
             raise refusal(
