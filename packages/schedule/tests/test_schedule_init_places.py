@@ -90,6 +90,33 @@ def test_inits_stay_in_place(program, body, op, loops):
     assert caught.value.code == f"schedule.{op}.not_proved"
 
 
+COUNTING = """
+for i in T.serial(8):
+    for t in T.serial(2):
+        for j in T.serial(2):
+            for k in T.serial(i + 1):
+                with T.block("sum"):
+                    vi = T.axis.spatial(8, i)
+                    vj = T.axis.reduce(16, j * 8 + k)
+                    with T.init():
+                        V[vi] = 0.0
+                    V[vi] = V[vi] + X[vi, vj // 2]
+"""
+FACTORS = [
+    Step("split", {"loop": "k", "factors": (2, None)}), Step("fuse", {"loops": ("j", "k")}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("step", FACTORS, ids=["split", "fuse"])
+def test_an_init_leaves_what_a_factor_depends_on_only_if_each_element_is_there_once(program, step):
+    """The iterator of the reduction is fed by each loop that its factors mention."""
+    with pytest.raises(ScheduleError, match="init of block 'sum'") as caught:
+        apply(program(COUNTING), step)
+    assert caught.value.code == f"schedule.{step.op}.not_proved"
+    sums = COUNTING.replace("16, j", "32, t * 16 + j").replace("vj // 2", "vj // 4")
+    np.testing.assert_array_equal(values(apply(program(sums), step).module), values(program(sums)))
+
+
 TWO_INITS = """
 for i in T.serial(8):
     for j in T.serial(8):

@@ -4,13 +4,13 @@ initialise elements of their own."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import takewhile
 
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Block, For, Load, Module, Search
+from gossamer_ir.nodes import Block, Expr, For, Load, Module, Search
 from gossamer_ir.touches import parts_of, reduction_loops
-from gossamer_ir.walk import walk
+from gossamer_ir.walk import free_vars, resolve, walk
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.races import difference
@@ -39,24 +39,53 @@ def require_inits_in_place(
 
     Raises `.not_proved`.
     """
-    loops, varying = loops_of(top.function), loops_within((top.node,))
-    touched = written_accesses(top.node.body, values=values_at(top), loops=loops)
     for site in blocks_with_init(top):
         reducing = reduction_loops(site.node, values_at(site))
-        if any(loop.var in reducing for loop in top.scope):
-            continue
-        for buffer in sorted(_used(site) & touched.keys()):
-            for loop in sorted(crossing(reducing)):
-                found, facts = touched[buffer], lasting_facts(top.function)
-                if verdict(loop, found, loops=loops, varying=varying, facts=facts) != "disjoint":
-                    raise refusal(
-                        f"{primitive}.not_proved",
-                        f"It is not proved that the init of block '{site.node.name}' may run before all "
-                        f"iterations of loop '{loop}' as well as in each of them.",
-                        needs=difference(loop, found, varying=varying),
-                        hint="Apply decompose_reduction before.",
-                        place=site.place(module),
-                    )
+        if not any(loop.var in reducing for loop in top.scope):
+            _require_same_effect(site, top, crossing(reducing), module=module, primitive=primitive)
+
+
+def require_inits_beside(
+    fed: Site, feeding: Set[str], factors: Iterable[Expr], *, module: Module, primitive: str
+) -> None:
+    """Refuses a rewriting of the loop at `fed` by which factors come into what some loops there feed, unless
+    inits have the same effect outside of the loops that these mention.
+
+    Raises `.not_proved`.
+    """
+    values = values_at(fed)
+    mentions = free_vars(*(resolve(factor, values) for factor in factors))
+    outer = next((loop for loop in fed.scope if loop.var in mentions), None)
+    if outer is None:
+        return
+    top = next(site for site in map(fed.up, range(len(fed.path))) if site.node is outer)
+    for site in blocks_with_init(fed):
+        reducing = reduction_loops(site.node, values_at(site))
+        if reducing & feeding and not any(loop.var in reducing for loop in top.scope):
+            crossed = outside(fed.scope[len(top.scope) :], reducing)
+            _require_same_effect(site, top, crossed, module=module, primitive=primitive)
+
+
+def _require_same_effect(
+    site: Site, top: Site, crossed: Set[str], *, module: Module, primitive: str
+) -> None:
+    """Each iteration of some loops in that at `top` must initialise elements of its own."""
+    if not crossed:
+        return
+    loops, varying = loops_of(top.function), loops_within((top.node,))
+    touched = written_accesses(top.node.body, values=values_at(top), loops=loops)
+    for buffer in sorted(_used(site) & touched.keys()):
+        for loop in sorted(crossed):
+            found, facts = touched[buffer], lasting_facts(top.function)
+            if verdict(loop, found, loops=loops, varying=varying, facts=facts) != "disjoint":
+                raise refusal(
+                    f"{primitive}.not_proved",
+                    f"It is not proved that the init of block '{site.node.name}' may run before all "
+                    f"iterations of loop '{loop}' as well as in each of them.",
+                    needs=difference(loop, found, varying=varying),
+                    hint="Apply decompose_reduction before.",
+                    place=site.place(module),
+                )
 
 
 def read_by_init(site: Site) -> set[str]:

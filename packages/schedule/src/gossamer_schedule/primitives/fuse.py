@@ -17,6 +17,7 @@ from gossamer_schedule.init_places import (
     blocks_with_init,
     outside,
     read_by_init,
+    require_inits_beside,
     require_inits_in_place,
 )
 from gossamer_schedule.inits import left_out, needed_by_init
@@ -163,6 +164,8 @@ def _require_same_inits(found: Sequence[Site], module: Module) -> None:
         module=module,
         primitive="fuse",
     )
+    feeding, factors = {loop.var for loop in chain}, [loop.extent for loop in chain[1:]]
+    require_inits_beside(found[0], feeding, factors, module=module, primitive="fuse")
     for site in blocks_with_init(found[0]):
         idle = [loop for loop in found if loop.node.var in left_out(site)]
         others = [loop for loop in found if loop not in idle]

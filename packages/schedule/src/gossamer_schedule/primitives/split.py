@@ -12,6 +12,7 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
 from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.digits import ceildiv_by
+from gossamer_schedule.init_places import require_inits_beside
 from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
 from gossamer_schedule.predicates import below, bounded, guarded
 from gossamer_schedule.primitive import primitive
@@ -45,9 +46,9 @@ def split(
     None, which stands for the extent divided by the others, rounded up. Where the factors do
     not provably divide the extent, the blocks below get the bound of the old loop as a predicate.
 
-    Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small),
-    `.text` (a factor is no expression), `.not_proved` (the factors may not cover the extent),
-    `.start`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small), `.text` (a factor is no
+    expression), `.not_proved` (the factors may not cover the extent, or an init may not leave the loops that
+    a factor depends on), `.start`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
@@ -75,6 +76,7 @@ def split(
     namer = namer_of(owner)
     names = tuple(namer.fresh(f"{loop}_{position}") for position in range(len(factors)))
     extents = _extents(site.node.extent, products)
+    _require_inits(site, extents, module=module)
     body = site.node.body
     if not _is_exact(site.node.extent, products):
         body = _bounded_body(body, loop, extent=site.node.extent)
@@ -84,6 +86,12 @@ def split(
 
     taken = step(loop=loop, factors=tuple(factors), function=function)
     return Result(rewritten, names, Step("split", taken), {loop: names})
+
+
+def _require_inits(site: Site, extents: Sequence[Expr], *, module: Module) -> None:
+    """All but the first extent are factors in what the loop feeds."""
+    feeding = {site.node.var}
+    require_inits_beside(site, feeding, extents[1:], module=module, primitive="split")
 
 
 def _require_zero_start(site: Site, module: Module) -> None:
