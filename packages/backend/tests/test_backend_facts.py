@@ -84,6 +84,17 @@ def test_an_element_that_is_not_what_it_should_be_is_named():
     assert caught.value.code == "kernel.value"
 
 
+@pytest.mark.parametrize(("at", "size"), [(3, 3), (-1, 3), (-1, 0), (0, 0)])
+def test_an_element_that_does_not_exist_has_no_value(at, size):
+    with pytest.raises(ArgumentError, match=f"Element {at} of 'x' is none of {size}, expected 0"):
+        check_value("x", np.zeros(size, np.int32), at=at, value=0)
+
+
+def test_what_is_not_a_number_lies_in_no_range():
+    with pytest.raises(ArgumentError, match="Element 1 of 'x' is nan"):
+        check_range("x", np.array([0, np.nan, 2]), low=0, high=3)
+
+
 @pytest.mark.usefixtures("small_pieces")
 @pytest.mark.parametrize("dtype", [np.int32, np.int64])
 def test_offsets_that_are_no_sums_of_products_are_named_by_the_first(dtype):

@@ -15,7 +15,7 @@ from gossamer_backend.threads import reset_num_threads, set_num_threads
 from gossamer_formats import borrow_scipy
 from gossamer_ir.build import index, index_var
 from gossamer_ir.errors import ArgumentError, FormatError
-from gossamer_ir.nodes import InRange, Monotone, PaddedSlots, Relation, SortedSegments
+from gossamer_ir.nodes import HasValue, InRange, Monotone, PaddedSlots, Relation, SortedSegments
 
 LENGTH = index_var("n")
 IN_RANGE, OFFSETS = InRange("X", index(0), LENGTH), (Monotone("P"),)
@@ -170,6 +170,14 @@ def test_random_small_values_agree_with_numpy(count):
         }
         holds((*OFFSETS, SortedSegments("X", "P", bool(generator.integers(2)))), arrays)
         holds((InRange("X", index(-1), LENGTH),), arrays, n=int(generator.integers(2, 5)))
+
+
+@pytest.mark.parametrize("others", [(), (Monotone("X"),)])
+@pytest.mark.parametrize(("at", "expected"), [(0, True), (4, True), (5, False), (-1, False)])
+def test_one_value_is_looked_at_where_it_is(others, at, expected):
+    arrays = {"X": np.zeros(5, np.int32), "P": np.full(5, 7, np.int32)}
+    assert CHECK((HasValue("P", index(at), index(7)), *others), {}, arrays) == expected
+    assert not CHECK((HasValue("P", index(at), index(6)), *others), {}, arrays)
 
 
 def test_what_cannot_be_tested_is_not_found_to_hold():

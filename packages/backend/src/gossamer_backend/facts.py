@@ -197,9 +197,9 @@ def check_range(name: str, array: Array, *, low: int, high: int) -> None:
         # Negative values are large as unsigned ones: one pass instead of two.
         if int(flat.view(f"u{flat.dtype.itemsize}").max()) < high:
             return
-    elif int(flat.min()) >= low and int(flat.max()) < high:
+    elif flat.min().item() >= low and flat.max().item() < high:
         return
-    where = _first(flat, lambda piece: (piece < low) | (piece >= high))
+    where = _first(flat, lambda piece: ~((piece >= low) & (piece < high)))
     raise ArgumentError(
         "kernel.range",
         f"Element {where} of '{name}' is {flat[where]}, expected a value from {low} to {high - 1}.",
@@ -207,14 +207,21 @@ def check_range(name: str, array: Array, *, low: int, high: int) -> None:
 
 
 def check_value(name: str, array: Array, *, at: int, value: int) -> None:
-    """The element at an index is a value."""
-    found = array.reshape(-1)[at]
-    if found != value:
-        raise ArgumentError(
-            "kernel.value",
-            f"Element {at} of '{name}' is {found}, expected {value}.",
-            hint="Offsets lead from 0 to the number of elements.",
-        )
+    """There is an element at an index, and it is a value."""
+    if has_value(array, at=at, value=value):
+        return
+    is_there = 0 <= at < array.size
+    found = f"is {array.reshape(-1)[at]}" if is_there else f"is none of {array.size}"
+    raise ArgumentError(
+        "kernel.value",
+        f"Element {at} of '{name}' {found}, expected {value}.",
+        hint="Offsets lead from 0 to the number of elements.",
+    )
+
+
+def has_value(array: Array, *, at: int, value: int) -> bool:
+    """Whether there is an element at an index, and it is a value."""
+    return 0 <= at < array.size and bool(array.reshape(-1)[at] == value)
 
 
 def check_products(name: str, array: Array, *, of: Sequence[tuple[str, Array]]) -> None:

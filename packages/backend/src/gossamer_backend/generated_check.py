@@ -16,7 +16,7 @@ import numpy as np
 
 from gossamer_backend.arrays import address
 from gossamer_backend.check_module import ArrayTest, check_module
-from gossamer_backend.facts import first_wrong_product
+from gossamer_backend.facts import buffer_of, first_wrong_product, has_value
 from gossamer_backend.native import NOT_GUARDED, OK, Workspace
 from gossamer_backend.sizes import Array, Scalars, evaluate
 from gossamer_ir.errors import PluginError, UnsupportedError
@@ -77,8 +77,11 @@ class GeneratedCheck:
         single = [fact for fact in facts if isinstance(fact, HasValue | ProductSteps)]
         if not all(_holds(fact, scalars, arrays) for fact in single):
             return False
-        layouts = tuple((name, array.dtype, array.ndim) for name, array in found.items())
         several = tuple(fact for fact in facts if not isinstance(fact, HasValue | ProductSteps))
+        if not several:
+            return True
+        read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in several}
+        layouts = tuple((name, array.dtype, array.ndim) for name, array in read.items())
         plans = _plans(several, layouts)
         if plans is None or not all(_is_plain(array) for array in found.values()):
             return False
@@ -110,9 +113,8 @@ def _holds(fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str,
     if isinstance(fact, ProductSteps):
         found = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
         return first_wrong_product(*found) is None
-    at = evaluate(fact.index, scalars, arrays=arrays)
-    found = arrays[fact.buffer].reshape(-1)[at]
-    return bool(found == evaluate(fact.value, scalars, arrays=arrays))
+    at, value = (evaluate(size, scalars, arrays=arrays) for size in (fact.index, fact.value))
+    return has_value(arrays[fact.buffer], at=at, value=value)
 
 
 def _passes(kernel: Kernel, values: Sequence[Array | int]) -> bool:
