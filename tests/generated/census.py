@@ -214,7 +214,6 @@ def _buffer(node: SparseBuffer) -> Iterator[str]:
         ("fill value", node.fill is not None),
         ("extra storage", node.extra_storage > 0),
         ("siblings with offsets", node.offsets is not None),
-        ("three siblings with offsets", node.offsets is not None and len(node.axes) == 4),
     ):
         if is_so:
             yield name

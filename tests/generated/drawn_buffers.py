@@ -118,45 +118,61 @@ class Buffers:
         return np.array(drawn, dtype)
 
     def _is_storable(self, axes: Sequence[str]) -> bool:
-        """Whether a buffer may have these axes: where two vary below one parent, it needs offsets,
-        which there are for two or three children of a root axis and nothing else."""
-        return not self._has_siblings(axes) or self._sums(axes) is not None
+        """Whether a buffer may have these axes: where several vary below one, it needs offsets, of
+        which it has those of one axis."""
+        return not self._branches(axes) or self._sums(axes) is not None
 
-    def _has_siblings(self, axes: Sequence[str]) -> bool:
-        above = {axis: set(self.forest.ancestors(axis)) for axis in axes if self._is_varied(axis)}
-        return any(
-            one not in above[two] and two not in above[one] and above[one] & above[two]
-            for one in above
-            for two in above
-        )
+    def _branches(self, axes: Sequence[str]) -> dict[str, list[str]]:
+        """The axes below which several vary, each with these."""
+        found = {above: self._varying(above, axes) for above in axes}
+        return {above: below for above, below in found.items() if len(below) > 1}
+
+    def _varying(self, above: str, axes: Sequence[str]) -> list[str]:
+        """The children of an axis that vary, or below which something does."""
+        return [
+            axis for axis in axes
+            if self.forest.slots[axis].axis.parent == above
+            and (self._is_varied(axis) or self._varying(axis, axes))
+        ]  # fmt: skip
 
     def _siblings(self) -> list[tuple[str, ...]]:
-        """Root axes with two or three children that vary."""
+        """Axes with their ancestors and two or three children that vary."""
         found = [
-            (root.name, *children)
-            for root in self.forest.axes
-            if root.parent is None
+            (*self.forest.ancestors(above.name), *below)
+            for above in self.forest.axes
             for count in (2, 3)
-            for children in permutations(
-                filter(self._is_varied, self.forest.children(root.name)), count
+            for below in permutations(
+                filter(self._is_varied, self.forest.children(above.name)), count
             )
         ]
         return [axes for axes in found if self._sums(axes) is not None]
 
     def _sums(self, axes: Sequence[str]) -> np.ndarray | None:
-        """The prefix sums of the products of the lengths of two or three siblings."""
-        root = min(axes, key=lambda axis: len(self.forest.ancestors(axis)))
-        below = [axis for axis in axes if axis != root]
-        nodes = [self.forest.slots[axis].axis for axis in below]
-        if len(below) not in (2, 3) or any(node.parent != root for node in nodes):
+        """The prefix sums of the products of how much lies below each of several siblings; fixed axes
+        behind all that vary are not counted."""
+        branches = self._branches(axes)
+        if len(branches) > 1:
             return None
-        sums = np.cumsum([0, *np.prod([self.forest.slots[axis].counts for axis in below], axis=0)])
-        dtype = nodes[0].indptr_dtype
+        ((above, below),) = branches.items()
+        root = self.forest.ancestors(above)[0]
+        while not (self._is_varied(axes[-1]) and root in self.forest.ancestors(axes[-1])):
+            axes = axes[:-1]
+        sums = np.cumsum([0, *np.prod([self._counts(axis, axes) for axis in below], axis=0)])
+        dtype = getattr(self.forest.slots[below[0]].axis, "indptr_dtype", "int64")
         return sums.astype(dtype) if sums[-1] <= min(np.iinfo(dtype).max, MOST_ELEMENTS) else None
+
+    def _counts(self, axis: str, axes: Sequence[str]) -> np.ndarray:
+        """How many elements of a buffer lie in each fibre of one of its axes."""
+        slots = self.forest.slots[axis]
+        found = np.ones(slots.size, int)
+        for below in axes:
+            if self.forest.slots[below].axis.parent == axis:
+                found = found * self._counts(below, axes)
+        return np.bincount(slots.parent_of, found, minlength=slots.parents).astype(int)
 
     def _offsets(self, axes: Sequence[str]) -> str | None:
         """The parameter with the offsets that a buffer needs."""
-        if not self._has_siblings(axes):
+        if not self._branches(axes):
             return None
         name = f"offsets_{''.join(axes).lower()}"
         self.arrays[name] = self._sums(axes)

@@ -558,8 +558,9 @@ class Reducer(Node, frozen=True):
 class SparseBuffer(Node, frozen=True):
     """Values over axes, stored in the nested enumeration of the axes in order. `handle` is the
     parameter it is bound to (None: allocated by the function); `fill` the value of an absent
-    coordinate (None: zero); `extra_storage` elements lie behind the last; `offsets` names the handle
-    of the prefix sums of products of two varied siblings."""
+    coordinate (None: zero); `extra_storage` elements lie behind the last. Where several axes vary below
+    one, `offsets` names the handle of the prefix sums, over the elements of that one, of the products
+    of how many elements lie below each of the several; fixed axes behind all that vary do not count."""
 
     name: str
     axes: tuple[str, ...]
