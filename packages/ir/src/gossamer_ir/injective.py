@@ -25,7 +25,8 @@ from gossamer_ir.walk import free_vars
 
 def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     """Whether an index has a different value in each iteration of a loop, because it loads the
-    positions of one segment from an array that increases strictly within segments.
+    positions of one segment from an array that increases strictly within segments; at the position
+    stage those of one fibre.
 
     Facts are those that hold wherever the loop runs (`lasting_facts`). Slots of a padded axis repeat
     one value, so nothing is concluded about them.
@@ -40,7 +41,12 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     if any(isinstance(fact, PaddedSlots) for fact in known):
         return False
     segments = [fact for fact in known if isinstance(fact, SortedSegments) and fact.unique]
-    return any(_is_in_one_segment(last, loop, fact.indptr) for fact in segments)
+    return any(
+        _is_in_one_fibre(load.indices, loop, fact.indptr)
+        if outer and fact.indptr is not None
+        else _is_in_one_segment(last, loop, fact.indptr)
+        for fact in segments
+    )
 
 
 def _loaded(expr: Expr) -> Load | None:
@@ -57,14 +63,35 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
         return False
     if indptr is None:
         return True
-    extent = loop.extent
-    if isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
-        extent = extent.if_true
-    end = combine(begin, affine_of(extent), 1)
+    end = combine(begin, affine_of(_extent(loop)), 1)
     first, following = _bound(begin, indptr), _bound(end, indptr)
     if build.integer_value(loop.start) != 0 or first is None or following is None:
         return False
     return combine(affine_of(following), affine_of(first), -1) == Affine({}, 1)
+
+
+def _is_in_one_fibre(positions: tuple[Expr, ...], loop: For, indptr: str) -> bool:
+    """Whether the last of some positions is the loop's variable, and the loop runs over the fibre below
+    the others."""
+    *outer, last = positions
+    length = affine_of(_extent(loop))
+    loads = {count: _loaded(atom) for atom, count in length.terms.items()}
+    end, begin = loads.get(1), loads.get(-1)
+    if length.constant or len(length.terms) != 2 or begin is None or end is None:
+        return False
+    step = combine(affine_of(end.indices[-1]), affine_of(begin.indices[-1]), -1)
+    is_fibre = begin.indices == tuple(outer) and end.indices[:-1] == begin.indices[:-1]
+    is_whole = last == build.index_var(loop.var) and build.integer_value(loop.start) == 0
+    is_offsets = begin.buffer == end.buffer == indptr
+    return is_offsets and is_fibre and is_whole and step == Affine({}, 1)
+
+
+def _extent(loop: For) -> Expr:
+    """The extent of a loop where it runs at all."""
+    extent = loop.extent
+    if isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
+        return extent.if_true
+    return extent
 
 
 def _bound(form: Affine, indptr: str) -> Expr | None:

@@ -63,7 +63,7 @@ def verdict(
 ) -> Verdict:
     """The verdict on the accesses of one buffer; `varying` are the loop and those inside it.
 
-    From `facts` (see `lasting_facts`) it concludes that coordinates of one fibre differ.
+    From `facts` (see `coordinate_facts`) it concludes that coordinates of one fibre differ.
     """
     extent = integer_value(loops[loop].extent)
     if extent is not None and extent <= 1:

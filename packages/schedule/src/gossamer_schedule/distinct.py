@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.lasting import lasting_facts
 from gossamer_schedule.disjoint import accesses_below, loops_within, verdict
+from gossamer_schedule.knowledge import coordinate_facts
 from gossamer_schedule.ordered import is_ordered
 from gossamer_schedule.races import difference
 from gossamer_schedule.refusals import refusal
@@ -16,7 +16,7 @@ def require_distinct(site: Site, buffer: str, *, primitive: str) -> None:
 
     Raises `.not_proved`.
     """
-    loops, facts = loops_of(site.function), lasting_facts(site.function)
+    loops, facts = loops_of(site.function), coordinate_facts(site.function)
     for loop in site.nest:
         at = find_loop(site.function, primitive, loop=loop.var)
         varying = loops_within((loop,))

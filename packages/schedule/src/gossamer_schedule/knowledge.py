@@ -16,6 +16,7 @@ from gossamer_ir.nodes import (
     Function,
     InRange,
     Monotone,
+    SortedSegments,
     Stmt,
     Store,
 )
@@ -27,6 +28,28 @@ from gossamer_schedule.accesses import mentioned
 def known_facts(function: Function) -> tuple[Fact, ...]:
     """What is stated or promised by axes of the buffers that a function does not write."""
     return (*lasting_facts(function), *_axis_facts(function))
+
+
+def coordinate_facts(function: Function) -> tuple[Fact, ...]:
+    """What is known of coordinates, for `is_injective`: what is stated, and at the position stage that
+    those of a fibre are sorted and unique, where their axes are."""
+    return (*lasting_facts(function), *_fibre_facts(function))
+
+
+def _fibre_facts(function: Function) -> Iterator[Fact]:
+    names = _unchanged(function)
+    for axis in function.axes:
+        match axis:
+            case CompressedVaried(sorted=True, unique=True, padded=False):
+                indptr, indices = names.get(axis.indptr), names.get(axis.indices)
+                if indptr is not None and indices is not None:
+                    yield SortedSegments(indices, indptr, unique=True)
+
+
+def _unchanged(function: Function) -> dict[str | None, str]:
+    """The buffers of arrays that the function does not write, by handle."""
+    changing = written_by(function)
+    return {found.handle: found.name for found in function.buffers if found.handle not in changing}
 
 
 def stored(body: Iterable[Stmt]) -> set[str]:
@@ -58,8 +81,7 @@ class Knowledge(Prover):
 
 def _axis_facts(function: Function) -> Iterator[Fact]:
     """What the axes promise of their index buffers, where nothing is written there."""
-    changing = written_by(function)
-    names = {found.handle: found.name for found in function.buffers if found.handle not in changing}
+    names = _unchanged(function)
     for axis in function.axes:
         if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr in names:
             yield Monotone(names[axis.indptr])

@@ -7,11 +7,11 @@ from itertools import product
 
 from gossamer_ir.affine import expr_of
 from gossamer_ir.build import add, index_var, integer_value, mul
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
 from gossamer_ir.walk import substitute
 from gossamer_schedule.accesses import Access
 from gossamer_schedule.disjoint import accesses_below, loops_within, verdict
+from gossamer_schedule.knowledge import coordinate_facts
 from gossamer_schedule.linear import Form, to_expr
 from gossamer_schedule.ordered import is_ordered
 from gossamer_schedule.refusals import refusal, text_of
@@ -42,7 +42,7 @@ def require_no_race(
     """Refuses the loop at a site unless different iterations provably touch different elements of
     whatever one of them writes (of these `buffers`): `race` where two do not, else `not_proved`."""
     loop, loops = site.node, loops_of(site.function)
-    varying, facts = loops_within((loop,)), lasting_facts(site.function)
+    varying, facts = loops_within((loop,)), coordinate_facts(site.function)
     touched = accesses_below(site)
     for buffer in touched if buffers is None else buffers & touched.keys():
         found = touched[buffer]

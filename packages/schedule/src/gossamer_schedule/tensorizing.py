@@ -9,7 +9,6 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, conjuncts, integer_value
 from gossamer_ir.contracts import Intrinsic, Step
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
 from gossamer_ir.touches import spatial_loops
 from gossamer_ir.walk import free_vars, resolve
@@ -18,6 +17,7 @@ from gossamer_schedule.blocking import blocked, require_one_block
 from gossamer_schedule.disjoint import verdict, written_accesses
 from gossamer_schedule.emission import emitted, is_run, vector_loops
 from gossamer_schedule.intrinsics import INTRINSIC, Described, find_intrinsic, unit_values
+from gossamer_schedule.knowledge import coordinate_facts
 from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
@@ -212,7 +212,7 @@ def _sharing(nest: Nest, view: View) -> list[str]:
     """The loops that select elements of which points may share some."""
     loops, varying = loops_of(nest.site.function), {loop.var for loop in nest.loops}
     touched = written_accesses((nest.site.node,), values=values_at(nest.site), loops=loops)
-    found, facts = touched[view.buffer], lasting_facts(nest.site.function)
+    found, facts = touched[view.buffer], coordinate_facts(nest.site.function)
     return [
         name
         for name in view.loops
