@@ -71,6 +71,19 @@ for i in T.serial(8):
             wi, wj = T.axis.remap("SS", [i, j])
             W[wi] = 1.0
 """
+TRIANGLE = SUM.replace(
+    "                vi, vj", "                T.where(i + j < 8)\n                vi, vj"
+)
+CONDITIONED = """
+for j in T.serial(8):
+    for i in T.serial(8):
+        if i + j < 5:
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    V[vi] = 0.0
+                V[vi] = V[vi] + X[vi, vj]
+"""
 REFUSED = {
     "a loop that selects nothing, into the reduction": (SUM, "reorder", ("j", "t")),
     "a loop that selects nothing, out of the reduction": (DIAGONAL, "reorder", ("t", "i")),
@@ -79,6 +92,8 @@ REFUSED = {
     "elements that may meet, fused with the reduction": (MEETING, "fuse", ("i", "j")),
     "an init that does not always do the same": (HALVING, "fuse", ("i", "j")),
     "an init of what may never run": (NEVER, "fuse", ("j", "t")),
+    "an init that comes to run under a condition": (CONDITIONED, "fuse", ("j", "i")),
+    "an init that comes to run under a predicate": (TRIANGLE, "fuse", ("i", "j")),
     "an init from what other iterations change": (FROM_CHANGING, "fuse", ("i", "j")),
 }
 

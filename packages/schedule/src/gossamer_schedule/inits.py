@@ -12,19 +12,17 @@ from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Stmt
 from gossamer_ir.touches import Values, reduction_loops
 from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
-from gossamer_schedule.nests import Around, Nest
+from gossamer_schedule.nests import Around, Nest, around
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.sites import Site
 
 
-def require_init_nest(
-    site: Site, around: Sequence[Around], *, primitive: str
-) -> tuple[Around, ...]:
+def require_init_nest(site: Site, found: Sequence[Around], *, primitive: str) -> tuple[Around, ...]:
     """What the init of a block runs in of what is around the block.
 
     Raises `.dependence`.
     """
-    nest, dropped = Nest(site, tuple(around)), unselecting(site)
+    nest, dropped = Nest(site, tuple(found)), unselecting(site)
     loops = (found for found in nest.loops if found.var not in dropped)
     used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
     for item in _selecting(site.node):
@@ -35,14 +33,14 @@ def require_init_nest(
             f"The init of block '{site.node.name}' or its loops depend on "
             f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
         )
-    return tuple(_kept(around, dropped))
+    return tuple(_kept(found, dropped))
 
 
-def _kept(around: Sequence[Around], dropped: Set[str]) -> Iterator[Around]:
-    for found in around:
+def _kept(parts: Sequence[Around], dropped: Set[str]) -> Iterator[Around]:
+    for found in parts:
         if not isinstance(found, For):
-            parts = (part for part in conjuncts(found) if not free_vars(part) & dropped)
-            if (condition := conjoined(parts)) is not None:
+            held = (part for part in conjuncts(found) if not free_vars(part) & dropped)
+            if (condition := conjoined(held)) is not None:
                 yield condition
         elif found.var not in dropped:
             yield found
@@ -96,6 +94,11 @@ def unselecting(site: Site) -> set[str]:
     its init."""
     selecting = _selecting(site.node)
     return left_out(site) | {found.var for found in site.node.iters if found not in selecting}
+
+
+def conditions_around(site: Site) -> tuple[Expr, ...]:
+    """The parts of the conditions that a block stands under in the block around it, and of its predicate."""
+    return (*Nest(site, around(site)).conditions, *conjuncts(site.node.predicate))
 
 
 def conditions_of_init(site: Site) -> tuple[Expr, ...]:

@@ -11,8 +11,8 @@ from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Binary, Expr, For, Module
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import free_vars, substitute_body
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_ir.walk import free_vars, resolve, substitute_body
+from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.init_places import (
     blocks_with_init,
     outside,
@@ -20,7 +20,7 @@ from gossamer_schedule.init_places import (
     require_inits_beside,
     require_inits_in_place,
 )
-from gossamer_schedule.inits import left_out, needed_by_init
+from gossamer_schedule.inits import conditions_around, left_out, needed_by_init, unselecting
 from gossamer_schedule.knowledge import known_facts
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
@@ -171,7 +171,10 @@ def _require_same_inits(found: Sequence[Site], module: Module) -> None:
         others = [loop for loop in found if loop not in idle]
         if idle and others:
             is_run = any(loop.node.var in needed_by_init(site) for loop in others)
-            _require_run(site, idle if is_run else others, module=module)
+            changed = idle if is_run else others
+            _require_run(site, changed, module=module)
+            names = {loop.node.var for loop in changed}
+            _require_same_conditions(site, names, is_run=is_run, module=module)
 
 
 def _joining(chain: Sequence[For], reducing: Set[str]) -> set[str]:
@@ -200,6 +203,25 @@ def _require_run(block: Site, loops: Sequence[Site], *, module: Module) -> None:
                 needs=f"{text_of(site.node.extent)} >= 1",
                 hint="Apply decompose_reduction before.",
                 place=site.place(module),
+            )
+
+
+def _require_same_conditions(block: Site, loops: Set[str], *, is_run: bool, module: Module) -> None:
+    """An init runs under the conditions that are about the loops which are run for it, to which some loops
+    come (`is_run`), or of which they go."""
+    before = unselecting(block)
+    after = before - loops if is_run else before | loops
+    values = values_at(block)
+    for condition in conditions_around(block):
+        used = free_vars(resolve(condition, values))
+        if used.isdisjoint(before) != used.isdisjoint(after):
+            raise refusal(
+                "fuse.not_proved",
+                f"It is not proved that the init of block '{block.node.name}' runs under the same conditions "
+                "as before.",
+                needs=text_of(condition),
+                hint="Apply decompose_reduction before.",
+                place=block.place(module),
             )
 
 
