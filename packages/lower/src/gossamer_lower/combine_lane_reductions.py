@@ -20,10 +20,8 @@ from gossamer_ir.nodes import (
     Buffer,
     Const,
     Expr,
-    For,
     Function,
     Guard,
-    If,
     LaneReduce,
     Lanes,
     Load,
@@ -35,10 +33,10 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     TransposeReduce,
-    While,
 )  # fmt: skip
 from gossamer_ir.reducers import identity, match_reduction
 from gossamer_ir.walk import occurrences, statements, walk
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import map_functions
 
 MIN_VALUES = 4
@@ -80,7 +78,7 @@ def _combine_function(function: Function) -> Function:
         for stmt in statements(function.body)
         if isinstance(stmt, Store)
     }
-    return msgspec.structs.replace(function, body=_Combining(memory, changing).body(function.body))
+    return with_body(function, _Combining(memory, changing).body(function.body))
 
 
 class _Sum(msgspec.Struct, frozen=True):
@@ -99,20 +97,12 @@ class _Combining:
         self._changing = changing
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        body = tuple(self._statement(stmt) for stmt in body)
+        body = each(body, lambda stmt: (with_bodies(stmt, self.body),))
         if sum(1 for stmt in body if _ends_in_sum(stmt)) < MIN_VALUES:
             return body
         direct = self._forwarded(self._without_starts(list(body)))
         combined = self._combined(direct)
         return body if combined is direct else _without_unused(combined)
-
-    def _statement(self, stmt: Stmt) -> Stmt:
-        match stmt:
-            case For() | While():
-                return msgspec.structs.replace(stmt, body=self.body(stmt.body))
-            case If():
-                return If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body))
-        return stmt
 
     # --- groups
 

@@ -23,9 +23,9 @@ from gossamer_ir.nodes import (
     Let,
     Module,
     Stmt,
-    While,
 )  # fmt: skip
 from gossamer_ir.walk import buffers_read, free_vars, walk
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import map_functions
 
 
@@ -55,11 +55,11 @@ def hoist_conditions(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    return msgspec.structs.replace(function, body=_body(function.body, written_by(function)))
+    return with_body(function, _body(function.body, written_by(function)))
 
 
 def _body(body: tuple[Stmt, ...], written: frozenset[str]) -> tuple[Stmt, ...]:
-    return tuple(_statement(stmt, written) for stmt in body)
+    return each(body, lambda stmt: (_statement(stmt, written),))
 
 
 def _statement(stmt: Stmt, written: frozenset[str]) -> Stmt:
@@ -73,12 +73,7 @@ def _statement(stmt: Stmt, written: frozenset[str]) -> Stmt:
             if stmt.kind not in ("serial", "unrolled"):
                 return loop
             return _bounded(_outside(loop, written) if _is_around_vectors(loop) else loop)
-        case While():
-            return While(stmt.condition, _body(stmt.body, written))
-        case If():
-            then_body, else_body = _body(stmt.then_body, written), _body(stmt.else_body, written)
-            return If(stmt.condition, then_body, else_body)
-    return stmt
+    return with_bodies(stmt, lambda body: _body(body, written))
 
 
 def _is_around_vectors(loop: For) -> bool:

@@ -24,15 +24,14 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
-    If,
     IfThenElse,
     Module,
     Stmt,
-    While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE
 from gossamer_ir.walk import buffers_read, free_vars, occurrences, walk
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.stages import bound_variables, map_functions
@@ -61,7 +60,7 @@ def _hoist_function(function: Function) -> Function:
     if not any(isinstance(node, Guard) for stmt in function.body for node in walk(stmt)):
         return function
     hoisting = _Hoisting(function)
-    return msgspec.structs.replace(function, body=hoisting.body(function.body))
+    return with_body(function, hoisting.body(function.body))
 
 
 class _Line(NamedTuple):
@@ -84,20 +83,13 @@ class _Hoisting:
             self._prover.assume_nonnegative(extent)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        for stmt in body:
-            result += self._statement(stmt)
-        return tuple(result)
+        return each(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case For():
                 return self._loop(stmt)
-            case While():
-                return (While(stmt.condition, self.body(stmt.body)),)
-            case If():
-                return (If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body)),)
-        return (stmt,)
+        return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         self._magnitudes.bind(loop.var, loop.start, loop.extent)

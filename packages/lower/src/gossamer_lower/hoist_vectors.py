@@ -26,10 +26,10 @@ from gossamer_ir.nodes import (
     Ramp,
     Stmt,
     Var,
-    While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, occurrences, rewrite, statements, walk
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
@@ -64,7 +64,7 @@ def hoist_vectors(module: Module) -> Module:
 def _hoist_function(function: Function) -> Function:
     if not occurrences(Ramp, *function.body):
         return function
-    return msgspec.structs.replace(function, body=_Hoisting(function).body(function.body))
+    return with_body(function, _Hoisting(function).body(function.body))
 
 
 class _Hoisting:
@@ -81,20 +81,18 @@ class _Hoisting:
         }
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(new for stmt in body for new in self._statement(stmt))
+        return each(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case For():
                 return self._loop(stmt)
-            case While():
-                return (While(stmt.condition, self.body(stmt.body)),)
             case If():
                 with self._prover.scope():
                     self._prover.assume(stmt.condition)
                     then_body = self.body(stmt.then_body)
                 return (If(stmt.condition, then_body, self.body(stmt.else_body)),)
-        return (stmt,)
+        return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         lets = self._lets(loop) if _is_serial(loop) else {}

@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.walk import free_vars, map_children, substitute, substitute_body
+from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.inline_lets import inline_lets
 from gossamer_lower.stages import map_functions, names_of
 
@@ -72,10 +73,7 @@ class _Lowering:
         self._namer = namer
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        for stmt in body:
-            result += self._statement(stmt)
-        return tuple(result)
+        return each(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
@@ -83,13 +81,7 @@ class _Lowering:
                 return self._block(stmt)
             case For():
                 return self._loop(stmt)
-            case If():
-                then_body, else_body = self.body(stmt.then_body), self.body(stmt.else_body)
-                return (If(stmt.condition, then_body, else_body),)
-            case While():
-                return (While(stmt.condition, self.body(stmt.body)),)
-            case _:
-                return (stmt,)
+        return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         inits: list[Stmt] = []

@@ -23,7 +23,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
-    If,
     IfThenElse,
     Let,
     Load,
@@ -32,10 +31,10 @@ from gossamer_ir.nodes import (
     Search,
     SortedSegments,
     Stmt,
-    While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import buffers_read, free_vars, resolve, substitute
+from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
@@ -115,7 +114,7 @@ class _Merging:
         self._around: list[_Around] = []
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return tuple(found for stmt in body for found in self._statement(stmt))
+        return each(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
@@ -123,11 +122,7 @@ class _Merging:
                 return self._let(stmt)
             case For():
                 return self._loop(stmt)
-            case If():
-                return (If(stmt.condition, self.body(stmt.then_body), self.body(stmt.else_body)),)
-            case While():
-                return (While(stmt.condition, self.body(stmt.body)),)
-        return (stmt,)
+        return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         self._magnitudes.bind(loop.var, loop.start, loop.extent)

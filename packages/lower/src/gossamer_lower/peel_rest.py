@@ -32,10 +32,10 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-    While,
 )  # fmt: skip
 from gossamer_ir.simplify import TRUE, simplify_body
 from gossamer_ir.walk import buffers_read, free_vars, map_children, statements, substitute, walk
+from gossamer_lower.bodies import with_bodies
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions, names_of
 
@@ -108,16 +108,9 @@ def _body(body: tuple[Stmt, ...], namer: Namer, unrolled: frozenset[str]) -> tup
 
 
 def _statement(stmt: Stmt, namer: Namer, unrolled: frozenset[str]) -> Stmt:
-    match stmt:
-        case For(kind="unrolled"):
-            body = _body(stmt.body, namer, unrolled | {stmt.var})
-            return msgspec.structs.replace(stmt, body=body)
-        case For() | While():
-            return msgspec.structs.replace(stmt, body=_body(stmt.body, namer, unrolled))
-        case If():
-            then_body = _body(stmt.then_body, namer, unrolled)
-            return If(stmt.condition, then_body, _body(stmt.else_body, namer, unrolled))
-    return stmt
+    if isinstance(stmt, For) and stmt.kind == "unrolled":
+        unrolled |= {stmt.var}
+    return with_bodies(stmt, lambda body: _body(body, namer, unrolled))
 
 
 def _group_of(stmt: Stmt, unrolled: frozenset[str]) -> _Group | None:

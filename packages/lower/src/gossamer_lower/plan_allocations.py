@@ -34,10 +34,10 @@ from gossamer_ir.nodes import (
     Prefetch,
     Stmt,
     Store,
-    While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import map_children, occurrences, substitute
+from gossamer_lower.bodies import with_bodies
 from gossamer_lower.live_intervals import Access, Interval, intervals_of, shrunk
 from gossamer_lower.stages import map_functions
 
@@ -80,21 +80,8 @@ def _replaced(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
         if isinstance(stmt, Allocate):
             result = _place(result, stmt.buffer, facts)
         else:
-            result = (_replaced_within(stmt, facts), *result)
+            result = (with_bodies(stmt, lambda inner: _replaced(inner, facts)), *result)
     return result
-
-
-def _replaced_within(stmt: Stmt, facts: Facts) -> Stmt:
-    match stmt:
-        case For() | While():
-            return msgspec.structs.replace(stmt, body=_replaced(stmt.body, facts))
-        case If():
-            then_body, else_body = (
-                _replaced(stmt.then_body, facts),
-                _replaced(stmt.else_body, facts),
-            )
-            return msgspec.structs.replace(stmt, then_body=then_body, else_body=else_body)
-    return stmt
 
 
 def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, ...]:

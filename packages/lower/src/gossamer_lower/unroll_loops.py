@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-import msgspec
-
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import For, Function, If, Module, Stmt, While
+from gossamer_ir.nodes import For, Function, Module, Stmt
 from gossamer_ir.simplify import simplify_body
 from gossamer_ir.walk import substitute_body, walk
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.hoist_shared import hoist_shared
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions, names_of
@@ -39,25 +38,17 @@ def unroll_loops(module: Module) -> Module:
 def _unroll_function(function: Function) -> Function:
     namer = Namer(names_of(function))
     body = simplify_body(_body(function.body, namer))
-    return msgspec.structs.replace(function, body=body)
+    return with_body(function, body)
 
 
 def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
-    result: list[Stmt] = []
-    for stmt in body:
-        result += _statement(stmt, namer)
-    return tuple(result)
+    return each(body, lambda stmt: _statement(stmt, namer))
 
 
 def _statement(stmt: Stmt, namer: Namer) -> tuple[Stmt, ...]:
-    match stmt:
-        case For(kind="unrolled"):
-            return _copies(stmt, namer)
-        case For() | While():
-            return (msgspec.structs.replace(stmt, body=_body(stmt.body, namer)),)
-        case If():
-            return (If(stmt.condition, _body(stmt.then_body, namer), _body(stmt.else_body, namer)),)
-    return (stmt,)
+    if isinstance(stmt, For) and stmt.kind == "unrolled":
+        return _copies(stmt, namer)
+    return (with_bodies(stmt, lambda body: _body(body, namer)),)
 
 
 def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:

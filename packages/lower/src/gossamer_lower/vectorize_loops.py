@@ -36,12 +36,12 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     VScale,
-    While,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
 from gossamer_ir.walk import free_vars, occurrences, substitute, substitute_body
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.vectors import Vectors
 
@@ -66,7 +66,7 @@ def vectorize_loops(module: Module) -> Module:
 
 def _vectorize_function(function: Function) -> Function:
     vectorizing = _Vectorizing(function)
-    return msgspec.structs.replace(function, body=vectorizing.body(function.body))
+    return with_body(function, vectorizing.body(function.body))
 
 
 class _Vectorizing:
@@ -81,10 +81,7 @@ class _Vectorizing:
         }
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        result: list[Stmt] = []
-        for stmt in body:
-            result += self._statement(stmt)
-        return tuple(result)
+        return each(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
@@ -96,14 +93,12 @@ class _Vectorizing:
                 return self._vectorized(stmt)
             case For():
                 return self._loop(stmt)
-            case While():
-                return (While(stmt.condition, self.body(stmt.body)),)
             case If():
                 with self._prover.scope():
                     self._prover.assume(stmt.condition)
                     then_body = self.body(stmt.then_body)
                 return (If(stmt.condition, then_body, self.body(stmt.else_body)),)
-        return (stmt,)
+        return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
         is_ordered = loop.kind in ("serial", "unrolled")

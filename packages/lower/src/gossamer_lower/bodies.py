@@ -1,0 +1,53 @@
+"""Bodies of statements: what a pass changes in them, and what stays the same object where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import is_
+from typing import TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import For, Function, If, Stmt, While
+
+Body: TypeAlias = tuple[Stmt, ...]
+
+S = TypeVar("S", bound=For | While | Function)
+
+
+def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
+    """A loop or choice with a change made to each of its bodies; any other statement as it is.
+
+    >>> from gossamer_ir.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Store
+    >>> loop = For("i", ZERO, ONE, (Store("Y", (ZERO,), ONE),))
+    >>> with_bodies(loop, lambda body: body * 2) == replace(loop, body=loop.body * 2)
+    True
+    >>> with_bodies(loop, tuple) is loop
+    True
+    """
+    match stmt:
+        case For() | While():
+            return with_body(stmt, change(stmt.body))
+        case If():
+            then_body = same(stmt.then_body, change(stmt.then_body))
+            else_body = same(stmt.else_body, change(stmt.else_body))
+            if then_body is stmt.then_body and else_body is stmt.else_body:
+                return stmt
+            return If(stmt.condition, then_body, else_body)
+    return stmt
+
+
+def with_body(node: S, body: Body) -> S:
+    """A loop or function with another body; the same one where that holds the same statements."""
+    return node if same(node.body, body) is node.body else replace(node, body=body)
+
+
+def each(body: Body, change: Callable[[Stmt], Iterable[Stmt]]) -> Body:
+    """The body with what each statement becomes."""
+    return same(body, tuple([new for stmt in body for new in change(stmt)]))
+
+
+def same(old: Body, new: Body) -> Body:
+    """The old body where the new one holds the same statements, else the new one."""
+    return old if len(old) == len(new) and all(map(is_, old, new)) else new
