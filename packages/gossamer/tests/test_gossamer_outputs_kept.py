@@ -45,7 +45,7 @@ def arrays_of(found):
 
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("sign", SIGNS)
-@pytest.mark.parametrize("features", [1, 3, 16, 33, 100, 300, None])
+@pytest.mark.parametrize("features", [1, 3, 16, 33, 100, 300, 1100, None])
 def test_a_product_is_added_to_what_is_there(features, sign, dtype):
     script = going_on(spmm.SCRIPT, sign)
     sizes = {} if features is None else {"feat_size": features}

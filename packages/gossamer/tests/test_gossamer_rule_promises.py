@@ -149,6 +149,18 @@ def test_what_is_left_over_is_masked_and_tiles_are_few_in_code(features, bits, d
     assert {loop.var for loop in loops} <= {"j", "j_1", "j_2", "j_3"}
 
 
+@pytest.mark.parametrize(("features", "bits", "dtype"), CASES)
+def test_masks_are_those_of_the_last_tile(features, bits, dtype):
+    loops = element_loops(spmm(features, bits=bits, dtype=dtype))
+    masked = [
+        loop
+        for loop in loops
+        if any(isinstance(node, Load) and node.predicate for node in walk(*loop.body))
+    ]
+    assert len(masked) <= 1
+    assert features is None or len(loops) > 1 or not masked or features <= LARGEST_TILE
+
+
 @pytest.mark.parametrize("bits", REGISTERS)
 def test_the_size_of_code_is_bounded(bits):
     sizes = {features: sum(1 for _ in walk(spmm(features, bits=bits))) for features in SIZES}

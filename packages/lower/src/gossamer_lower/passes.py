@@ -62,6 +62,7 @@ PASSES: dict[str, Pass] = {
     "hoist_conditions": _LOOPS,
     "guard_accesses": _LOOPS,
     "hoist_guards": _LOOPS,
+    "peel_last": _LOOPS,
     "peel_rest": _LOOPS,
     "vectorize_loops": _LOOPS,
     "unroll_loops": _LOOPS,

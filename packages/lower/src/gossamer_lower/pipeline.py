@@ -16,6 +16,7 @@ from gossamer_lower.lower_atomics import lower_atomics
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.merge_searches import merge_searches
 from gossamer_lower.outline_parallel import outline_parallel
+from gossamer_lower.peel_last import peel_last
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.plan_allocations import plan_allocations
 from gossamer_lower.remove_masks import remove_masks
@@ -30,6 +31,7 @@ FLAT_PASSES = (
     hoist_conditions,
     guard_accesses,
     hoist_guards,
+    peel_last,
     peel_rest,
     vectorize_loops,
     unroll_loops,

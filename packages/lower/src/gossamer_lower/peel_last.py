@@ -1,0 +1,96 @@
+"""The last iteration of a loop over tiles runs by itself, where the loop asks for that: the others, which
+are whole, need no conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt, While
+from gossamer_ir.prove import Prover
+from gossamer_ir.simplify import TRUE, simplify_body
+from gossamer_lower.renamed import renamed
+from gossamer_lower.stages import map_functions, names_of
+
+LAST_APART = ("last", "apart")
+"""The annotation of a serial loop of a constant number of iterations that is peeled."""
+
+
+def peel_last(module: Module) -> Module:
+    """Takes a loop-stage module without blocks, before vectorisation.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(5, annotations={"last": "apart"}):
+    ...     for j in T.vectorized(4):
+    ...         if i * 4 + j < 18:
+    ...             Y[i * 4 + j] = X[i * 4 + j]
+    ... ''')
+    >>> print(body_text(peel_last(before)))
+    for i in T.serial(4):
+        for j in T.vectorized(4):
+            Y[i * 4 + j] = X[i * 4 + j]
+    for j_1 in T.vectorized(4):
+        if j_1 + 16 < 18:
+            Y[j_1 + 16] = X[j_1 + 16]
+    """
+    return map_functions(module, "loop", "loop", _peel_function)
+
+
+def _peel_function(function: Function) -> Function:
+    body = tuple(_body(function.body, Namer(names_of(function))))
+    return msgspec.structs.replace(function, body=body)
+
+
+def _body(body: tuple[Stmt, ...], namer: Namer) -> Iterator[Stmt]:
+    for stmt in body:
+        match stmt:
+            case For():
+                loop = msgspec.structs.replace(stmt, body=tuple(_body(stmt.body, namer)))
+                yield from _peeled(loop, namer) if LAST_APART in loop.annotations else (loop,)
+            case While():
+                yield msgspec.structs.replace(stmt, body=tuple(_body(stmt.body, namer)))
+            case If():
+                sides = (tuple(_body(side, namer)) for side in (stmt.then_body, stmt.else_body))
+                yield If(stmt.condition, *sides)
+            case _:
+                yield stmt
+
+
+def _peeled(loop: For, namer: Namer) -> Iterator[Stmt]:
+    count = build.integer_value(loop.extent)
+    kept = tuple(found for found in loop.annotations if found != LAST_APART)
+    if loop.kind != "serial" or count is None or count < 2:
+        yield msgspec.structs.replace(loop, annotations=kept)
+        return
+    most = build.index(count - 1)
+    whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
+    yield _without_conditions(whole, Prover())
+    last = {loop.var: build.add(loop.start, most)}
+    yield from simplify_body(renamed(loop.body, namer, values=last))
+
+
+def _without_conditions(loop: For, prover: Prover) -> For:
+    """A loop without those conditions that hold by the ranges of constant loops."""
+    with prover.scope():
+        if build.integer_value(loop.start) is not None and build.integer_value(loop.extent):
+            prover.assume_range(loop.var, loop.start, loop.extent)
+        body = tuple(found for stmt in loop.body for found in _unconditional(stmt, prover))
+    return msgspec.structs.replace(loop, body=body)
+
+
+def _unconditional(stmt: Stmt, prover: Prover) -> tuple[Stmt, ...]:
+    match stmt:
+        case For():
+            return (_without_conditions(stmt, prover),)
+        case If():
+            left = [part for part in build.conjuncts(stmt.condition) if not prover.proves(part)]
+            body = tuple(
+                found for inner in stmt.then_body for found in _unconditional(inner, prover)
+            )
+            condition: Expr = build.conjoined(left) or TRUE
+            return body if condition == TRUE else (If(condition, body, stmt.else_body),)
+    return (stmt,)
