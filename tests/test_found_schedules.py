@@ -216,6 +216,32 @@ def main(y: T.handle, indptr_j: T.handle, indptr_k: T.handle, indices_k: T.handl
     with T.sp.iteration([I, J, T.sp.fuse(K, L)], "SRRR", "step") as [i, j, k, l]:
         Y[i] = Y[i] + T.int32(k)
 """
+STORED = """
+@T.prim_func
+def main(indptr_k: T.handle, indices_k: T.handle, indptr_m: T.handle, indices_m: T.handle,
+         n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    K = T.sp.compressed_varied(I, n1, (indptr_k, indices_k))
+    M = T.sp.compressed_varied(I, n1, (indptr_m, indices_m))
+    L = T.sp.dense_fixed(2)
+    B = T.sp.alloc_buffer((I, M), "int32")
+    with T.sp.iteration([I, K], "SS", "outer") as [i, k]:
+        with T.sp.iteration([L], "R", "inner") as [l]:
+            with T.init():
+                B[i, k] = 1
+            B[i, k] = B[i, k] * 2
+"""
+FOUR = """
+@T.prim_func
+def main(x: T.handle, y: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(4)
+    X = T.sp.match_buffer(x, (I,), "int32")
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I], "S", "step") as [i]:
+        Y[i] = X[i]
+"""
 
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
@@ -439,6 +465,33 @@ FOUND = {
         {
             "position": (Step("cache_read", {"block": "step", "buffer": "L_indptr_flat",
                                              "scope": "local"}),),
+        },
+    ),
+    "a buffer that a guard is about is not left out": (
+        STORED,
+        {
+            "indptr_k": np.array([0, 1, 2], I32),
+            "indices_k": np.array([0, 1], I32), "indptr_m": np.array([0, 1, 2], I32),
+            "indices_m": np.array([0, 1], I32), "n0": 2, "n1": 2,
+        },
+        {
+            "position": (
+                Step("reindex_cache_write", {"block": "inner", "buffer": "B", "scope": "global"}),
+                Step("compute_inline", {"block": "inner_B_global"}),
+            )
+        },
+    ),
+    "lanes share no cache": (
+        FOUR,
+        {"x": np.arange(4, dtype=I32), "y": np.zeros(4, I32)},
+        {
+            "loop": (
+                Step("blockize", {"loop": "i"}),
+                Step("lift_loop", {"loop": "i"}),
+                Step("vectorize", {"loop": "i"}),
+                Step("reindex_cache_read", {"block": "step", "buffer": "X_data",
+                                            "scope": "local"}),
+            )
         },
     ),
 }  # fmt: skip

@@ -190,7 +190,7 @@ def test_a_tile_of_rows_ends_where_the_rows_do(require_spmm, module, buffer):
     require_spmm(builder.module, 3)
 
 
-PREFETCHED = """
+USED_BEHIND = """
 Q = T.decl_buffer((8, 8), "float32")
 for i in T.serial(8):
     for j in T.serial(8):
@@ -202,19 +202,21 @@ for h in T.serial(8):
         with T.block("second"):
             wh, wk = T.axis.remap("SS", [h, k])
             Z[wh, wk] = Q[wh, wk]
-T.prefetch(Q[0, 0])
+{use}
 """
 
 
-STEPS_OF_PREFETCHED = {
+STEPS_OF_USED = {
     "compute_at": {"block": "first", "loop": "h"},
+    "compute_inline": {"block": "first"},
     "reverse_compute_inline": {"block": "second"},
 }
 
 
-@pytest.mark.parametrize("op", STEPS_OF_PREFETCHED)
-def test_a_buffer_stays_where_it_is_prefetched_elsewhere(program, op):
+@pytest.mark.parametrize("use", ["T.prefetch(Q[0, 0])", "T.guard(X[0, 0] > T.float32(0.0), Q)"])
+@pytest.mark.parametrize("op", STEPS_OF_USED)
+def test_a_buffer_stays_where_it_is_prefetched_or_guarded_elsewhere(program, op, use):
     """It becomes no buffer of a loop, nor is it left out."""
     with pytest.raises(ScheduleError) as caught:
-        verify(apply(program(PREFETCHED), Step(op, STEPS_OF_PREFETCHED[op])).module)
+        verify(apply(program(USED_BEHIND.format(use=use)), Step(op, STEPS_OF_USED[op])).module)
     assert caught.value.code == f"schedule.{op}.other_access"

@@ -12,6 +12,7 @@ from gossamer_ir.nodes import (
     Block,
     Expr,
     For,
+    Guard,
     Iteration,
     Let,
     Load,
@@ -70,6 +71,12 @@ def mentioned(body: Iterable[Any]) -> set[str]:
     return {
         found.buffer for top in body for found in occurrences((Load, Prefetch, Search, Store), top)
     }
+
+
+def named(body: Iterable[Any]) -> set[str]:
+    """The buffers that statements touch in any way, or that guards among them are about."""
+    found = tuple(body)
+    return mentioned(found) | {guard.buffer for guard in occurrences(Guard, *found)}
 
 
 def used_by(statement: Any) -> set[str]:

@@ -22,7 +22,7 @@ _OTHER = "_other"
 _MOST_POINTS = 4096
 
 
-AT_ONCE = ("parallel", "thread_binding")
+AT_ONCE = ("parallel", "thread_binding", "vectorized")
 """The kinds of loops whose iterations run at once."""
 
 

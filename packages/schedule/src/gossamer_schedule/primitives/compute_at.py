@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
 from gossamer_ir.walk import rewrite_body, walk
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.accesses import mentioned, named, written
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import consumed_parts
 from gossamer_schedule.knowledge import stored
@@ -138,10 +138,10 @@ def _require_private(site: Site, target: Site, *, own: Sequence[For], made: set[
     init, which may run before that body."""
     emptied = replaced(target, (replace(target.node, body=()),))
     block = find_block(emptied, _NAME, block=site.node.name)
-    used = mentioned(replaced(block.up(len(own)), ()).body)
+    used = named(replaced(block.up(len(own)), ()).body)
     for found in statements(target.node.body):
         if isinstance(found, Block):
-            used |= mentioned(found.init)
+            used |= named(found.init)
     if used & made:
         raise refusal(
             f"{_NAME}.other_access",

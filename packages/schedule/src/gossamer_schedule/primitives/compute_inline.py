@@ -15,6 +15,7 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
+    Guard,
     If,
     IfThenElse,
     Load,
@@ -26,7 +27,7 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.walk import map_children, substitute, walk
+from gossamer_ir.walk import map_children, occurrences, substitute
 from gossamer_schedule.accesses import mentioned, written
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import is_function_of_element, with_parts
@@ -129,11 +130,12 @@ def _require_lasting(site: Site) -> None:
 
 
 def _require_only_loads(function: Function, store: Store) -> None:
-    for node in walk(*function.body):
-        if isinstance(node, (Search, Prefetch)) and node.buffer == store.buffer:
+    for node in occurrences((Search, Prefetch, Guard), *function.body):
+        if node.buffer == store.buffer:
             raise refusal(
                 f"{_NAME}.other_access",
-                f"Buffer '{store.buffer}' is searched or prefetched, which an expression cannot be.",
+                f"Buffer '{store.buffer}' is searched, prefetched or guarded, which an expression cannot "
+                "be.",
             )
 
 

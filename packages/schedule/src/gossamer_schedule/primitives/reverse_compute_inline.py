@@ -10,7 +10,7 @@ from gossamer_ir.build import conjoined, conjuncts
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
 from gossamer_ir.walk import occurrences, substitute
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.accesses import mentioned, named, written
 from gossamer_schedule.consumed import with_parts
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.distinct import require_distinct
@@ -145,9 +145,7 @@ def _require_free_way(site: Site, maker: Site, *, module: Module, between: str) 
         )
     passed = top.siblings[position(top) : position(moving)]
     writes, reads = written((moving.node,)), mentioned((moving.node,)) - {between}
-    others = mentioned(
-        without_block(find_block(replaced(maker, ()), _NAME, block=site.node.name)).body
-    )
+    others = named(without_block(find_block(replaced(maker, ()), _NAME, block=site.node.name)).body)
     clash = (writes & mentioned(passed)) | (reads & written(passed)) | ({between} & others)
     if clash:
         raise refusal(
