@@ -478,13 +478,12 @@ def test_a_proof_ends_however_deep_its_loads_are_nested():
     assert not prover.proves(parse_expr(f"T.int64(Q[{text}]) < 0", DTYPES))
 
 
-def test_what_is_released_no_longer_holds():
+def test_what_a_scope_assumes_does_not_hold_behind_it():
     prover = Prover()
     statement = parse_expr("i < m", DTYPES)
-    mark = prover.mark()
-    prover.assume(statement)
-    assert prover.proves(statement)
-    prover.release(mark)
+    with prover.scope():
+        prover.assume(statement)
+        assert prover.proves(statement)
     assert not prover.proves(statement)
 
 

@@ -10,7 +10,7 @@ machine integers sees to it that they do not wrap. "Not proved" never means "fal
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager
 from math import gcd
 from typing import TypeGuard
 
@@ -67,6 +67,19 @@ _Question = tuple[int, int, frozenset[tuple[Expr, int]]]
 are nested), and the terms of the goal."""
 
 
+class _Scope(AbstractContextManager[None]):
+    """Goes back to what was known (a class, since proofs open many)."""
+
+    def __init__(self, hypotheses: Hypotheses) -> None:
+        self._hypotheses = hypotheses
+
+    def __enter__(self) -> None:
+        self._mark = self._hypotheses.mark()
+
+    def __exit__(self, *raised: object) -> None:
+        self._hypotheses.release(self._mark)
+
+
 class Prover:
     """Inequalities that hold at a point of a program, and the facts about its index buffers."""
 
@@ -92,22 +105,9 @@ class Prover:
         self._answers: dict[_Question, bool] = {}
         self._unproved: dict[_Question, tuple[int, int]] = {}
 
-    def mark(self) -> int:
-        """How many inequalities are known; `release` goes back to it."""
-        return self._hypotheses.mark()
-
-    def release(self, mark: int) -> None:
-        """Forgets what was assumed after the mark."""
-        self._hypotheses.release(mark)
-
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> AbstractContextManager[None]:
         """What is assumed inside is forgotten behind it."""
-        mark = self.mark()
-        try:
-            yield
-        finally:
-            self.release(mark)
+        return _Scope(self._hypotheses)
 
     def assume_nonnegative(self, expr: Expr) -> None:
         """From here on, expr >= 0 holds."""
@@ -201,11 +201,9 @@ class Prover:
         return False
 
     def _proves_under(self, known: Expr, condition: Expr) -> bool:
-        mark = self.mark()
-        self.assume(known)
-        result = self.proves(condition)
-        self.release(mark)
-        return result
+        with self.scope():
+            self.assume(known)
+            return self.proves(condition)
 
     def _proves_comparison(self, condition: Compare) -> bool:
         sides = widened(condition)
@@ -277,11 +275,9 @@ class Prover:
         )
 
     def _holds_where(self, condition: Expr, goal: Affine, depth: int) -> bool:
-        mark = self.mark()
-        self._assume(condition)
-        result = self._search(goal, depth)
-        self.release(mark)
-        return result
+        with self.scope():
+            self._assume(condition)
+            return self._search(goal, depth)
 
     def _multiplied_out(self, goal: Affine, atom: Expr) -> Iterator[Affine]:
         """A goal times the positive divisor d of the quotient q = x // d in it: x - d < q * d <= x."""

@@ -130,12 +130,11 @@ class _Guarding:
         return self._written.isdisjoint(reads) and self._magnitudes.is_exact(expr)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        mark = self._prover.mark()
         result: list[Stmt] = []
-        for stmt in body:
-            result += [*self._guards_before(stmt), self._statement(stmt)]
-            self._learn(stmt)
-        self._prover.release(mark)
+        with self._prover.scope():
+            for stmt in body:
+                result += [*self._guards_before(stmt), self._statement(stmt)]
+                self._learn(stmt)
         return tuple(result)
 
     def _learn(self, stmt: Stmt) -> None:
@@ -165,29 +164,26 @@ class _Guarding:
                     )
 
     def _statement(self, stmt: Stmt) -> Stmt:
-        mark = self._prover.mark()
         match stmt:
             case For():
-                new: Stmt = self._loop(stmt)
+                return self._loop(stmt)
             case While():
                 again = self._guards_before(stmt)
-                new = msgspec.structs.replace(stmt, body=(*self.body(stmt.body), *again))
+                return msgspec.structs.replace(stmt, body=(*self.body(stmt.body), *again))
             case If():
-                new = self._if(stmt)
-            case _:
-                new = stmt
-        self._prover.release(mark)
-        return new
+                return self._if(stmt)
+        return stmt
 
     def _loop(self, loop: For) -> For:
         self._magnitudes.bind(loop.var, loop.start, loop.extent)
-        self._assume_range(loop, loop.extent)
         if loop.kind == "vectorized":
             self._lane_vars.add(loop.var)
         others = self._written_by_others
         if loop.kind in ("parallel", "thread_binding"):
             self._written_by_others |= written_in(loop.body, self._function)
-        body = self.body(loop.body)
+        with self._prover.scope():
+            self._assume_range(loop, loop.extent)
+            body = self.body(loop.body)
         self._written_by_others = others
         self._lane_vars.discard(loop.var)
         return msgspec.structs.replace(loop, body=body)
@@ -200,15 +196,14 @@ class _Guarding:
     @contextmanager
     def _holding(self, condition: Expr, *, while_running: tuple[Stmt, ...] = ()) -> Iterator[None]:
         """Proofs may use a condition; one on the lane only where it masks the access."""
-        mark = self._prover.mark()
         if free_vars(condition) & self._lane_vars:
             self._lane_conditions.append(condition)
             yield
             self._lane_conditions.pop()
         else:
-            self._assume_during(while_running, condition)
-            yield
-        self._prover.release(mark)
+            with self._prover.scope():
+                self._assume_during(while_running, condition)
+                yield
 
     def _guards_before(self, stmt: Stmt) -> Iterator[Guard]:
         """Guards for the expressions of a statement itself, innermost loads first."""
@@ -251,10 +246,9 @@ class _Guarding:
         """The weight is evaluated anywhere in the range, and at its end."""
         if loop.weight is None:
             return
-        mark = self._prover.mark()
-        self._assume_range(loop, build.add(loop.extent, build.ONE))
-        guards = list(self._guards(loop.weight, None))
-        self._prover.release(mark)
+        with self._prover.scope():
+            self._assume_range(loop, build.add(loop.extent, build.ONE))
+            guards = list(self._guards(loop.weight, None))
         if guards:
             raise UnsupportedError(
                 "lower.guarded_weight",
@@ -269,11 +263,10 @@ class _Guarding:
         An access that is the same in all lanes is not masked, so what holds in a lane does not help.
         """
         is_masked = any(free_vars(index) & self._lane_vars for index in access.indices)
-        mark = self._prover.mark()
-        for condition in self._lane_conditions if is_masked else ():
-            self._assume(condition)
-        unproved = self._out_of_bounds(access)
-        self._prover.release(mark)
+        with self._prover.scope():
+            for condition in self._lane_conditions if is_masked else ():
+                self._assume(condition)
+            unproved = self._out_of_bounds(access)
         if unproved is not None and self._lane_conditions and not is_masked:
             raise _not_masked(access)
         return unproved
@@ -281,20 +274,18 @@ class _Guarding:
     def _unproved_in(self, access: Load | Store, lanes: Lanes) -> Expr | None:
         """The part of "in bounds in each lane" that is not proved."""
         shape, mask = self._shapes[access.buffer], access.predicate
-        mark = self._prover.mark()
-        self._magnitudes.bind(LANE.name, count_of(lanes))
-        self._prover.assume_range(LANE.name, build.ZERO, count_of(lanes))
-        if mask is not None:
-            self._assume(in_one_lane(mask))
-        unproved = build.conjoined(
-            in_all_lanes(part, index, mask=mask, lanes=lanes)
-            if mask is not None or not self._magnitudes.is_exact(part.lhs)
-            else at_the_ends(part, index, lanes=lanes)
-            for index, extent in zip(access.indices, shape, strict=True)
-            for part in self._unproved_parts(in_one_lane(index), extent)
-        )
-        self._prover.release(mark)
-        return unproved
+        with self._prover.scope():
+            self._magnitudes.bind(LANE.name, count_of(lanes))
+            self._prover.assume_range(LANE.name, build.ZERO, count_of(lanes))
+            if mask is not None:
+                self._assume(in_one_lane(mask))
+            return build.conjoined(
+                in_all_lanes(part, index, mask=mask, lanes=lanes)
+                if mask is not None or not self._magnitudes.is_exact(part.lhs)
+                else at_the_ends(part, index, lanes=lanes)
+                for index, extent in zip(access.indices, shape, strict=True)
+                for part in self._unproved_parts(in_one_lane(index), extent)
+            )
 
     def _out_of_bounds(self, access: Load | Store) -> Expr | None:
         shape = self._shapes[access.buffer]

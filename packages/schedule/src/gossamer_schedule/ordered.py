@@ -78,13 +78,11 @@ def _is_before(first: _Spot, second: _Spot, dim: int, *, prover: Prover, loop: F
     """Whether the first access comes before the second one in a later iteration."""
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
-    mark = prover.mark()
-    _assume(prover, first.held, {})
-    _assume(prover, second.held, renamed)
     after: Expr = substitute(second.indices[dim], renamed)
-    is_proved = prover.proves_nonnegative(_gap(first.indices[dim], after))
-    prover.release(mark)
-    return is_proved
+    with prover.scope():
+        _assume(prover, first.held, {})
+        _assume(prover, second.held, renamed)
+        return prover.proves_nonnegative(_gap(first.indices[dim], after))
 
 
 def _gap(first: Expr, second: Expr) -> Expr:

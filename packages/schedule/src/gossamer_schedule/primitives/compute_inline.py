@@ -167,10 +167,8 @@ class _Inlining:
     def _statement(self, stmt: Any) -> Any:
         if self._store.buffer not in mentioned((stmt,)):
             return stmt
-        mark = self._known.mark()
-        result = self._changed(stmt)
-        self._known.release(mark)
-        return result
+        with self._known.scope():
+            return self._changed(stmt)
 
     def _changed(self, stmt: Any) -> Any:
         match stmt:
@@ -190,10 +188,10 @@ class _Inlining:
         return self._expressions(stmt)
 
     def _branch(self, stmt: If) -> If:
-        condition, mark = self._expr(stmt.condition), self._known.mark()
-        self._known.learn(stmt.condition)
-        then_body = self.body(stmt.then_body)
-        self._known.release(mark)
+        condition = self._expr(stmt.condition)
+        with self._known.scope():
+            self._known.learn(stmt.condition)
+            then_body = self.body(stmt.then_body)
         self._known.learn(Unary("not", stmt.condition))
         return If(condition, then_body, self.body(stmt.else_body))
 
