@@ -251,10 +251,20 @@ def test_scatter_into_another_pattern(small, large):
     assert_everywhere(module, arguments, c=sums[large])
 
 
-@pytest.mark.parametrize("claim", ["subset(J1, J2)", "covers(J2, J1)"])
+ROWS_OF_ITS_OWN = {
+    "J2 = T.sp.compressed_varied(I,": "H = T.sp.dense_fixed(m)\n    J2 = T.sp.compressed_varied(H,",
+    "(I, J2)": "(H, J2)",
+}
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [{}, {"subset(J1, J2)": "covers(J2, J1)"}, ROWS_OF_ITS_OWN],
+    ids=["subset", "covers", "below other rows"],
+)
 @pytest.mark.parametrize("small", PATTERNS)
-def test_no_test_for_a_miss_where_a_subset_is_declared(claim, small):
-    module = program("csr_into_declared_superset", changes={"subset(J1, J2)": claim})
+def test_no_test_for_a_miss_where_a_subset_is_declared(changes, small):
+    module = program("csr_into_declared_superset", changes=changes)
     assert guards(module) == []
     assert "search" in print_module(stages(module)[2])
     for large in PATTERNS.values():

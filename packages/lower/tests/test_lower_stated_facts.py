@@ -51,6 +51,41 @@ def test_facts_are_about_what_buffers_become(fact):
     assert assumed(SCRIPT.replace("FACT", fact)) == of_axes | stated
 
 
+FOREST = """
+@T.prim_func
+def f(p: T.handle, q: T.handle, r: T.handle, s: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    H = T.sp.dense_fixed(ROWS)
+    I1 = T.sp.dense_fixed(3, parent=I)
+    H1 = T.sp.dense_fixed(WIDTH, parent=H)
+    J = T.sp.compressed_varied(ABOVE_J, n, (p, q))
+    K = T.sp.compressed_varied(ABOVE_K, n, (r, s))
+    T.sp.assume(RELATION(J, K))
+"""
+NUMBERED = {
+    "one parent": ("I", "I", "m", "3", True),
+    "rows": ("I", "H", "m", "3", True),
+    "more rows": ("I", "H", "m + 1", "3", True),
+    "rows of rows": ("I1", "H1", "n", "3", True),
+    "rows of rows of another length": ("I1", "H1", "m", "2", False),
+    "rows, and rows of rows": ("I", "H1", "m", "3", False),
+    "rows and columns": ("I", "J", "m", "3", False),
+}
+"""The parents of two axes, the lengths of H and H1, and whether equal coordinates of the parents mean
+equal numbers."""
+
+
+@pytest.mark.parametrize(
+    ("above_j", "above_k", "rows", "width", "is_alike"), NUMBERED.values(), ids=NUMBERED
+)
+@pytest.mark.parametrize("relation", ["subset", "disjoint"])
+def test_related_axes_have_related_coordinates(above_j, above_k, rows, width, is_alike, relation):
+    text = FOREST.replace("ABOVE_J", above_j).replace("ABOVE_K", above_k)
+    text = text.replace("ROWS", rows).replace("WIDTH", width).replace("RELATION", relation)
+    assert (f"T.assume({relation}(J_indices, K_indices))" in assumed(text)) == is_alike
+
+
 def test_what_is_stated_of_an_axis_as_well_is_said_once():
     position = lower_iterations(parse_module(SCRIPT.replace("FACT", "in_range(S, 0, 5)")))
     twice = print_module(position).replace("in_range(S, 0, 5)", "in_range(J_indices, 0, n)")

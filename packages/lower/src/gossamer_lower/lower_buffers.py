@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Compare,
     CompressedFixed,
     CompressedVaried,
+    DenseFixed,
     DenseVaried,
     Expr,
     Fact,
@@ -316,8 +317,8 @@ class _Lowering:
         return None if buffer is None else self._names[buffer.name]
 
     def _relation_facts(self) -> list[Fact]:
-        """Relations between axes as relations between the fibres of their index buffers, where these
-        have the same parents."""
+        """Relations between axes as relations between the fibres of their index buffers, where fibres
+        of one number are those of the same coordinates."""
         facts: list[Fact] = []
         for relation in self._relations:
             kind, names = relation.kind, (relation.left, relation.right)
@@ -325,9 +326,21 @@ class _Lowering:
                 kind, names = "subset", (relation.right, relation.left)
             axes = [self._axes[name] for name in names]
             left, right = (self._index_name(getattr(axis, "indices", None)) for axis in axes)
-            if left is not None and right is not None and axes[0].parent == axes[1].parent:
+            parents = (self._axes.get(axis.parent or "") for axis in axes)
+            if left is not None and right is not None and self._is_numbered_alike(*parents):
                 facts.append(Relation(kind, left, right))
         return facts
+
+    def _is_numbered_alike(self, one: Axis | None, two: Axis | None) -> bool:
+        """Whether elements of two axes that have the same coordinates have the same number."""
+        if one == two:
+            return True
+        if not (isinstance(one, DenseFixed) and isinstance(two, DenseFixed)):
+            return False
+        if one.parent is None or two.parent is None:
+            return one.parent == two.parent
+        parents = self._axes[one.parent], self._axes[two.parent]
+        return one.length == two.length and self._is_numbered_alike(*parents)
 
 
 def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:
