@@ -21,7 +21,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
-    If,
     Let,
     Load,
     Module,
@@ -29,10 +28,10 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-    While,
 )  # fmt: skip
 from gossamer_ir.pipelines import is_pipelined
 from gossamer_ir.walk import free_vars, substitute, walk
+from gossamer_lower.bodies import same, with_bodies, with_body
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
 
@@ -63,8 +62,7 @@ def hoist_allocations(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    body = _Hoisting(function).body(function.body)
-    return function if body is function.body else msgspec.structs.replace(function, body=body)
+    return with_body(function, _Hoisting(function).body(function.body))
 
 
 class _Moving(msgspec.Struct, frozen=True):
@@ -111,9 +109,7 @@ class _Hoisting:
                 else:
                     kept += self._placed(found)
             kept += () if new is None else (new,)
-        if len(kept) == len(body) and all(new is old for new, old in zip(kept, body, strict=True)):
-            return body, ()
-        return tuple(kept), tuple(leaving)
+        return same(body, tuple(kept)), tuple(leaving)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_Moving, ...]]:
         """What stays of a statement where it stands, and what stands before it or leaves."""
@@ -122,16 +118,9 @@ class _Hoisting:
                 return None, (_Moving(stmt.buffer),)
             case For():
                 body, leaving = self._body(stmt.body, stmt)
-                new = stmt if body is stmt.body else msgspec.structs.replace(stmt, body=body)
-                return new, tuple(found.over(stmt) for found in leaving)
-            case While():
-                body = self.body(stmt.body)
-                return (stmt if body is stmt.body else While(stmt.condition, body)), ()
-            case If():
-                sides = self.body(stmt.then_body), self.body(stmt.else_body)
-                is_same = sides[0] is stmt.then_body and sides[1] is stmt.else_body
-                return (stmt if is_same else If(stmt.condition, *sides)), ()
-        return stmt, ()
+                moving = tuple(found.over(stmt) for found in leaving)
+                return with_bodies(stmt, lambda _: body), moving
+        return with_bodies(stmt, self.body), ()
 
     def _may_leave(self, moving: _Moving, loop: For) -> bool:
         """Whether one iteration of a loop runs after the other, and the size can be told before it."""

@@ -9,9 +9,10 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt, While
+from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE, simplify_body
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions, names_of
 
@@ -41,23 +42,18 @@ def peel_last(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    body = tuple(_body(function.body, Namer(names_of(function))))
-    return msgspec.structs.replace(function, body=body)
+    return with_body(function, _body(function.body, Namer(names_of(function))))
 
 
-def _body(body: tuple[Stmt, ...], namer: Namer) -> Iterator[Stmt]:
-    for stmt in body:
-        match stmt:
-            case For():
-                loop = msgspec.structs.replace(stmt, body=tuple(_body(stmt.body, namer)))
-                yield from _peeled(loop, namer) if LAST_APART in loop.annotations else (loop,)
-            case While():
-                yield msgspec.structs.replace(stmt, body=tuple(_body(stmt.body, namer)))
-            case If():
-                sides = (tuple(_body(side, namer)) for side in (stmt.then_body, stmt.else_body))
-                yield If(stmt.condition, *sides)
-            case _:
-                yield stmt
+def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
+    return each(body, lambda stmt: _statement(stmt, namer))
+
+
+def _statement(stmt: Stmt, namer: Namer) -> tuple[Stmt, ...]:
+    inner = with_bodies(stmt, lambda body: _body(body, namer))
+    if isinstance(inner, For) and LAST_APART in inner.annotations:
+        return tuple(_peeled(inner, namer))
+    return (inner,)
 
 
 def _peeled(loop: For, namer: Namer) -> Iterator[Stmt]:
