@@ -75,7 +75,7 @@ DEFECTS = (
     Defect(
         "an element is initialised again in each iteration",
         of="decompose_reduction", home="primitives.decompose_reduction",
-        line="    _require_outside_reduction(site, fed, loop=loop)\n",
+        line="    _require_outside_reduction(site, top)\n",
         instead="",
     ),
     Defect(
