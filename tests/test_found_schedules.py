@@ -232,6 +232,21 @@ def main(indptr_k: T.handle, indices_k: T.handle, indptr_m: T.handle, indices_m:
                 B[i, k] = 1
             B[i, k] = B[i, k] * 2
 """
+PADDED = """
+@T.prim_func
+def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handle,
+         n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_varied(I, (2, n1), (indptr_j, indices_j), padded=True)
+    K = T.sp.dense_varied(J, n1, indptr_k)
+    N = T.sp.dense_fixed(n1)
+    Y = T.sp.match_buffer(y, (N,), "int32")
+    with T.sp.iteration([I, J, K], "SSR", "step") as [i, j, k]:
+        with T.init():
+            Y[j] = 5
+        pass
+"""
 FOUR = """
 @T.prim_func
 def main(x: T.handle, y: T.handle) -> None:
@@ -465,6 +480,22 @@ FOUND = {
         {
             "position": (Step("cache_read", {"block": "step", "buffer": "L_indptr_flat",
                                              "scope": "local"}),),
+        },
+    ),
+    "an init keeps the conditions that are about sizes, too": (
+        PADDED,
+        {
+            "y": np.zeros(3, I32), "indptr_j": np.array([0, 2, 3], I32),
+            "indices_j": np.array([0, 2, 2], I32), "indptr_k": np.array([0, 1, 1, 3], I32),
+            "n0": 2, "n1": 3,
+        },
+        {
+            "coordinate": (Step("sparse_fuse", {"iteration": "step", "axes": ("I", "J")}),),
+            "position": (
+                Step("split", {"loop": "k", "factors": (2, None)}),
+                Step("fuse", {"loops": ("i_j", "k_0")}),
+                Step("decompose_reduction", {"block": "step", "loop": "i_j_k_0"}),
+            ),
         },
     ),
     "a buffer that a guard is about is not left out": (

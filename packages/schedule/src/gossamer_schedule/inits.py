@@ -70,7 +70,8 @@ def needed_by_init(site: Site) -> set[str]:
 def left_out(site: Site) -> set[str]:
     """The loops around a block that are not run for its init: they feed a reduction, and nothing that the
     init needs."""
-    return reduction_loops(site.node, values_at(site)) - needed_by_init(site)
+    loops = {loop.var for loop in site.loops}
+    return reduction_loops(site.node, values_at(site)) & loops - needed_by_init(site)
 
 
 def _feeding(iters: Iterable[BlockIter], values: Values) -> set[str]:
