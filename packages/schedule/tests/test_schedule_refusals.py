@@ -241,6 +241,17 @@ for i in T.serial(8):
             wi, wk = T.axis.remap("SS", [i, k])
             Y[wi, wk] = L[wi, wk]
 """
+PERHAPS_FETCHED = """
+L = T.decl_buffer((8,), "float32")
+for i in T.serial(8):
+    for j in T.serial(n):
+        with T.block("fetch"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            L[vi] = W[vi]
+    with T.block("use"):
+        wi = T.axis.spatial(8, i)
+        V[wi] = L[wi]
+"""
 BLOCKS = """
 for i in T.serial(8):
     for x in T.thread_binding(4, thread="threadIdx.x"):
@@ -441,6 +452,7 @@ CASES = [
     ("pipeline.no_producer", COPY, "pipeline", {"loop": "i"}),
     ("pipeline.no_producer", FETCH.replace("= X[", "= Y["), "pipeline", {"loop": "i"}),
     ("pipeline.not_proved", FETCH.replace("L[wi, wk]", "L[wk, wi]"), "pipeline", {"loop": "i"}),
+    ("pipeline.not_proved", PERHAPS_FETCHED, "pipeline", {"loop": "i"}),
     ("parallel.pipelined", FETCH.replace("T.serial(8)", "T.serial(8, annotations={'pipeline': 2})", 1),
      "parallel", {"loop": "i"}),
     ("set_scope.scope", FETCH, "set_scope", {"buffer": "L", "scope": "l1"}),

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Allocate, For, Module, Stmt
 from gossamer_ir.pipelines import FEWEST_STAGES, MOST_STAGES, PIPELINE, copies_ahead
 from gossamer_ir.regions import regions_of
+from gossamer_ir.touches import touches
+from gossamer_ir.walk import free_vars
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -96,7 +99,8 @@ def _require_own_values(site: Site, copies: tuple[Stmt, ...], *, module: Module)
     for filled in regions_of(site.function, copies).writes:
         name = filled.region.buffer
         read = None if name in inside else others.read(name)
-        if read is not None and not (filled.is_exact and read.region == filled.region):
+        is_filled = filled.is_exact and not _may_be_idle(copies, name)
+        if read is not None and not (is_filled and read.region == filled.region):
             raise refusal(
                 "pipeline.not_proved",
                 f"It is not proved that each iteration of loop '{loop.var}' fills all that it reads of "
@@ -105,3 +109,14 @@ def _require_own_values(site: Site, copies: tuple[Stmt, ...], *, module: Module)
                 hint="Move what fills it into the loop by compute_at, so that each iteration has its own.",
                 place=site.place(module),
             )
+
+
+def _may_be_idle(copies: tuple[Stmt, ...], name: str) -> bool:
+    """Whether a store to a buffer is in a loop that selects no element and may have no iteration."""
+    return any(
+        (integer_value(loop.extent) or 0) < 1
+        for touch in touches(copies)
+        if touch.buffer == name and touch.is_store
+        for loop in touch.held.loops
+        if not any(loop.var in free_vars(at) for at in touch.indices)
+    )
