@@ -86,6 +86,38 @@ def test_related_axes_have_related_coordinates(above_j, above_k, rows, width, is
     assert (f"T.assume({relation}(J_indices, K_indices))" in assumed(text)) == is_alike
 
 
+MISSING = """
+@T.prim_func
+def f(y: T.handle, a: T.handle, p: T.handle, q: T.handle, r: T.handle, s: T.handle, m: T.int64,
+      n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = WALKED
+    K = T.sp.compressed_varied(I, n, (r, s))
+    T.sp.assume(subset(J, K))
+    A = T.sp.match_buffer(a, (I, K), "float32")
+    Y = T.sp.match_buffer(y, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "x") as [i, j]:
+        Y[i, j] = A[i, j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("walked", "is_checked"),
+    [
+        ("T.sp.compressed_varied(I, n, (p, q))", True),
+        ("T.sp.compressed_varied(I, n, (p, q), unique=False)", True),
+        ("T.sp.compressed_varied(I, n, (p, q), sorted=False, unique=False)", False),
+        ("T.sp.dense_varied(I, n, p)", False),
+    ],
+)
+def test_what_cannot_be_checked_is_not_relied_on(walked, is_checked):
+    text = MISSING.replace("WALKED", walked)
+    position = print_module(lower_iterations(parse_module(text)))
+    assert ("T.if_then_else(" in position) != is_checked
+    assert any("subset" in line for line in assumed(text)) == is_checked
+
+
 def test_what_is_stated_of_an_axis_as_well_is_said_once():
     position = lower_iterations(parse_module(SCRIPT.replace("FACT", "in_range(S, 0, 5)")))
     twice = print_module(position).replace("in_range(S, 0, 5)", "in_range(J_indices, 0, n)")

@@ -75,9 +75,7 @@ class Lookups:
 
     def __init__(self, buffers: IndexBuffers, relations: Iterable[Relation]) -> None:
         self._buffers = buffers
-        self._subsets = {
-            (found.left, found.right) for found in relations if found.kind == "subset"
-        } | {(found.right, found.left) for found in relations if found.kind == "covers"}
+        self._subsets = {(found.left, found.right) for found in relations if found.kind == "subset"}
 
     def coordinate(self, iterator: Iterator) -> Expr:
         """The coordinate at an iterator's position."""

@@ -24,7 +24,6 @@ from gossamer_ir.nodes import (
     Compare,
     CompressedFixed,
     CompressedVaried,
-    DenseFixed,
     DenseVaried,
     Expr,
     Fact,
@@ -49,6 +48,7 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 from gossamer_ir.walk import map_children, occurrences, walk
+from gossamer_lower.relations import relations_of_fibres
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.storage import Storage, element, relative
 
@@ -124,7 +124,7 @@ class _Lowering:
 
     def __init__(self, function: Function) -> None:
         self._axes = {axis.name: axis for axis in function.axes}
-        self._relations = function.relations
+        self._relations = tuple(relations_of_fibres(function))
         sparse = [found for found in function.buffers if isinstance(found, SparseBuffer)]
         self._sparse = {buffer.name: buffer for buffer in sparse}
         self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
@@ -316,31 +316,14 @@ class _Lowering:
         buffer = self._by_handle.get(handle) if handle is not None else None
         return None if buffer is None else self._names[buffer.name]
 
-    def _relation_facts(self) -> list[Fact]:
-        """Relations between axes as relations between the fibres of their index buffers, where fibres
-        of one number are those of the same coordinates."""
-        facts: list[Fact] = []
-        for relation in self._relations:
-            kind, names = relation.kind, (relation.left, relation.right)
-            if kind == "covers":
-                kind, names = "subset", (relation.right, relation.left)
-            axes = [self._axes[name] for name in names]
-            left, right = (self._index_name(getattr(axis, "indices", None)) for axis in axes)
-            parents = (self._axes.get(axis.parent or "") for axis in axes)
-            if left is not None and right is not None and self._is_numbered_alike(*parents):
-                facts.append(Relation(kind, left, right))
-        return facts
-
-    def _is_numbered_alike(self, one: Axis | None, two: Axis | None) -> bool:
-        """Whether elements of two axes that have the same coordinates have the same number."""
-        if one == two:
-            return True
-        if not (isinstance(one, DenseFixed) and isinstance(two, DenseFixed)):
-            return False
-        if one.parent is None or two.parent is None:
-            return one.parent == two.parent
-        parents = self._axes[one.parent], self._axes[two.parent]
-        return one.length == two.length and self._is_numbered_alike(*parents)
+    def _relation_facts(self) -> Iterator[Fact]:
+        """Relations between axes as relations between the fibres of their index buffers."""
+        for found in self._relations:
+            left, right = (self._axes[name] for name in (found.left, found.right))
+            names = [self._index_name(getattr(axis, "indices", None)) for axis in (left, right)]
+            match names:
+                case [str() as one, str() as two]:
+                    yield Relation(found.kind, one, two)
 
 
 def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:

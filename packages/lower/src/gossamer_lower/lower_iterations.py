@@ -55,6 +55,7 @@ from gossamer_lower.fused import (
 )
 from gossamer_lower.index_buffers import IndexBuffers
 from gossamer_lower.lookups import Index, Iterator, Lookups, Place, Scope, under
+from gossamer_lower.relations import relations_of_fibres
 from gossamer_lower.stages import map_functions, names_of
 
 
@@ -109,7 +110,7 @@ class _Lowering:
         }
         self._namer = Namer(names_of(function))
         self.index_buffers = IndexBuffers(function.axes, self._namer)
-        self._lookups = Lookups(self.index_buffers, function.relations)
+        self._lookups = Lookups(self.index_buffers, relations_of_fibres(function))
 
     # --- statements
 
