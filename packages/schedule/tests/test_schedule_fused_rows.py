@@ -90,10 +90,11 @@ def test_rows_are_asked_for_from_shorter_ones_on():
 
 def test_short_rows_are_gone_through_one_element_at_a_time():
     for mean in (SHORT_ROW, SHORT_ROW + 1):
-        loops = {
-            args["loop"] for args in steps(choose(module_of(), TARGET, rows_of(mean)), "vectorize")
-        }
+        schedule = choose(module_of(), TARGET, rows_of(mean))
+        loops = {args["loop"] for args in steps(schedule, "vectorize")}
+        groups = {args["loop"] for args in steps(schedule, "split")} & {"j"}
         assert loops.isdisjoint({"ja_1", "jb_1"}) == (mean == SHORT_ROW)
+        assert groups == (set() if mean == SHORT_ROW else {"j"})
         assert {"k_1", "kc_1", "kd_1"} <= loops
 
 

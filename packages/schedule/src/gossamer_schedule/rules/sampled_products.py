@@ -89,18 +89,25 @@ class SampledProducts(msgspec.Struct, frozen=True):
 
 
 def sampled_products(
-    module: Module, target: Target, stats: Stats | None, *, ahead: Ahead = AHEAD
+    module: Module,
+    target: Target,
+    stats: Stats | None,
+    *,
+    ahead: Ahead = AHEAD,
+    short_row: float = 0.0,
 ) -> Choice | None:
-    """The schedule for such a product; None where the program is another one."""
+    """The schedule for such a product; None where the program is another one. One element at a time
+    also where rows have no more than `short_row` on average."""
     pattern = pattern_of(module)
     if pattern is None or pattern.features == 0:
         return None
-    decisions = _decisions(pattern, lanes_of(target, pattern.dtype), stats, ahead)
+    lanes = lanes_of(target, pattern.dtype)
+    decisions = _decisions(pattern, lanes, stats, ahead=ahead, short_row=short_row)
     return Choice("sampled_products", pattern.text, decisions)
 
 
 def _decisions(
-    pattern: SampledProducts, lanes: int, stats: Stats | None, ahead: Ahead
+    pattern: SampledProducts, lanes: int, stats: Stats | None, *, ahead: Ahead, short_row: float
 ) -> tuple[Decision, ...]:
     if pattern.features == 1:
         scalar = Decision("one product at a time", "a single feature reduces nothing")
@@ -112,6 +119,10 @@ def _decisions(
     if pattern.is_padded:
         why = "each slot is asked whether it is an element, and groups would branch as often"
         return Decision("one element at a time", why), _dot_products(pattern, lanes), rows
+    if stats is not None and stats.mean_row <= short_row:
+        why = f"rows have {stats.mean_row:.3g} elements on average; groups pay above {short_row}"
+        sums = _sums(pattern, lanes, stats, ahead=ahead, loop=pattern.position)
+        return Decision("one element at a time", why), *sums, rows
     return *_grouped(pattern, lanes, stats, ahead), rows
 
 
@@ -176,25 +187,34 @@ def _step(op: str, **args: Arg) -> Step:
 def _grouped(
     pattern: SampledProducts, lanes: int, stats: Stats | None, ahead: Ahead
 ) -> tuple[Decision, ...]:
-    """Groups of nonzeros, each with its partial sums; what is gathered is asked for where it is far."""
+    """Groups of nonzeros, each with its partial sums."""
     group, why = _group(stats, _vectors(pattern, lanes))
     position, inner = pattern.position, f"{pattern.position}_1"
-    gather = Gather(pattern.gathered, pattern.features, pattern.dtype, pattern.block, inner)
-    alignment = _alignment(pattern, lanes, gather.operand_bytes(stats))
     return (
         Decision(
             f"groups of {group} elements of a row",
             f"one transpose-reduce makes the results of a group from its partial sums; {why}",
             (_step("split", loop=position, factors=(None, group)),),
         ),
-        alignment,
-        _dot_products(pattern, lanes, more=len(alignment.steps)),
-        prefetched(gather, stats, ahead),
+        *_sums(pattern, lanes, stats, ahead=ahead, loop=inner),
         Decision(
             "the elements of a group unrolled",
             "each has a register for its partial sums, chosen when code is made",
             (_step("unroll", loop=inner),),
         ),
+    )
+
+
+def _sums(
+    pattern: SampledProducts, lanes: int, stats: Stats | None, *, ahead: Ahead, loop: str
+) -> tuple[Decision, ...]:
+    """The sums of the elements of a loop; what is gathered for them is asked for where it is far."""
+    gather = Gather(pattern.gathered, pattern.features, pattern.dtype, pattern.block, loop)
+    alignment = _alignment(pattern, lanes, gather.operand_bytes(stats))
+    return (
+        alignment,
+        _dot_products(pattern, lanes, more=len(alignment.steps)),
+        prefetched(gather, stats, ahead),
     )
 
 
