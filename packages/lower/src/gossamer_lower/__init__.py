@@ -18,6 +18,7 @@ from gossamer_lower.lower_iterations import lower_iterations
 from gossamer_lower.lower_math import lower_math
 from gossamer_lower.merge_searches import merge_searches
 from gossamer_lower.outline_parallel import outline_parallel
+from gossamer_lower.part_loops import part_loops
 from gossamer_lower.peel_last import peel_last
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.pipeline import FLAT_PASSES, lower_to_flat
@@ -51,6 +52,7 @@ __all__ = [
     "lower_to_flat",
     "merge_searches",
     "outline_parallel",
+    "part_loops",
     "peel_last",
     "peel_rest",
     "plan_allocations",

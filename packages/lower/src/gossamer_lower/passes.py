@@ -72,6 +72,7 @@ PASSES: dict[str, Pass] = {
     "hoist_searches": _LOOPS,
     "merge_searches": _LOOPS,
     "expand_search": _LOOPS,
+    "part_loops": _LOOPS,
     "outline_parallel": Pass(
         ("loop",), "flat", ("blocks", "vectorized loops", "unrolled loops", "searches")
     ),

@@ -2,8 +2,8 @@
 
 A loop that was split leaves `group * c + u < bound` in each iteration. Lanes of a vector make a mask
 of it; copies of a body with a loop would each be a branch apart, and their results could not be
-combined. One condition for the whole group decides instead, and what is left runs as it was, as a
-serial loop.
+combined. One condition for the whole group decides instead, and what is left runs as a serial loop,
+which ends at the bound.
 """
 
 from __future__ import annotations
@@ -13,7 +13,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of, scale
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Allocate,
@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     Function,
     Guard,
     If,
+    IfThenElse,
     Let,
     Load,
     Module,
@@ -33,7 +34,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.simplify import TRUE, simplify_body
+from gossamer_ir.simplify import FALSE, TRUE, simplify_body
 from gossamer_ir.walk import buffers_read, free_vars, map_children, statements, substitute, walk
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.renamed import renamed
@@ -62,10 +63,9 @@ def peel_rest(module: Module) -> Module:
                 for j in T.serial(P[i * 4 + u]):
                     Y[i * 4 + u] = Y[i * 4 + u] + X[j]
         else:
-            for u_1 in T.serial(4):
-                if i * 4 + u_1 < n:
-                    for j_1 in T.serial(P[i * 4 + u_1]):
-                        Y[i * 4 + u_1] = Y[i * 4 + u_1] + X[j_1]
+            for u_1 in T.serial(n - i * 4):
+                for j_1 in T.serial(P[i * 4 + u_1]):
+                    Y[i * 4 + u_1] = Y[i * 4 + u_1] + X[j_1]
     """
     return map_functions(module, "loop", "loop", _peel_function)
 
@@ -170,7 +170,7 @@ def _peeled(body: tuple[Stmt, ...], group: _Group, *, namer: Namer) -> _Peeled |
     ]
     every = (*private, *run)
     main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
-    rest = tuple(_rolled(stmt) for stmt in renamed(every, namer))
+    rest = simplify_body(tuple(_rolled(stmt, group) for stmt in renamed(every, namer)))
     kept = tuple(stmt for stmt in before if stmt not in private)
     return kept, If(group.whole, main, rest), after
 
@@ -195,12 +195,35 @@ def _without_bound(node: Any, group: _Group, counts: dict[str, int]) -> Any:
     return map_children(node, lambda child: _without_bound(child, group, counts))
 
 
-def _rolled(node: Any) -> Any:
+def _rolled(node: Any, group: _Group) -> Any:
     """A statement whose outermost unrolled loops are serial: the rest of a group runs once, and
     copies of it would all be branches."""
     if isinstance(node, For) and node.kind == "unrolled":
-        return msgspec.structs.replace(node, kind="serial")
-    return map_children(node, _rolled)
+        return _up_to_bound(msgspec.structs.replace(node, kind="serial"), group)
+    return map_children(node, lambda child: _rolled(child, group))
+
+
+def _up_to_bound(loop: For, group: _Group) -> For:
+    """A loop over what is left of the group, where it goes through the group and does nothing beyond
+    the bound."""
+    if loop.start != build.ZERO or build.integer_value(loop.extent) != group.count:
+        return loop
+    counts = {loop.var: group.count}
+    if not all(_is_under_bound(stmt, group, counts) for stmt in loop.body):
+        return loop
+    body = tuple(_without_bound(stmt, group, counts) for stmt in loop.body)
+    left = expr_of(scale(group.excess, -1))
+    return msgspec.structs.replace(loop, extent=left, body=body)
+
+
+def _is_under_bound(stmt: Stmt, group: _Group, counts: dict[str, int]) -> bool:
+    """Whether a statement has no effect where the bound does not hold."""
+    if not isinstance(stmt, If) or stmt.else_body:
+        return isinstance(stmt, (Allocate, Let))
+    first = next(build.conjuncts(stmt.condition))
+    while isinstance(first, IfThenElse) and first.if_false == FALSE:
+        first = next(build.conjuncts(first.condition))
+    return group.bounds(first, counts)
 
 
 def _bound_names(run: tuple[Stmt, ...]) -> set[str]:

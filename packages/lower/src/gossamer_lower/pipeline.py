@@ -16,6 +16,7 @@ from gossamer_lower.lower_atomics import lower_atomics
 from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.merge_searches import merge_searches
 from gossamer_lower.outline_parallel import outline_parallel
+from gossamer_lower.part_loops import part_loops
 from gossamer_lower.peel_last import peel_last
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.plan_allocations import plan_allocations
@@ -41,6 +42,7 @@ FLAT_PASSES = (
     hoist_searches,
     merge_searches,
     expand_search,
+    part_loops,
     outline_parallel,
     hoist_allocations,
     lower_atomics,

@@ -1,0 +1,167 @@
+"""A loop whose iterations choose between two bodies by a bound on their number is two loops.
+
+The first one goes up to the bound, the second one, often of one iteration, goes on from there. The
+backend keeps the choice: it would have to know that the bound does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.comparisons import as_nonnegative
+from gossamer_ir.lasting import lasting_facts, written_in
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import (
+    Binary,
+    Compare,
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Module,
+    Search,
+    Stmt,
+    Var,
+)  # fmt: skip
+from gossamer_ir.prove import Prover
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements, substitute_body
+from gossamer_lower.bodies import Body, each, with_bodies, with_body
+from gossamer_lower.stages import map_functions, names_of
+
+
+def part_loops(module: Module) -> Module:
+    """Takes a loop-stage module without blocks.
+
+    A serial loop is parted where its body is one choice by an affine bound that it does not change.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... if n > 0:
+    ...     for i in T.serial((n + 3) // 4):
+    ...         if i * 4 + 3 < n:
+    ...             Y[i * 4] = X[i * 4] + X[i * 4 + 3]
+    ...         else:
+    ...             Y[i * 4] = X[i * 4]
+    ... ''')
+    >>> print(body_text(part_loops(before)))
+    if n > 0:
+        for i in T.serial(n // 4):
+            Y[i * 4] = X[i * 4] + X[i * 4 + 3]
+        if n // 4 < (n + 3) // 4:
+            i_1: T.int64 = n // 4
+            Y[i_1 * 4] = X[i_1 * 4]
+    """
+    return map_functions(module, "loop", "loop", _part_function)
+
+
+def _part_function(function: Function) -> Function:
+    if not any(isinstance(stmt, If) and stmt.else_body for stmt in statements(function.body)):
+        return function
+    return with_body(function, _Parting(function).body(function.body))
+
+
+class _Parting:
+    """Knows what holds where it is: the bounds of the loops around, and conditions."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._namer = Namer(names_of(function))
+        self._prover = Prover(lasting_facts(function))
+
+    def body(self, body: Body) -> Body:
+        return each(body, self._statement)
+
+    def _statement(self, stmt: Stmt) -> Iterator[Stmt]:
+        match stmt:
+            case For():
+                with self._prover.scope():
+                    self._prover.assume_range(stmt.var, stmt.start, stmt.extent)
+                    inside = self.body(stmt.body)
+                yield from self._loop(with_body(stmt, inside))
+            case If():
+                with self._prover.scope():
+                    self._prover.assume(stmt.condition)
+                    then_body = self.body(stmt.then_body)
+                yield If(stmt.condition, then_body, self.body(stmt.else_body))
+            case _:
+                yield with_bodies(stmt, self.body)
+
+    def _loop(self, loop: For) -> Iterator[Stmt]:
+        choice = _choice_of(loop)
+        bound = None if choice is None else _bound_of(choice.condition, loop.var)
+        if choice is None or bound is None or not self._is_known_before(choice.condition, loop):
+            yield loop
+            return
+        end = build.add(loop.start, loop.extent)
+        bound = self._greater(self._less(bound, end), loop.start)
+        first = build.sub(bound, loop.start)
+        yield msgspec.structs.replace(loop, extent=first, body=choice.then_body)
+        yield self._rest(loop, choice.else_body, bound=bound, end=end)
+
+    def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
+        """The iterations from the bound on; at most one, often."""
+        var, left = self._namer.fresh(loop.var), build.sub(end, bound)
+        body = substitute_body(body, {loop.var: build.index_var(var)})
+        if self._prover.proves_nonnegative(Binary("sub", build.ONE, left)):
+            return If(Compare("lt", bound, end), (Let(Var(var, "int64"), bound), *body))
+        return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)
+
+    def _is_known_before(self, condition: Expr, loop: For) -> bool:
+        """Whether a condition has a value before a loop, and keeps it."""
+        known = set(_in_any_case(loop.start, loop.extent))
+        if not known.issuperset(_partial(condition)):
+            return False
+        return buffers_read(condition).isdisjoint(written_in(loop.body, self._function))
+
+    def _less(self, one: Expr, other: Expr) -> Expr:
+        """The lesser of two."""
+        is_less = self._prover.proves_nonnegative(Binary("sub", other, one))
+        return one if is_less else Binary("min", one, other)
+
+    def _greater(self, one: Expr, other: Expr) -> Expr:
+        """The greater of two."""
+        is_greater = self._prover.proves_nonnegative(Binary("sub", one, other))
+        return one if is_greater else Binary("max", one, other)
+
+
+def _in_any_case(*exprs: Expr) -> list[Expr]:
+    """What expressions read and divide, unless they may leave it out."""
+    return [] if occurrences(IfThenElse, *exprs) else _partial(*exprs)
+
+
+def _partial(*exprs: Expr) -> list[Expr]:
+    """What may have no value in expressions: reads, and quotients by what may be zero."""
+    return [
+        found for found in occurrences((Load, Search, Binary), *exprs)
+        if not isinstance(found, Binary)
+        or (found.op in ("floordiv", "floormod") and not build.integer_value(found.rhs))
+    ]  # fmt: skip
+
+
+def _choice_of(loop: For) -> If | None:
+    """The choice that is all of a serial loop; None where it is something else."""
+    choice = loop.body[0] if len(loop.body) == 1 else None
+    is_choice = isinstance(choice, If) and choice.else_body and loop.kind == "serial"
+    return choice if is_choice and isinstance(choice, If) else None
+
+
+def _bound_of(condition: Expr, var: str) -> Expr | None:
+    """The least value of a variable for which a condition does not hold, where it holds for all lower
+    ones; None where that is not known."""
+    if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
+        return None
+    if build.dtype_of(condition.lhs) != "int64":
+        return None
+    above = affine_of(as_nonnegative(condition.op, condition.lhs, condition.rhs))
+    step = -above.terms.get(build.index_var(var), 0)
+    rest = combine(above, Affine({build.index_var(var): step}, step), 1)
+    if step <= 0 or any(var in free_vars(atom) for atom in rest.terms):
+        return None
+    return build.floordiv(expr_of(rest), build.index(step))
