@@ -18,6 +18,7 @@ function that is not in the language) needs `call.<its name>` as any other does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any, cast
 
 from gossamer_ir.atomics import is_atomic
 from gossamer_ir.dtypes import DType
@@ -58,7 +59,7 @@ _PLAIN: dict[type[Node], str] = {
     Atomic: "atomic",
     VScale: "vectors.scalable",
 }
-_TYPED = (Const, Var, Cast, Reinterpret, Call, Load, Buffer, Param)
+_TYPED = frozenset({Const, Var, Cast, Reinterpret, Call, Load, Buffer, Param})
 
 
 @remembered
@@ -72,16 +73,15 @@ def required_capabilities(module: Module) -> frozenset[str]:
     """
     words: set[str] = set()
     seen: set[str] = set()
-    for node in walk(module):
-        plain = _PLAIN.get(type(node))
-        if plain is not None:
-            words.add(plain)
-        if isinstance(node, _TYPED) and node.dtype not in seen:
+    for node in cast(Iterator[Any], walk(module)):
+        kind = type(node)
+        if kind in _PLAIN:
+            words.add(_PLAIN[kind])
+        if kind in _TYPED and node.dtype not in seen:
             seen.add(node.dtype)
             words.update(_of_dtype(node.dtype))
-        special = _SPECIAL.get(type(node))
-        if special is not None:
-            words.update(special(node))
+        if kind in _SPECIAL:
+            words.update(_SPECIAL[kind](node))
     return frozenset(words - _FREE)
 
 

@@ -219,14 +219,12 @@ def _reads(expr: Expr) -> Iterator[tuple[Load | Search, bool]]:
     stack: list[tuple[Any, bool]] = [(expr, True)]
     while stack:
         node, is_certain = stack.pop()
-        match node:
-            case Load():
-                yield node, is_certain and node.predicate is None
-            case Search():
-                yield node, is_certain
-            case IfThenElse():
-                stack += (node.if_false, False), (node.if_true, False), (node.condition, is_certain)
-                continue
+        kind = type(node)
+        if kind is Load or kind is Search:
+            yield node, is_certain and (kind is Search or node.predicate is None)
+        if kind is IfThenElse:
+            stack += (node.if_false, False), (node.if_true, False), (node.condition, is_certain)
+            continue
         stack += [(child, is_certain) for child in reversed(children(node))]
 
 

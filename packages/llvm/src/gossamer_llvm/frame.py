@@ -161,8 +161,10 @@ class Frame:
 
     def remember(self, load: Load, value: Value) -> None:
         """Keeps what was loaded, where nothing that the load depends on can change."""
-        loads = (node for node in occurrences(Load, load))
-        if all(node.buffer in self.unchanging and node.predicate is None for node in loads):
+        if load.buffer in self.unchanging and all(
+            node.buffer in self.unchanging and node.predicate is None
+            for node in occurrences(Load, load)
+        ):
             self.read[-1][load] = value
 
     def fail(self, status: str) -> None:

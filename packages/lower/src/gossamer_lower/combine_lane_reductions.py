@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     TransposeReduce,
 )  # fmt: skip
 from gossamer_ir.reducers import identity, match_reduction
-from gossamer_ir.walk import occurrences, statements, walk
+from gossamer_ir.walk import buffers_read, occurrences, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import map_functions
 
@@ -207,13 +207,12 @@ class _Combining:
     def _next_touching(self, body: list[Stmt], at: int, store: Store) -> int | None:
         """The next statement that may read or write the element that is stored."""
         for after in range(at + 1, len(body)):
-            if any(self._may_be(node, store) for node in walk(body[after])):
+            found = occurrences((Load, Store, Search, Prefetch), body[after])
+            if any(self._may_be(node, store) for node in found):
                 return after
         return None
 
-    def _may_be(self, node: Node, store: Store) -> bool:
-        if not isinstance(node, (Load, Store, Search, Prefetch)):
-            return False
+    def _may_be(self, node: Load | Store | Search | Prefetch, store: Store) -> bool:
         if self._where(node.buffer) != self._where(store.buffer):
             return False
         if isinstance(node, Search) or node.buffer != store.buffer:
@@ -227,9 +226,7 @@ class _Combining:
         return self._memory.get(buffer, buffer)
 
     def _read(self, nodes: Iterable[Node]) -> Iterator[str]:
-        for node in walk(*nodes):
-            if isinstance(node, (Load, Search)):
-                yield self._where(node.buffer)
+        return map(self._where, buffers_read(*nodes))
 
     def _written(self, body: Iterable[Stmt]) -> Iterator[str]:
         for stmt in statements(body):

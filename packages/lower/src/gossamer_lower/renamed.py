@@ -54,16 +54,19 @@ def _collect(body: tuple[Any, ...], names: dict[str, str], namer: Namer) -> None
                 names[stmt.buffer.name] = namer.fresh(stmt.buffer.name)
 
 
+_TOUCHING = (Load, Store, Prefetch, Guard)
+
+
 def _copied(node: Any, names: Mapping[str, str], values: Mapping[str, Expr]) -> Any | None:
-    match node:
-        case Var() if node.name in names:
-            return Var(names[node.name], node.dtype)
-        case Var():
-            return values.get(node.name)
-        case For() if node.var in names:
-            return msgspec.structs.replace(node, var=names[node.var])
-        case Load() | Store() | Prefetch() | Guard() if node.buffer in names:
-            return msgspec.structs.replace(node, buffer=names[node.buffer])
-        case Allocate() if node.buffer.name in names:
-            return Allocate(msgspec.structs.replace(node.buffer, name=names[node.buffer.name]))
+    kind = type(node)
+    if kind is Var:
+        name = names.get(node.name)
+        return values.get(node.name) if name is None else Var(name, node.dtype)
+    if kind in _TOUCHING:
+        name = names.get(node.buffer)
+        return None if name is None else msgspec.structs.replace(node, buffer=name)
+    if kind is For and node.var in names:
+        return msgspec.structs.replace(node, var=names[node.var])
+    if kind is Allocate and node.buffer.name in names:
+        return Allocate(msgspec.structs.replace(node.buffer, name=names[node.buffer.name]))
     return None

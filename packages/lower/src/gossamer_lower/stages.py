@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
+from typing import Any
 
 import msgspec
 
@@ -45,31 +46,22 @@ def names_of(function: Function) -> Iterator[str]:
     for reducer in function.reducers:
         yield from (var.name for var in (*reducer.lhs, *reducer.rhs))
     for stmt in statements(function.body):
-        yield from _names_bound(stmt)
+        names = _BINDING.get(type(stmt))
+        if names is not None:
+            yield from names(stmt)
 
 
-def _names_bound(stmt: Stmt) -> tuple[str, ...]:
-    match stmt:
-        case For() | ParallelFor():
-            return (stmt.var,)
-        case Let():
-            return (stmt.var.name,)
-        case Allocate():
-            return (stmt.buffer.name,)
-        case Block():
-            return (stmt.name, *(found.var for found in stmt.iters))
-        case Iteration():
-            return (stmt.name, *stmt.vars)
-    return ()
+_BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+    **dict.fromkeys((For, ParallelFor), lambda stmt: (stmt.var,)),
+    Let: lambda stmt: (stmt.var.name,),
+    Allocate: lambda stmt: (stmt.buffer.name,),
+    Block: lambda stmt: (stmt.name, *(found.var for found in stmt.iters)),
+    Iteration: lambda stmt: (stmt.name, *stmt.vars),
+}
+"""The names that each kind of statement binds."""
 
 
 def bound_variables(body: tuple[Stmt, ...]) -> set[str]:
     """The names of all variables that statements bind."""
-    bound: set[str] = set()
-    for stmt in statements(body):
-        match stmt:
-            case For():
-                bound.add(stmt.var)
-            case Let():
-                bound.add(stmt.var.name)
-    return bound
+    binding = (stmt for stmt in statements(body) if type(stmt) in (For, Let))
+    return {name for stmt in binding for name in _BINDING[type(stmt)](stmt)}

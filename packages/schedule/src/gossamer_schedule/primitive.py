@@ -64,9 +64,11 @@ def _require_marks(module: Module, name: str) -> None:
     """Marked loops are still what their marks say."""
     for function in module.functions:
         for found in statements(function.body):
-            if isinstance(found, For) and is_atomic(found):
+            if not isinstance(found, For) or not found.annotations:
+                continue
+            if is_atomic(found):
                 _require_accumulating(found, name)
-            if isinstance(found, For) and is_pipelined(found):
+            if is_pipelined(found):
                 _require_copies(found, function, name)
 
 
