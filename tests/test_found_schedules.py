@@ -247,6 +247,17 @@ def main(y: T.handle, indptr_j: T.handle, indices_j: T.handle, indptr_k: T.handl
             Y[j] = 5
         pass
 """
+FIVE = """
+@T.prim_func
+def main(y: T.handle, n0: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_fixed(5)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I], "S", "outer") as [i]:
+        with T.sp.iteration([J], "R", "inner") as [j]:
+            Y[i] = Y[i] + 1
+"""
 FOUR = """
 @T.prim_func
 def main(x: T.handle, y: T.handle) -> None:
@@ -496,6 +507,19 @@ FOUND = {
                 Step("fuse", {"loops": ("i_j", "k_0")}),
                 Step("decompose_reduction", {"block": "step", "loop": "i_j_k_0"}),
             ),
+        },
+    ),
+    "parts that do not start are not combined": (
+        FIVE,
+        {"y": np.array([1, 2, 3], I32), "n0": 3},
+        {
+            "loop": (
+                Step("split", {"loop": "j", "factors": (None, 2, 4)}),
+                Step("split", {"loop": "j_0", "factors": (None, 3)}),
+                Step("blockize", {"loop": "j_0_1"}),
+                Step("lift_loop", {"loop": "j_0_1"}),
+                Step("rfactor", {"loop": "j_1", "axis": 1}),
+            )
         },
     ),
     "a buffer that a guard is about is not left out": (

@@ -68,9 +68,9 @@ def needed_by_init(site: Site) -> set[str]:
 
 
 def left_out(site: Site) -> set[str]:
-    """The loops around a block that are not run for its init: they feed a reduction, and nothing that the
-    init needs."""
-    loops = {loop.var for loop in site.loops}
+    """The loops around a block, in the same block as it, that are not run for its init: they feed a
+    reduction, and nothing that the init needs."""
+    loops = {loop.var for loop in site.scope}
     return reduction_loops(site.node, values_at(site)) & loops - needed_by_init(site)
 
 
