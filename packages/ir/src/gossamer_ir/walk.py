@@ -139,6 +139,17 @@ def occurrences(kinds: Any, *nodes: Node) -> list[Any]:
     return found
 
 
+def occurs(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
+    """Whether there are `occurrences`.
+
+    >>> from gossamer_ir.build import ONE
+    >>> occurs(Var, ONE)
+    False
+    """
+    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
+    return not frozenset(wanted).isdisjoint(map(type, walk(*nodes)))
+
+
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """The statements of a body, each with all below it, parents first: `walk` that stays out of
     expressions."""

@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     Stmt,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, occurrences
+from gossamer_ir.walk import free_vars, occurs
 from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import bound_variables, map_functions, names_of
@@ -125,7 +125,7 @@ class _Expanding:
 
 def _window(search: Search) -> _Window | None:
     """The window of a search; None where it reads memory to know it."""
-    if search.prefix or occurrences(Load, search):
+    if search.prefix or occurs(Load, search):
         return None
     kind = "upper" if search.kind == "upper" else "lower"
     return kind, search.buffer, search.begin, search.end

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.build import conjuncts
 from gossamer_ir.nodes import Expr, For, Guard, If, Module, ParallelFor, Stmt, While
-from gossamer_ir.walk import occurrences
+from gossamer_ir.walk import occurs
 
 
 class GuardedAccess(msgspec.Struct, frozen=True):
@@ -59,7 +59,7 @@ def _in_body(
 
 
 def _holds_loop(stmt: Stmt) -> bool:
-    return bool(occurrences((For, While, ParallelFor), stmt))
+    return occurs((For, While, ParallelFor), stmt)
 
 
 __all__ = ["GuardedAccess", "guarded_accesses"]

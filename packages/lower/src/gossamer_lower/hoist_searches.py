@@ -43,7 +43,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.remembered import remembered
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, statements, walk
+from gossamer_ir.walk import buffers_read, free_vars, map_children, occurs, statements, walk
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
 
@@ -275,7 +275,7 @@ def _is_harmless(node: object) -> bool:
 @remembered
 def is_searching(node: Node) -> bool:
     """Whether a search stands somewhere in a node."""
-    return bool(occurrences(Search, node))
+    return occurs(Search, node)
 
 
 def _refusal(where: str) -> UnsupportedError:

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children, occurrences
+from gossamer_ir.walk import free_vars, map_children, occurrences, occurs
 
 
 def hoist_shared(
@@ -61,7 +61,7 @@ class _Hoisting:
         is_plain = all(
             load.buffer not in self._written and load.predicate is None for load in loads
         )
-        return bool(loads) and is_plain and not occurrences(IfThenElse, expr)
+        return bool(loads) and is_plain and not occurs(IfThenElse, expr)
 
     def _let(self, expr: Expr) -> Let:
         if expr not in self.lets:

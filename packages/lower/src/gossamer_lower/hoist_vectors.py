@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import free_vars, occurrences, rewrite, statements, walk
+from gossamer_ir.walk import free_vars, occurrences, occurs, rewrite, statements, walk
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import bound_variables, map_functions, names_of
@@ -62,7 +62,7 @@ def hoist_vectors(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if not occurrences(Ramp, *function.body):
+    if not occurs(Ramp, *function.body):
         return function
     return with_body(function, _Hoisting(function).body(function.body))
 

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, For, If, Let, Load, Search, Stmt, Store, While
-from gossamer_ir.walk import free_vars, occurrences, statements, substitute_body
+from gossamer_ir.walk import free_vars, occurrences, occurs, statements, substitute_body
 
 
 def inline_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -75,7 +75,7 @@ class _Inlining(msgspec.Struct, frozen=True):
 
 
 def _is_reading(let: Let) -> bool:
-    return bool(occurrences((Load, Search), let.value))
+    return occurs((Load, Search), let.value)
 
 
 def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:

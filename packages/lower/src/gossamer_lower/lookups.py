@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Search,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import occurrences
+from gossamer_ir.walk import occurs
 from gossamer_lower.index_buffers import Compressed, IndexBuffers
 
 
@@ -207,7 +207,7 @@ def _is_below(index: Index, length: Expr) -> bool:
 
 def _both(first: Expr, second: Expr) -> Expr:
     """Two conditions, the second one evaluated only where the first holds, if that matters."""
-    if occurrences((Load, Search), second):
+    if occurs((Load, Search), second):
         return IfThenElse(first, second, FALSE)
     joined = build.conjunction(first, second)
     assert joined is not None

@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import map_children, occurrences, rewrite, walk
+from gossamer_ir.walk import map_children, occurrences, occurs, rewrite, walk
 from gossamer_lower.math.calls import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.roundings import fma_by_wider
 from gossamer_lower.math.terms import Code, Term
@@ -231,7 +231,7 @@ class _Calls:
         return self._known[node]
 
     def _safe(self, arg: Expr) -> Expr:
-        if not occurrences(Load, arg):
+        if not occurs(Load, arg):
             return arg
         for condition in reversed(self._conditions):
             one = constant(1, DType.parse(build.dtype_of(arg)).scalar)
@@ -302,7 +302,7 @@ class _Inlining:
                 continue
             value, depth = self._expr(stmt.value)
             # A load stays where it is: what it reads changes.
-            is_free = not occurrences(Load, value)
+            is_free = not occurs(Load, value)
             name = stmt.var.name
             is_single = self._uses.get(name) == 2 and name not in kept
             if is_single and is_free and depth < _DEEPEST:

@@ -31,7 +31,14 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements, substitute_body
+from gossamer_ir.walk import (
+    buffers_read,
+    free_vars,
+    occurrences,
+    occurs,
+    statements,
+    substitute_body,
+)
 from gossamer_lower.bodies import Body, each, with_bodies, with_body
 from gossamer_lower.stages import map_functions, names_of
 
@@ -133,7 +140,7 @@ class _Parting:
 
 def _in_any_case(*exprs: Expr) -> list[Expr]:
     """What expressions read and divide, unless they may leave it out."""
-    return [] if occurrences(IfThenElse, *exprs) else _partial(*exprs)
+    return [] if occurs(IfThenElse, *exprs) else _partial(*exprs)
 
 
 def _partial(*exprs: Expr) -> list[Expr]:

@@ -44,7 +44,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import simplify
-from gossamer_ir.walk import free_vars, map_children, occurrences, substitute
+from gossamer_ir.walk import free_vars, map_children, occurrences, occurs, substitute
 from gossamer_lower.reads_inside import reads_inside
 from gossamer_lower.stages import names_of
 
@@ -338,7 +338,7 @@ def _needed(value: Expr, around: tuple[Around, ...]) -> tuple[Around, ...]:
 
 
 def _is_size(extent: Expr) -> bool:
-    return not occurrences((Load, Search), extent)
+    return not occurs((Load, Search), extent)
 
 
 def _fibre(extent: Expr) -> Load | None:

@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import occurrences
+from gossamer_ir.walk import occurs
 from gossamer_lower.index_buffers import Varied, width_of
 
 ReadOffset = Callable[[str, Expr], Expr]
@@ -105,7 +105,7 @@ class Storage:
                 return self._ranges.get(name) == width
             case Binary(op="floormod", rhs=divisor):
                 return divisor == width
-        return bool(occurrences(Search, position))
+        return occurs(Search, position)
 
     def _offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
         elements = self._elements(dimension, positions)

@@ -8,7 +8,7 @@ import msgspec
 
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Expr, For, Function, If, Load, Module, Reinterpret, Stmt, Var
-from gossamer_ir.walk import free_vars, occurrences, rewrite, statements, walk
+from gossamer_ir.walk import free_vars, occurs, rewrite, statements, walk
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
@@ -38,7 +38,7 @@ def unswitch_loops(module: Module) -> Module:
 
 
 def _unswitch_function(function: Function) -> Function:
-    if not occurrences(Reinterpret, *function.body):
+    if not occurs(Reinterpret, *function.body):
         return function
     namer = Namer(names_of(function))
     return msgspec.structs.replace(function, body=_body(function.body, namer))

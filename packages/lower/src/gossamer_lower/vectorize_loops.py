@@ -40,7 +40,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
-from gossamer_ir.walk import free_vars, occurrences, substitute, substitute_body
+from gossamer_ir.walk import free_vars, occurs, substitute, substitute_body
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.vectors import Vectors
@@ -266,7 +266,7 @@ def _lane_reduction(loop: For) -> _LaneReduction | None:
 
 def _both(outer: Expr | None, inner: Expr) -> Expr:
     """Both conditions; the inner one is evaluated under the outer one where it reads memory."""
-    if outer is None or not occurrences(Load, inner):
+    if outer is None or not occurs(Load, inner):
         return build.conjunction(outer, inner) or inner
     return IfThenElse(outer, inner, FALSE)
 

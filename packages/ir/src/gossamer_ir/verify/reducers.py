@@ -10,7 +10,7 @@ from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.kinds import is_vector, known
 from gossamer_ir.verify.values import check_expr
-from gossamer_ir.walk import occurrences
+from gossamer_ir.walk import occurs
 
 
 def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:
@@ -69,7 +69,7 @@ def _check_part(ctx: Context, reducer: Reducer, part: Expr, *, at: At, component
 
 
 def _require_closed(ctx: Context, reducer: Reducer, result: Expr, *, at: At) -> None:
-    if occurrences((Load, Search), result):
+    if occurs((Load, Search), result):
         ctx.report(
             "verify.reducer.open",
             f"The reducer '{reducer.name}' reads memory: its results are of its operands alone.",
