@@ -38,21 +38,27 @@ def marked(module: Module, place: Place) -> str:
         for i in T.serial(n):
         ^^^^^^^^^^^^^^^^^^^^^
             X[i] = 1.0
+    >>> for line in marked(module, ("functions", 0)).splitlines()[:3]:
+    ...     print(line)
+    @T.prim_func
+    def fill(
+    ^^^^^^^^^
     """
     printed = print_with_places(module)
     span = nearest(printed.spans, place)
     if span is None:
         return ""
     text = printed.text.split("\n")
-    end = span.end_column if span.end_line == span.line else len(text[span.line - 1])
+    at = span.line + text[span.line - 1].startswith("@")  # of a function the line with its name
+    end = span.end_column if span.end_line == at else len(text[at - 1])
     carets = " " * span.column + "^" * max(end - span.column, 1)
     shown: list[str] = []
     last = None
-    for number in _numbers(printed, place, at=span.line):
+    for number in _numbers(printed, place, at=at):
         if last is not None and number > last + 1:
             shown.append("...")
         shown.append(text[number - 1])
-        if number == span.line:
+        if number == at:
             shown.append(carets)
         last = number
     return "\n".join(shown)
