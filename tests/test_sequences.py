@@ -14,9 +14,12 @@ from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.table import PRIMITIVES
 from gossamer_testkit import script_names
 from tests.generated import fuzz_schedules
+from tests.generated.disagreements import judged
 from tests.generated.drawers import DRAWERS
 from tests.generated.fuzz_schedules import Sequences, judge
+from tests.generated.nests import draw_nest
 from tests.generated.races import Race, require_no_race
+from tests.generated.sequences import Sequence
 from tests.generated.written import draw_written, parsed, usable
 
 
@@ -33,6 +36,13 @@ def test_sequences_change_no_meaning():
     assert len(found.accepted) > 25
     assert found.native > 3
     assert found.refused.total() < 15
+
+
+def test_sequences_go_on_around_conditions():
+    for number in range(25):
+        rng = Random(f"nests/{number}")
+        program = draw_nest(rng)
+        assert judged(program, schedule=Sequence(rng)).disagreement is None
 
 
 def test_scripts_of_every_stage_are_drawn():

@@ -25,6 +25,7 @@ from tests.generated.disagreements import Verdict, judged
 from tests.generated.drawers import DRAWERS
 from tests.generated.drawing import draw_program
 from tests.generated.many import MOST_FAILURES, Failure, Tally, Task
+from tests.generated.nests import draw_nest
 from tests.generated.program import Program
 from tests.generated.reports import plain, show_program, write
 from tests.generated.schedules import REFUSED_SCHEDULES
@@ -39,6 +40,8 @@ FOR_THREADS = 0.06
 """The share of sequences that bind loops to threads, which no CPU runs."""
 WRITTEN = 0.2
 """The share of sequences on scripts of the testkit."""
+NESTS = 0.1
+"""The share of sequences on loops around reductions with conditions between them."""
 MOST_SHRUNK = 200
 
 
@@ -59,8 +62,11 @@ def drawn(number: int, *, seed: str, native: float) -> Drawn:
     """A sequence by its number."""
     rng = Random(f"{seed}/schedules/{number}")
     name, program = f"{number}", draw_program(rng)
-    if rng.random() < WRITTEN:
+    kind = rng.random()
+    if kind < WRITTEN:
         name, program = draw_written(rng)
+    elif kind < WRITTEN + NESTS:
+        program = draw_nest(rng)
     for_threads, is_native = rng.random() < FOR_THREADS, rng.random() < native
     return Drawn(name, program, Sequence(rng, for_threads=for_threads), is_native)
 
