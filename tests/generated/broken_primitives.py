@@ -110,4 +110,18 @@ DEFECTS = (
         instead="        if False:\n",
         along=("cache_write",),
     ),
+    Defect(
+        "lanes of a vector may write one element",
+        of="vectorize", home="primitives.vectorize",
+        line="        require(site, module, op)\n",
+        instead="        pass\n",
+        along=("split",),
+    ),
+    Defect(
+        "a buffer disappears that is searched, prefetched or guarded",
+        of="compute_inline", home="primitives.compute_inline",
+        line="    _require_only_loads(bare, store)\n",
+        instead="",
+        along=("cache_read", "prefetch"),
+    ),
 )  # fmt: skip

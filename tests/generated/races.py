@@ -18,7 +18,7 @@ from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.nodes import Block, For, Load, Module, Store
 from gossamer_ir.walk import walk
 
-AT_ONCE = ("parallel", "thread_binding")
+AT_ONCE = ("parallel", "thread_binding", "vectorized")
 """The kinds of loops whose iterations may run at once."""
 
 
@@ -40,8 +40,8 @@ def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
 
 
 def _is_at_once(node: Any) -> bool:
-    """Threads that combine what each of them has summed up share the element, and so do iterations whose
-    steps are atomic."""
+    """Threads or lanes that combine what each of them has summed up share the element, and so do iterations
+    whose steps are atomic."""
     if not isinstance(node, For) or node.kind not in AT_ONCE or (ATOMIC, True) in node.annotations:
         return False
     blocks = (found for found in walk(node) if isinstance(found, Block))
