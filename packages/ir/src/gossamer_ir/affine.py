@@ -88,13 +88,14 @@ def factors_of(atom: Expr) -> tuple[Expr, ...]:
 def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
     """The factors of an atom of a form that another of its products has, too; each stands once in
     every atom."""
-    products = [factors_of(found) for found in form.terms if found != atom]
     factors = factors_of(atom)
+    if len(factors) == 1:
+        return []
+    products = [factors_of(found) for found in form.terms if found != atom]
     return [
         factor
         for factor in dict.fromkeys(factors)
-        if len(factors) > 1
-        and any(factor in found for found in products)
+        if any(factor in found for found in products)
         and all(found.count(factor) < 2 for found in (factors, *products))
     ]
 

@@ -519,8 +519,10 @@ def _without(goal: Affine, atom: Expr, known: Affine) -> Affine | None:
 def _lowest(goal: Affine) -> Affine:
     """A goal divided by what divides all its coefficients; the constant is rounded down."""
     divisor = gcd(*goal.terms.values())
+    if divisor == 1:
+        return goal
     terms = {atom: coefficient // divisor for atom, coefficient in goal.terms.items()}
-    return goal if divisor == 1 else Affine(terms, goal.constant // divisor)
+    return Affine(terms, goal.constant // divisor)
 
 
 def _without_atom(goal: Affine, atom: Expr) -> Affine:

@@ -16,7 +16,7 @@ from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Broadcast, Compare, Expr, Function, Lanes, Module, Ramp
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE, simplify_body
-from gossamer_ir.walk import occurs, rewrite_body
+from gossamer_ir.walk import occurrences, rewrite_body
 from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import map_functions, names_of
 
@@ -40,7 +40,7 @@ def remove_masks(module: Module) -> Module:
 
 
 def _remove_in_function(function: Function) -> Function:
-    if not occurs(Ramp, *function.body):
+    if not any(isinstance(found.lhs, Ramp) for found in occurrences(Compare, *function.body)):
         return function
     removing = _Removing(function)
     body = rewrite_body(function.body, removing.rule)
