@@ -96,6 +96,10 @@ def test_every_pass_and_primitive_is_listed_and_has_a_name_of_its_own(opt):
     assert not PASSES.keys() & PRIMITIVES.keys()
     for name in (*PASSES, *PRIMITIVES):
         assert f"  {name}" in listed
+    stages = dict(line.split(maxsplit=1) for line in listed.splitlines() if " " in line.strip())
+    assert stages["extract_preprocess"] == stages["remove_preprocess"] == "position or loop"
+    assert stages["lower_blocks"] == "loop to loop"
+    assert stages["simplify"] == "any stage"
 
 
 TEXTS = {
