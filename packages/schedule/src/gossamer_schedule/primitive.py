@@ -49,7 +49,7 @@ def primitive(
     @wraps(function)
     def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
         try:
-            result = function(module, *args, **keywords)
+            result = _result(function, module, *args, **keywords)
             _require_marks(result.module, function.__name__)
             return result
         except ScheduleError as error:
@@ -58,6 +58,24 @@ def primitive(
             raise
 
     return applied
+
+
+def _result(
+    function: Callable[Concatenate[Module, P], Result],
+    module: Module,
+    *args: P.args,
+    **keywords: P.kwargs,
+) -> Result:
+    """What a primitive makes, unless its expressions are nested deeper than can be followed."""
+    try:
+        return function(module, *args, **keywords)
+    except RecursionError:
+        name = function.__name__
+        raise refusal(
+            f"{name}.depth",
+            f"The expressions of the function, or of what {name} would make of it, are nested too deep.",
+            hint="Apply fewer steps that put expressions into others, such as caches of index arrays.",
+        ) from None
 
 
 def _require_marks(module: Module, name: str) -> None:
