@@ -18,9 +18,6 @@ MAX_STACK_BYTES = 131072
 
 _ROUND = 64
 
-_LINE = 64
-"""Bytes of a line of memory: no vector of a buffer that begins with one crosses into another."""
-
 
 def emit_allocate(frame: Frame, node: Allocate) -> None:
     """The buffer lives to the end of the enclosing body."""
@@ -60,20 +57,13 @@ def _on_heap(frame: Frame, buffer: Buffer) -> None:
     text = frame.text
     slot = text.alloca("ptr", align=8)
     text.at_entry(f"store ptr null, ptr {slot}, align 8")
-    count, size = _checked_count(frame, buffer), element_bytes(buffer.dtype)
-    room = text.value(f"add i64 {count.text}, {_LINE // size}")
-    found = frame.call("noalias ptr", "calloc", f"i64 {room}, i64 {size}")
-    text.line(f"store ptr {found}, ptr {slot}, align 8")
-    frame.stop_if(text.value(f"icmp eq ptr {found}, null"), str(OUT_OF_MEMORY))
+    count = _checked_count(frame, buffer)
+    arguments = f"i64 {count.text}, i64 {element_bytes(buffer.dtype)}"
+    address = frame.call("noalias ptr", "calloc", arguments)
+    text.line(f"store ptr {address}, ptr {slot}, align 8")
+    frame.stop_if(text.value(f"icmp eq ptr {address}, null"), str(OUT_OF_MEMORY))
     frame.heap.append(slot)
-    frame.buffers[buffer.name] = Place(buffer, _aligned(frame, found))
-
-
-def _aligned(frame: Frame, address: str) -> str:
-    """The first line of memory that begins behind an address."""
-    behind = frame.text.value(f"getelementptr i8, ptr {address}, i64 {_LINE}")
-    mask = f"ptr {behind}, i64 -{_LINE}"
-    return frame.call("ptr", "llvm.ptrmask.p0.i64", mask)
+    frame.buffers[buffer.name] = Place(buffer, address)
 
 
 def _checked_count(frame: Frame, buffer: Buffer) -> Value:
