@@ -86,6 +86,8 @@ def test_no_pass_on_the_way_to_the_flat_stage_changes_a_result(path):
 
 def pair_of(module):
     """The kernel of the searches and the one without; none where nothing is taken out."""
+    if module.stage not in PASSES["extract_preprocess"].takes:
+        return []
     try:
         return [apply_pass(f"{what}_preprocess", module) for what in ("extract", "remove")]
     except UnsupportedError:
