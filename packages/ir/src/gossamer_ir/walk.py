@@ -12,7 +12,18 @@ from typing import Any, TypeVar, overload
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import EXPRESSIONS, Expr, Load, Node, Search, Stmt, Var
+from gossamer_ir.nodes import (
+    EXPRESSIONS,
+    Const,
+    Expr,
+    Lanes,
+    Load,
+    Node,
+    Search,
+    Stmt,
+    Var,
+    VScale,
+)  # fmt: skip
 
 N = TypeVar("N", bound=Node)
 A = TypeVar("A", bound=Node)
@@ -30,6 +41,8 @@ _LEAF_TYPES = re.compile(
 _STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
 _EXPRESSIONS = frozenset(EXPRESSIONS)
+_LEAVES = frozenset({Const, Lanes, Var, VScale, type(None)})
+"""What fields hold below which there are no nodes."""
 
 
 class _Fields(dict[type[Node], tuple[str, ...]]):
@@ -123,18 +136,20 @@ def occurrences(kinds: Any, *nodes: Node) -> list[Any]:
     """
     # `walk` written out: to hand out each node takes as long as to find it.
     wanted = kinds if type(kinds) is tuple else (kinds,)
+    skipped = _LEAVES.difference(wanted)
     found: list[Node] = []
     stack = list(nodes[::-1])
     while stack:
         current = stack.pop()
-        kind = type(current)
+        kind: type[Any] = type(current)
         if kind in wanted:
             found.append(current)
         for name in _FIELDS_BACKWARDS[kind]:
             below = getattr(current, name)
-            if type(below) is tuple:
+            kind = type(below)
+            if kind is tuple:
                 stack += below[::-1]
-            elif below is not None:
+            elif kind not in skipped:
                 stack.append(below)
     return found
 
