@@ -440,6 +440,14 @@ MORE_CASES = {
         "verify.handle.conflict",
         sparse(buffers=(*SPARSE_BUFFERS, SparseBuffer("A2", ("I",), "float32", "x"))),
     ),
+    "an index array of rows and of what lies below them": (
+        "verify.handle.conflict",
+        sparse(axes=(*AXES, DenseVaried("V", "J", N, None, "indptr"))),
+    ),
+    "values where an index array has one more": (
+        "verify.handle.conflict",
+        sparse(buffers=(*SPARSE_BUFFERS, SparseBuffer("P", ("I",), "int32", "indptr"))),
+    ),
     "a statement of another stage in a body": (
         "verify.stage.node", module(Iteration("it", (), "", (), ()))
     ),

@@ -44,6 +44,10 @@ class At(msgspec.Struct, frozen=True, gc=False):
 ROOT = At(None, "", None, 1)
 
 
+IndexShape: TypeAlias = tuple[tuple[object, ...], int]
+"""The structure that an array has an element for each element of, and how many further ones it has."""
+
+
 class KnownBuffer(NamedTuple):
     """What accesses of a buffer must agree with."""
 
@@ -85,7 +89,7 @@ class Context:
         self.axes: dict[str, Axis] = {}
         self.buffers: dict[str, KnownBuffer] = {}
         self.reducers: dict[str, Reducer] = {}
-        self.index_handles: set[str] = set()
+        self.index_shapes: dict[str, IndexShape] = {}
         self.trusted: set[str] = set()
         self.hidden: frozenset[str] = frozenset()
         self.iterated: tuple[str, ...] = ()

@@ -16,7 +16,7 @@ from gossamer_ir.nodes import (
     Scope,
     SparseBuffer,
 )  # fmt: skip
-from gossamer_ir.verify.context import At, Context
+from gossamer_ir.verify.context import At, Context, IndexShape
 from gossamer_ir.verify.kinds import is_constant, is_vector, known
 from gossamer_ir.verify.values import check_length
 
@@ -79,19 +79,43 @@ def _check_sparse_buffer(ctx: Context, buffer: SparseBuffer, at: At) -> None:
 
 
 def bind_axis(ctx: Context, axis: Axis, at: At) -> None:
-    """The index arrays of an axis are pointer parameters."""
+    """The index arrays of an axis are pointer parameters: an indptr for the elements of the parent,
+    indices for those of the axis."""
+    chain = _chain(ctx, axis)
     if isinstance(axis, DenseVaried | CompressedVaried):
-        _bind(ctx, axis.indptr, axis.indptr_dtype, at.down("indptr"))
-        ctx.index_handles.add(axis.indptr)
+        shape = (_structure(chain[:-1]), 1)
+        _bind_index(ctx, axis.indptr, axis.indptr_dtype, at.down("indptr"), shape=shape)
     if isinstance(axis, CompressedFixed | CompressedVaried):
-        _bind(ctx, axis.indices, axis.indices_dtype, at.down("indices"))
-        ctx.index_handles.add(axis.indices)
+        shape = (_structure(chain), 0)
+        _bind_index(ctx, axis.indices, axis.indices_dtype, at.down("indices"), shape=shape)
+
+
+def _bind_index(ctx: Context, handle: str, dtype: str, at: At, *, shape: IndexShape) -> None:
+    if not _bind(ctx, handle, dtype, at):
+        return
+    if ctx.index_shapes.setdefault(handle, shape) != shape:
+        ctx.report(
+            "verify.handle.conflict",
+            f"Index arrays of different shapes are bound to '{handle}'.",
+            at,
+            hint="Use two parameters.",
+        )
+
+
+def _chain(ctx: Context, axis: Axis) -> list[Axis]:
+    """The axis with those above, root first, as far as they exist."""
+    found = [axis]
+    while (parent := ctx.axes.get(found[0].parent or "")) is not None and parent not in found:
+        found.insert(0, parent)
+    return found
 
 
 def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
     """Each bound buffer has a pointer parameter, and no other shape is bound to it; an index array
     may also be bound as it lies in memory."""
-    shapes: dict[tuple[str, bool], tuple[object, ...]] = {}
+    shapes: dict[tuple[str, bool], tuple[object, ...]] = {
+        (handle, False): shape for handle, shape in ctx.index_shapes.items()
+    }
     for count, buffer in enumerate(buffers):
         inner = at.down("buffers", count)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
@@ -100,28 +124,31 @@ def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
             continue
         if not _bind(ctx, buffer.handle, buffer.dtype, inner):
             continue
-        shape = buffer.shape if isinstance(buffer, Buffer) else _structure(ctx, buffer)
-        is_flat = isinstance(buffer, Buffer) and buffer.handle in ctx.index_handles
+        shape = buffer.shape if isinstance(buffer, Buffer) else _shape_of(ctx, buffer)
+        is_flat = isinstance(buffer, Buffer) and buffer.handle in ctx.index_shapes
         if shapes.setdefault((buffer.handle, is_flat), shape) != shape:
             ctx.report(
                 "verify.handle.conflict",
                 f"Buffers of different shapes are bound to '{buffer.handle}'.",
                 inner,
             )
-        if buffer.handle in ctx.index_handles:
+        if buffer.handle in ctx.index_shapes:
             ctx.trusted.add(buffer.name)
 
 
-def _structure(ctx: Context, buffer: SparseBuffer) -> tuple[object, ...]:
-    """The axes without their names: two axes over the same arrays are one structure."""
+def _shape_of(ctx: Context, buffer: SparseBuffer) -> IndexShape:
     named = [ctx.axes[name] for name in buffer.axes if name in ctx.axes]
+    return _structure(named), buffer.extra_storage
+
+
+def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
+    """How many elements each axis has below one of the axes before: whatever their coordinates are."""
     return tuple(
-        (type(axis), *(getattr(axis, field) for field in _STRUCTURE if hasattr(axis, field)))
-        for axis in named
-    )
-
-
-_STRUCTURE = ("length", "width", "nnz", "indptr", "indices")
+        (axis.indptr, axis.nnz) if isinstance(axis, DenseVaried | CompressedVaried)
+        else axis.width if isinstance(axis, CompressedFixed)
+        else axis.length
+        for axis in axes
+    )  # fmt: skip
 
 
 def _bind(ctx: Context, handle: str, dtype: str, at: At) -> bool:
