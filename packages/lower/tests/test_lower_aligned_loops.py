@@ -4,10 +4,12 @@ import numpy as np
 import pytest
 
 from gossamer_ir.interpret import run
-from gossamer_ir.nodes import Binary, For, If, Load, Ramp
-from gossamer_ir.walk import statements, walk
+from gossamer_ir.nodes import Binary, For, If, Load, ParallelFor, Ramp
+from gossamer_ir.verify import verify
+from gossamer_ir.walk import occurrences, statements, walk
 from gossamer_lower import (
     lower_to_flat,
+    outline_parallel,
     remove_masks,
     unroll_loops,
     unswitch_loops,
@@ -102,3 +104,17 @@ def test_the_middle_vectors_have_no_masks():
         if isinstance(node, Load) and node.buffer == "X" and isinstance(node.indices[-1], Ramp)
     ]
     assert [load.predicate is None for load in loads] == [False, True, False]
+
+
+def test_a_copy_of_a_loop_that_runs_in_parallel_has_names_of_its_own():
+    before = program("""
+for i in T.serial(n):
+    for j in T.parallel(n, weight=j):
+        Y[i] = X[j]
+    if T.reinterpret("int64", x) % 64 > 0:
+        Y[i] = 0.0
+""")
+    module = verify(unswitch_loops(outline_parallel(before)))
+    found = occurrences(ParallelFor, *module.functions[0].body)
+    assert len({each.var for each in found}) == len(found) == 2
+    assert [each.weight.name for each in found] == [each.var for each in found]

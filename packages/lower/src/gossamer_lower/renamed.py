@@ -10,13 +10,16 @@ import msgspec
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Allocate,
+    Atomic,
     Expr,
     For,
     Guard,
     If,
     Let,
     Load,
+    ParallelFor,
     Prefetch,
+    Search,
     Stmt,
     Store,
     Var,
@@ -44,6 +47,8 @@ def _collect(body: tuple[Any, ...], names: dict[str, str], namer: Namer) -> None
             case For():
                 names[stmt.var] = namer.fresh(stmt.var)
                 _collect(stmt.body, names, namer)
+            case ParallelFor():
+                names[stmt.var] = namer.fresh(stmt.var)
             case While():
                 _collect(stmt.body, names, namer)
             case If():
@@ -54,7 +59,8 @@ def _collect(body: tuple[Any, ...], names: dict[str, str], namer: Namer) -> None
                 names[stmt.buffer.name] = namer.fresh(stmt.buffer.name)
 
 
-_TOUCHING = (Load, Store, Prefetch, Guard)
+_TOUCHING = (Load, Search, Store, Atomic, Prefetch, Guard)
+_COUNTING = (For, ParallelFor)
 
 
 def _copied(node: Any, names: Mapping[str, str], values: Mapping[str, Expr]) -> Any | None:
@@ -65,7 +71,7 @@ def _copied(node: Any, names: Mapping[str, str], values: Mapping[str, Expr]) -> 
     if kind in _TOUCHING:
         name = names.get(node.buffer)
         return None if name is None else msgspec.structs.replace(node, buffer=name)
-    if kind is For and node.var in names:
+    if kind in _COUNTING and node.var in names:
         return msgspec.structs.replace(node, var=names[node.var])
     if kind is Allocate and node.buffer.name in names:
         return Allocate(msgspec.structs.replace(node.buffer, name=names[node.buffer.name]))
