@@ -63,6 +63,7 @@ def primitive(
 def _result(
     function: Callable[Concatenate[Module, P], Result],
     module: Module,
+    /,
     *args: P.args,
     **keywords: P.kwargs,
 ) -> Result:
