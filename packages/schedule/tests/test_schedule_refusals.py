@@ -827,6 +827,7 @@ PINNED_ELSEWHERE = {
     "parallel.parts",
     "reindex_cache_write.shared",
     "sample.no_value",
+    "split.depth",
     "storage_align.sparse",
     "tensorize.alias",
     "tensorize.indirect",
