@@ -31,9 +31,10 @@ from gossamer_ir.nodes import (
     Search,
     SortedSegments,
     Stmt,
+    Var,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import buffers_read, free_vars, resolve, substitute
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, resolve, substitute
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
@@ -85,6 +86,10 @@ def _merge_function(function: Function) -> Function:
     return msgspec.structs.replace(function, body=merging.body(function.body))
 
 
+_MOST_MENTIONS = 4096
+"""A let whose value mentions more variables, those of lets resolved, stands for itself."""
+
+
 class _Around(msgspec.Struct):
     """A loop around, the variables bound in it, and the cursors that belong before it."""
 
@@ -111,6 +116,7 @@ class _Merging:
         for extent in (extent for found in buffers if found.handle for extent in found.shape):
             self._prover.assume_nonnegative(extent)
         self._values: dict[str, Expr] = {}
+        self._sizes: dict[str, int] = {}
         self._around: list[_Around] = []
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -149,7 +155,7 @@ class _Merging:
     def _let(self, let: Let) -> tuple[Stmt, ...]:
         for around in self._around[-1:]:
             around.bound.add(let.var.name)
-        self._values[let.var.name] = resolve(let.value, self._values)
+        self._resolve(let)
         if let.var.dtype == "int64":
             self._magnitudes.bind(let.var.name, let.value)
         match let.value:
@@ -160,6 +166,14 @@ class _Merging:
                 found = self._walked(let, search)
                 return (let,) if found is None else where(condition, *found)
         return (let,)
+
+    def _resolve(self, let: Let) -> None:
+        """Keeps the value of a let in terms of what is no let, unless that would be very long: each let may
+        mention others several times."""
+        size = sum(self._sizes.get(found.name, 1) for found in occurrences(Var, let.value))
+        if size <= _MOST_MENTIONS:
+            self._sizes[let.var.name] = size
+            self._values[let.var.name] = resolve(let.value, self._values)
 
     def _walked(self, let: Let, search: Search) -> tuple[tuple[Stmt, ...], Let] | None:
         """Statements that find the result of a search, and the let that holds it; None where it
