@@ -258,6 +258,18 @@ def main(y: T.handle, n0: T.int64) -> None:
         with T.sp.iteration([J], "R", "inner") as [j]:
             Y[i] = Y[i] + 1
 """
+FUSED = """
+@T.prim_func
+def main(y: T.handle, indptr_k: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    L = T.sp.dense_fixed(n1)
+    J = T.sp.dense_fixed(n2)
+    K = T.sp.dense_varied(L, n2, indptr_k)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I, L, J, K], "SRRS", "step") as [i, l, j, k]:
+        Y[i] = Y[i] + 1
+"""
 FOUR = """
 @T.prim_func
 def main(x: T.handle, y: T.handle) -> None:
@@ -519,6 +531,16 @@ FOUND = {
                 Step("blockize", {"loop": "j_0_1"}),
                 Step("lift_loop", {"loop": "j_0_1"}),
                 Step("rfactor", {"loop": "j_1", "axis": 1}),
+            )
+        },
+    ),
+    "a loop that an init needs has an iteration": (
+        FUSED,
+        {"y": np.array([-2, 3], I32), "indptr_k": np.zeros(4, I32), "n0": 2, "n1": 3, "n2": 2},
+        {
+            "position": (
+                Step("fuse", {"loops": ("j", "k")}),
+                Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
             )
         },
     ),

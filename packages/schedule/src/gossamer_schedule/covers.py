@@ -8,10 +8,10 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.nodes import BlockIter
-from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.digits import is_covering
+from gossamer_schedule.inits import left_out
 from gossamer_schedule.linear import form_of
 from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import refusal, text_of
@@ -20,7 +20,7 @@ from gossamer_schedule.sites import loops_of
 
 def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -> None:
     """The loops of a nest must visit all combinations of values of some iterators of its block, and those
-    that feed none of them must have an iteration.
+    that feed none of them must have an iteration, where the init of the block needs them.
 
     Raises `.not_proved`.
     """
@@ -32,7 +32,7 @@ def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -
     loops = {**loops_of(site.function), **inside}
     values = outer | {found.var: found.value for found in site.node.iters}
     idle = {found.var for found in nest.loops if (integer_value(found.extent) or 0) < 1}
-    idle -= reduction_loops(site.node, outer)
+    idle -= left_out(site)
     free = {found.var for found in nest.loops}
     for found in iters:
         form = form_of(found.value, outer, loops=loops)
