@@ -8,6 +8,8 @@ from random import Random
 import numpy as np
 import pytest
 
+from gossamer_ir.script import parse_module
+from gossamer_lower import lower_iterations
 from gossamer_schedule.examples import ROW_SUM
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
@@ -66,3 +68,30 @@ def test_races_are_seen():
     require_no_race(parallel(ROW_SUM, "i").module, ROWS)
     with pytest.raises(Race, match=r"iterations 0 and 1 of loop 'j' touch Y\[0\]"):
         require_no_race(unsafe_parallel(ROW_SUM, "j").module, ROWS)
+
+
+COLUMN_SUM = """
+@T.prim_func
+def f(
+    indptr: T.handle, indices: T.handle, y: T.handle, m: T.int64, n: T.int64, nnz: T.int64
+) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
+    N = T.sp.dense_fixed(n)
+    Y = T.sp.match_buffer(y, (N,), "int32")
+    with T.sp.iteration([I, J], "SS", "total") as [i, j]:
+        with T.init():
+            Y[j] = 0
+        Y[j] = Y[j] + 1
+"""
+
+
+def test_an_init_before_the_rows_races_with_none_of_them():
+    arrays = {
+        "indptr": np.int32([0, 2, 4]), "indices": np.int32([0, 1, 1, 2]),
+        "y": np.zeros(3, np.int32),
+    }  # fmt: skip
+    module = parallel(lower_iterations(parse_module(COLUMN_SUM)), "j").module
+    require_no_race(module, {**arrays, "m": 2, "n": 3, "nnz": 4})
+    assert arrays["y"].tolist() == [1, 2, 1]

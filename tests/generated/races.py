@@ -54,10 +54,10 @@ class _Log:
     none takes another's place in memory."""
 
     def __init__(self, loop: For) -> None:
-        self.loop = loop
-        self.begin()
+        self.loop, self.is_running = loop, False
 
     def begin(self) -> None:
+        self.is_running = True
         self._written: dict[tuple[int, Any], int] = {}
         self._read: dict[tuple[int, Any], int] = {}
         self._kept: dict[int, Any] = {}
@@ -88,6 +88,7 @@ def _for(node: For, scope: Scope) -> Exec:
     def watched(frame: Frame) -> None:
         log.begin()
         run(frame)
+        log.is_running = False
         frame.values.pop(node.var, None)
 
     return watched
@@ -110,7 +111,8 @@ def _logged(node: Load | Store, scope: Scope, run: Any, *, is_store: bool) -> An
     def watched(frame: Frame) -> Any:
         result = run(frame)
         for log in logs:
-            if log.loop.var in frame.values:  # not in what was moved out of the loop
+            # Not in an init that moves out of the loop: it gives an element one value.
+            if log.is_running and log.loop.var in frame.values:
                 log.add(frame, name, indices(frame), is_store=is_store)
         return result
 

@@ -253,6 +253,10 @@ STAYING = {
         "z: T.int64 = P[i, 0]\n        W = T.alloc_buffer((z,), 'int64')"
     ),
     "the size is constant": "W = T.alloc_buffer((3,), 'int64')",
+    "a parallel loop is given it": (
+        "W = T.alloc_buffer((P[i, 0],), 'int64')\n"
+        "        for k in T.parallel(P[i, 0]):\n            W[k] = k"
+    ),
 }
 
 

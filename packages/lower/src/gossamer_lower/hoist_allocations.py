@@ -2,7 +2,8 @@
 as it becomes in any of them.
 
 New memory holds nothing that a program may read, so what an earlier iteration left there does no
-harm. Buffers of constant size stay: they are registers, or a piece of the stack.
+harm. Buffers of constant size stay: they are registers, or a piece of the stack. So do those that are
+handed to the function of a parallel loop, which says how long they are.
 """
 
 from __future__ import annotations
@@ -24,13 +25,14 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Module,
+    ParallelFor,
     Search,
     Stmt,
     Store,
     Var,
 )  # fmt: skip
 from gossamer_ir.pipelines import is_pipelined
-from gossamer_ir.walk import free_vars, substitute, walk
+from gossamer_ir.walk import free_vars, occurrences, substitute, walk
 from gossamer_lower.bodies import same, with_bodies, with_body
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
@@ -89,6 +91,7 @@ class _Hoisting:
     def __init__(self, function: Function) -> None:
         self._namer = Namer(names_of(function))
         self._lasting = {found.name for found in function.buffers} - written_by(function)
+        self._handed = _handed(function)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Statements that no loop is around, or none that allocations may leave."""
@@ -114,13 +117,17 @@ class _Hoisting:
     def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_Moving, ...]]:
         """What stays of a statement where it stands, and what stands before it or leaves."""
         match stmt:
-            case Allocate() if any(build.integer_value(at) is None for at in stmt.buffer.shape):
+            case Allocate() if self._may_grow(stmt.buffer):
                 return None, (_Moving(stmt.buffer),)
             case For():
                 body, leaving = self._body(stmt.body, stmt)
                 moving = tuple(found.over(stmt) for found in leaving)
                 return with_bodies(stmt, lambda _: body), moving
         return with_bodies(stmt, self.body), ()
+
+    def _may_grow(self, buffer: Buffer) -> bool:
+        varies = any(build.integer_value(extent) is None for extent in buffer.shape)
+        return varies and buffer.name not in self._handed
 
     def _may_leave(self, moving: _Moving, loop: For) -> bool:
         """Whether one iteration of a loop runs after the other, and the size can be told before it."""
@@ -157,3 +164,9 @@ class _Hoisting:
             step = For(fresh[loop.var].name, start, count, (step,))
         yield from (Allocate(most), Store(most.name, (build.ZERO,), build.ZERO), step)
         yield Let(length, found)
+
+
+def _handed(function: Function) -> set[str]:
+    """The buffers, among other names, whose addresses parallel loops are given."""
+    loops = occurrences(ParallelFor, *function.body)
+    return {arg.name for loop in loops for arg in loop.args if isinstance(arg, Var)}
