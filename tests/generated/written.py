@@ -160,7 +160,9 @@ class _Data:
         else:
             size = math.prod(map(self._forest.number, buffer.shape))
         low, high = self._range(buffer)
-        values = [self._rng.randrange(low, max(high, low + 1)) for _ in range(size)]
+        if size and low >= high:
+            raise Undecided(f"elements of '{buffer.name}' from {low} to before {high}")
+        values = [self._rng.randrange(low, high) for _ in range(size)]
         return np.array(values, "uint16" if buffer.dtype == "bfloat16" else buffer.dtype)
 
     def _offsets(self, buffer: Buffer) -> np.ndarray:
