@@ -144,6 +144,12 @@ def test_bound_loops_compute_the_same(require_spmm, features):
     assert code_of(builder.bind, "k_0", thread="threadIdx.x") == "schedule.bind.twice"
 
 
+def test_what_is_started_has_as_many_threads_everywhere():
+    """How long a row is differs among the iterations over rows."""
+    builder = ScheduleBuilder(examples.SPMM).bind("i", thread="blockIdx.x")
+    assert code_of(builder.bind, "j", thread="blockIdx.y") == "schedule.bind.extent"
+
+
 def test_threads_of_a_block_combine_the_terms_of_a_reduction(program, require_spmv):
     builder = ScheduleBuilder(examples.SPMV).decompose_reduction("csrmv", loop="j")
     builder.split("j", factors=(None, 4)).bind("j_1", thread="threadIdx.x")

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import For, Module, ThreadTag
+from gossamer_ir.walk import free_vars
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
 from gossamer_schedule.reassociation import reassociating
@@ -21,7 +22,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, replaced, statements, with_function
+from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.terms import is_reduction_loop, require_reducers
 
@@ -41,8 +42,8 @@ def bind(module: Module, loop: str, *, thread: str, function: str | None = None)
 
     Raises `ScheduleError`: `schedule.bind.thread` (no thread axis), `.twice` (a loop around or inside
     has the axis), `.extent` (another loop on the axis has another extent; or the threads of a block
-    are no constant from 1 to 1024), `.start`, `.race`, `.not_proved`, `.not_reducer`, `.kind`,
-    `.no_loop`, `.no_function`, `.stage`.
+    are no constant from 1 to 1024; or an extent differs inside of what is started), `.start`, `.race`,
+    `.not_proved`, `.not_reducer`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
@@ -118,12 +119,31 @@ def _require_extent(site: Site, module: Module, *, thread: str) -> None:
             hint="Split it by a constant factor and bind the inner loop.",
             place=site.place(module),
         )
-    for found in _kernel(site):
+    inside = _kernel(site)
+    _require_launch(site, module, inside=inside)
+    for found in inside:
         if found.thread == thread and found.extent != site.node.extent:
             raise refusal(
                 "bind.extent",
                 f"Loop '{found.var}' is bound to {thread} with extent {text_of(found.extent)}, and "
                 f"loop '{site.node.var}' has {text_of(site.node.extent)}.",
+                place=site.place(module),
+            )
+
+
+def _require_launch(site: Site, module: Module, *, inside: list[For]) -> None:
+    """How many threads there are is known before any of them runs."""
+    outermost = next((loop for loop in site.loops if loop.thread is not None), site.node)
+    varying = {outermost.var, *(found.var for found in inside)}
+    loops = loops_of(site.function)
+    for found in (site.node, *(loop for loop in inside if loop.thread is not None)):
+        extent = loops[found.var].extent
+        if free_vars(extent) & varying:
+            raise refusal(
+                "bind.extent",
+                f"Loop '{found.var}' has {text_of(extent)} iterations, which differ inside of what is "
+                f"started for loop '{outermost.var}'.",
+                hint="Bind a loop whose extent is the same for all of them.",
                 place=site.place(module),
             )
 
