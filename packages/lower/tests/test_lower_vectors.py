@@ -123,6 +123,13 @@ def test_a_guard_reads_only_in_the_lanes_that_the_mask_lets_through():
     np.testing.assert_array_equal(y, x)
 
 
+def test_lanes_that_the_mask_holds_back_read_nothing_to_find_what_they_store_to():
+    module = lower_to_flat(parse_module(tiled("4", "Y[T.int64(P[@])] = X[@]")))
+    x, y, p = np.arange(6, dtype=np.float32), np.zeros(6, np.float32), np.arange(6, dtype=np.int32)
+    run(module, {"x": x, "y": y, "p": p[::-1].copy(), "s": SCRATCH, "n": 6})
+    np.testing.assert_array_equal(y, x[::-1])
+
+
 REFUSED = {
     "the same element from every lane": ["S[0] = X[@]"],
     "a sum of what depends on the sum": ["S[0] = S[0] + S[0] * X[@]"],

@@ -85,7 +85,7 @@ class Vectors:
         raise _unsupported(type(stmt).__name__, "has no vector form yet")
 
     def _store(self, stmt: Store, mask: Expr | None) -> Store:
-        indices = self._indices(stmt.indices, stmt.buffer)
+        indices = self._indices(stmt.indices, stmt.buffer, mask)
         if not any(_is_vector(index) for index in indices):
             raise _unsupported("Store", f"writes the same element of {stmt.buffer} from every lane")
         value = self.vector(self.value(stmt.value, mask))
@@ -218,7 +218,7 @@ class Vectors:
         return Load(expr.buffer, indices, self.dtype(expr.dtype), predicate, self.vector(other))
 
     def _indices(
-        self, indices: tuple[Expr, ...], buffer: str, mask: Expr | None = None
+        self, indices: tuple[Expr, ...], buffer: str, mask: Expr | None
     ) -> tuple[Expr, ...]:
         found = tuple(self.value(index, mask) for index in indices)
         if any(_is_vector(index) for index in found[:-1]):
