@@ -281,6 +281,17 @@ def main(x: T.handle, y: T.handle) -> None:
         Y[i] = X[i]
 """
 
+PADDED_ROW = """
+@T.prim_func
+def main(y: T.handle, indices_j: T.handle, n0: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.compressed_fixed(I, (2, 2), indices_j, "int32")
+    Y = T.sp.match_buffer(y, (I, J), "int32")
+    with T.sp.iteration([I, J], "SR", "step") as [i, j]:
+        Y[i, i - 1] = Y[i, i - 1] + 1
+"""
+
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
         RAGGED,
@@ -570,6 +581,11 @@ FOUND = {
                                             "scope": "local"}),
             )
         },
+    ),
+    "an old value that nothing goes on from need not exist": (
+        PADDED_ROW,
+        {"y": np.arange(4, dtype=I32), "indices_j": np.array([2, 2, 0, 1], I32), "n0": 2},
+        {"position": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
     ),
 }  # fmt: skip
 """Scripts, what they are called with, and steps by stage."""

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.build import conjuncts
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, Load, Module, Store
@@ -14,10 +15,17 @@ from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.refusals import refusal
+from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
-from gossamer_schedule.scatters import gives_values, is_initialising, redirected, required_element
+from gossamer_schedule.safe_reads import is_safe
+from gossamer_schedule.scatters import (
+    Element,
+    gives_values,
+    is_initialising,
+    redirected,
+    required_element,
+)
 from gossamer_schedule.sites import Site, loops_of
 from gossamer_schedule.steps import step
 
@@ -40,7 +48,8 @@ def cache_write(
     buffer is allocated in the nest), `.stores` (the block does not
     store to the buffer in exactly one place), `.reads` (it reads other elements of it),
     `.element` (the element depends on a reduction iterator, or nothing initialises it),
-    `.not_proved` (the loops may not visit the whole domain of an iterator), `.predicate` (a
+    `.not_proved` (the loops may not visit the whole domain of an iterator, or an old value may not
+    exist), `.predicate` (a
     condition is not about the element), `.domain` (a domain depends on more than the element, or a
     condition on what the nest writes), `.other_access` (the nest uses the buffer elsewhere), `.race` and
     `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
@@ -72,7 +81,7 @@ def cache_write(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
     element = required_element(site, buffer, primitive=_NAME)
-    is_loading = _require_initialised(site, element.store)
+    is_loading = _require_initialised(site, element)
 
     namer = namer_of(owner)
     cache = cache_of(old, scope, namer=namer)
@@ -103,9 +112,10 @@ def cache_write(
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
 
 
-def _require_initialised(site: Site, store: Store) -> bool:
+def _require_initialised(site: Site, element: Element) -> bool:
     """Whether the cache must first load the old value."""
     block: Block = site.node
+    store = element.store
     has_reduction = any(found.kind == "R" for found in block.iters)
     is_given = not has_reduction and gives_values(block, store.buffer)
     if is_given or is_initialising(block, store.buffer):
@@ -118,7 +128,29 @@ def _require_initialised(site: Site, store: Store) -> bool:
             "writes.",
             hint="Give the block an init.",
         )
+    if has_reduction and not _exists(site, element):
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that each element of '{store.buffer}' whose old value block '{block.name}' "
+            "goes on from exists, also where its reduction is empty.",
+            needs=f"{', '.join(map(text_of, store.indices))} in bounds",
+            hint="Give the block an init.",
+        )
     return True
+
+
+def _exists(site: Site, element: Element) -> bool:
+    """Whether the element is in bounds wherever the spatial iterators are in their domains."""
+    store = element.store
+    blocks = [parent for parent in site.parents if isinstance(parent, Block)]
+    iters = [found for block in blocks for found in block.iters]
+    held = [part for block in blocks for part in conjuncts(block.predicate)]
+    return is_safe(
+        site.function,
+        (Load(store.buffer, store.indices, "int64"),),
+        iters=(*iters, *element.iters),
+        held=(*held, *element.conditions),
+    )
 
 
 def _is_loaded_once(site: Site, store: Store) -> bool:
