@@ -62,12 +62,16 @@ class Task(Generic[T]):
     each: int = 1
 
     def run(self, wanted: range, *, processes: int, seconds: float) -> T:
-        """Judges in several processes until all are, time is up, or enough have failed."""
+        """Judges in several processes until all are, time is up, or enough have failed; says at once which
+        fail."""
         with TemporaryDirectory() as trail, _progress() as progress:
             shown = progress.add_task(self.name, total=self.each * len(wanted), said="")
 
-            def show(total: T) -> None:
+            def show(found: T, total: T) -> None:
                 progress.update(shown, completed=total.judged, said=total.said)
+                for failure in found.failures:
+                    what = f"{self.name}: {failure.number} is wrong: {failure.what}"
+                    progress.console.print(what, markup=False, highlight=False)
 
             return self._run(wanted, trail, show, processes=processes, seconds=seconds)
 
@@ -75,7 +79,7 @@ class Task(Generic[T]):
         self,
         wanted: range,
         trail: str,
-        show: Callable[[T], None],
+        show: Callable[[T, T], None],
         *,
         processes: int,
         seconds: float,
@@ -91,9 +95,9 @@ class Task(Generic[T]):
                 parts = [(part, Path(trail, str(part.start))) for part in islice(batches, room)]
                 waiting |= {pool.submit(self._batch, *part): part[1] for part in parts}
                 done, _ = wait(waiting, return_when=FIRST_COMPLETED)
-                for found in done:
-                    total.add(self._outcome(found, waiting.pop(found)))
-                show(total)
+                for outcome in [self._outcome(found, waiting.pop(found)) for found in done]:
+                    total.add(outcome)
+                    show(outcome, total)
                 is_broken = any(isinstance(found.exception(), BrokenProcessPool) for found in done)
                 is_in_time = time.monotonic() < end and len(total.failures) < MOST_FAILURES
                 is_going_on = bool(parts) and is_in_time and not is_broken
