@@ -281,6 +281,18 @@ def main(x: T.handle, y: T.handle) -> None:
         Y[i] = X[i]
 """
 
+ALLOCATED = """
+@T.prim_func
+def main(n0: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    B = T.sp.alloc_buffer((I,), "int32")
+    with T.sp.iteration([I], "S", "step") as [i]:
+        with T.init():
+            B[i] = 0
+        B[i] = 1
+"""
+
 PADDED_ROW = """
 @T.prim_func
 def main(y: T.handle, indices_j: T.handle, n0: T.int64) -> None:
@@ -579,6 +591,18 @@ FOUND = {
                 Step("vectorize", {"loop": "i"}),
                 Step("reindex_cache_read", {"block": "step", "buffer": "X_data",
                                             "scope": "local"}),
+            )
+        },
+    ),
+    "an init does not leave the loop that allocates its buffer": (
+        ALLOCATED,
+        {"n0": 2},
+        {
+            "loop": (
+                Step("cache_write", {"block": "step", "buffer": "B_data", "scope": "local"}),
+                Step("compute_at", {"block": "step", "loop": "i_c"}),
+                Step("compute_inline", {"block": "step_B_data_local"}),
+                Step("decompose_reduction", {"block": "step", "loop": "i_c"}),
             )
         },
     ),

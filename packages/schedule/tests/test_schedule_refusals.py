@@ -210,6 +210,15 @@ for i in T.serial(8):
             vi, vk = T.axis.remap("SS", [i, k])
             Y[vi, vk] = R[vk]
 """
+ALLOCATED_SUM = """
+for i in T.serial(8):
+    R = T.alloc_buffer((8,), "float32")
+    with T.block("inner"):
+        vi = T.axis.spatial(8, i)
+        with T.init():
+            R[vi] = 0.0
+        R[vi] = R[vi] + X[vi, 0]
+"""
 LANES = STAGED.replace("for j in T.serial", "for j in T.vectorized")
 STAGED_SUM = STAGED.replace('SS", [i, j]', 'SR", [i, j]').replace(
     "            Q[vi, vj] = X[vi, vj]",
@@ -637,6 +646,8 @@ CASES = [
     ("rfactor.not_proved", SUM.replace("V[vi]", "V[T.int64(P[vi])]"), "rfactor", {"loop": "j"}),
     ("rfactor.not_proved", REPEATED, "rfactor", {"loop": "j"}),
     ("rfactor.other_access", SUM_TWICE, "rfactor", {"loop": "j"}),
+    ("decompose_reduction.inner", ALLOCATED_SUM, "decompose_reduction",
+     {"block": "inner", "loop": "i"}),
 ]  # fmt: skip
 NESTED_ITERATION = parse_module("""
 @T.prim_func

@@ -29,7 +29,7 @@ def require_scope(scope: str, primitive: str) -> None:
 
 
 def require_outside(nest: Nest, buffer: str, *, primitive: str) -> None:
-    """The buffer must be there outside of the nest of a block, where the copy will be.
+    """A buffer must be there outside of the nest of a block, where it will be used, too.
 
     Raises `.inner`.
     """
@@ -38,7 +38,7 @@ def require_outside(nest: Nest, buffer: str, *, primitive: str) -> None:
             raise refusal(
                 f"{primitive}.inner",
                 f"Buffer '{buffer}' is allocated in the loops around block '{nest.name}', outside of "
-                "which it would be copied.",
+                "which it would be used.",
                 hint=f"Apply {primitive} before what makes it moves there.",
             )
 

@@ -20,6 +20,7 @@ from gossamer_schedule.accesses import (
     values_at,
     written,
 )
+from gossamer_schedule.copies import require_outside
 from gossamer_schedule.disjoint import loops_within, verdict
 from gossamer_schedule.init_places import blocks_with_init, read_by_init
 from gossamer_schedule.inits import init_nest, require_init_nest
@@ -54,9 +55,10 @@ def decompose_reduction(
 
     Raises `ScheduleError`: `schedule.decompose_reduction.no_init`, `.not_enclosing` (the loop is not
     around the block, or something other than loops and conditions is between), `.too_deep` (a reduction
-    loop is outside of it), `.dependence` (a let, or a domain that depends on the reduction), `.not_proved`
-    (the element may be initialised too often, or is used elsewhere under the loop, or what the init reads
-    is written there), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    loop is outside of it), `.inner` (a buffer of the init is allocated under the loop), `.dependence` (a
+    let, or a domain that depends on the reduction), `.not_proved` (the element may be initialised too
+    often, or is used elsewhere under the loop, or what the init reads is written there), `.no_block`,
+    `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
@@ -87,7 +89,10 @@ def decompose_reduction(
     nest = _require_enclosing(site, top, module=module)
     _require_outside_reduction(site, top)
     kept = require_init_nest(site, nest.around, primitive=_NAME)
-    _require_one_init(nest, kept)
+    asked = {name for found in kept for name in mentioned(_asked_by(found))}
+    for name in sorted(mentioned(site.node.init) | asked):
+        require_outside(nest, name, primitive=_NAME)
+    _require_one_init(nest, asked)
 
     inits, names = init_nest(site, kept, namer=namer_of(owner))
     update = replace(site.node, init=())
@@ -135,9 +140,9 @@ def _require_outside_reduction(site: Site, top: Site) -> None:
             )
 
 
-def _require_one_init(nest: Nest, kept: Sequence[Around]) -> None:
+def _require_one_init(nest: Nest, asked: set[str]) -> None:
     """Above the outermost reduction loop, each iteration must initialise elements of its own that
-    nothing else under the loop uses, from what nothing there writes."""
+    nothing else under the loop uses, from what nothing there writes, nor what is `asked` for the init."""
     site, top = nest.block, nest.top
     loops = loops_of(site.function)
     fed = reduction_loops(site.node, values_at(site))
@@ -154,7 +159,6 @@ def _require_one_init(nest: Nest, kept: Sequence[Around]) -> None:
         for name in between
         for buffer in buffers
     )
-    asked = mentioned(part for found in kept for part in _asked_by(found))
     is_given = (read_by_init(site) | asked).isdisjoint(written((top.node,)))
     elsewhere = {name for found in statements_beside(site, top) for name in used_by(found)}
     if not is_once or not is_given or buffers & elsewhere:
