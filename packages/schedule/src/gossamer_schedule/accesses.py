@@ -99,10 +99,8 @@ def accesses(
     loops: Mapping[str, For],
 ) -> Iterator[Access]:
     """Every access of some buffers in a body, the order of stores being program order."""
-    for found in touches(body, values=values):
-        if found.buffer in buffers:
-            indices = tuple(
-                None if isinstance(at, Range) else form_of(at, {}, loops=loops)
-                for at in found.indices
-            )
-            yield Access(found.buffer, indices, found.is_store)
+    for found in touches(body, values=values, buffers=buffers):
+        indices = tuple(
+            None if isinstance(at, Range) else form_of(at, {}, loops=loops) for at in found.indices
+        )
+        yield Access(found.buffer, indices, found.is_store)

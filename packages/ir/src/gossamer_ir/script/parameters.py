@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Callable
+from functools import cache, partial
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import Buffer, Param, Var
@@ -25,7 +27,7 @@ def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
             raise ctx.error("parameter", "A parameter is `name: T.dtype`, nothing else.", item)
     if arguments.defaults:
         raise ctx.error("parameter", "A parameter has no default.", arguments.defaults[0])
-    sizes = size_names(node)
+    sizes = cache(partial(size_names, node))
     for item in arguments.args:
         _parameter(ctx, item, sizes)
     for item in arguments.args:
@@ -48,9 +50,9 @@ def size_names(node: ast.AST) -> frozenset[str]:
     return frozenset(found)
 
 
-def _parameter(ctx: Context, item: ast.arg, sizes: frozenset[str]) -> None:
+def _parameter(ctx: Context, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:
     dtype = _dtype(ctx, item)
-    if item.arg in sizes and DType.parse(dtype).is_integer:
+    if dtype not in ("int64", "handle") and DType.parse(dtype).is_integer and item.arg in sizes():
         dtype = "int64"
     param = ctx.mark(Param(ctx.fresh(item.arg), dtype), item)
     ctx.function.params.append(param)

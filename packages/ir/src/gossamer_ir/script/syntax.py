@@ -4,9 +4,16 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterator
+from functools import cache
 
-_LEAVES = frozenset({"ctx", "op", "ops"})
-"""Fields whose nodes say all with their type."""
+_LEAVES = frozenset({"ctx", "op", "ops", "id", "attr", "arg", "kind", "type_comment"})
+"""Fields that hold texts, or nodes that say all with their type."""
+
+
+@cache
+def _inner(fields: tuple[str, ...]) -> tuple[str, ...]:
+    """The fields in which other nodes may be."""
+    return tuple(name for name in fields if name not in _LEAVES)
 
 
 def below(node: ast.AST) -> list[ast.AST]:
@@ -16,8 +23,8 @@ def below(node: ast.AST) -> list[ast.AST]:
     ['Call', 'Name']
     """
     found: list[ast.AST] = []
-    for name in node._fields:
-        value = None if name in _LEAVES else getattr(node, name, None)
+    for name in _inner(node._fields):
+        value = getattr(node, name, None)
         if isinstance(value, ast.AST):
             found.append(value)
         elif isinstance(value, list):
