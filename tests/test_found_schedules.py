@@ -611,6 +611,15 @@ FOUND = {
         {"y": np.arange(4, dtype=I32), "indices_j": np.array([2, 2, 0, 1], I32), "n0": 2},
         {"position": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
     ),
+    "what nothing is added to need not exist": (
+        PADDED_ROW,
+        {"y": np.arange(4, dtype=I32), "indices_j": np.array([2, 2, 0, 1], I32), "n0": 2},
+        {
+            "position": (
+                Step("reindex_cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
+            )
+        },
+    ),
 }  # fmt: skip
 """Scripts, what they are called with, and steps by stage."""
 

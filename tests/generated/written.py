@@ -123,6 +123,8 @@ class _Data:
 
     def _axis(self, axis: Axis) -> None:
         length = self._number(axis.length, self._rng.choice(LENGTHS))
+        if length < 0:
+            raise Undecided(f"an axis '{axis.name}' of length {length}")
         if not isinstance(axis, DenseFixed):
             self._index_arrays(axis, length)
         self._forest.add(axis)

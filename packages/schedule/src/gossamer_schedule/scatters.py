@@ -17,7 +17,8 @@ from gossamer_schedule.covers import require_covered
 from gossamer_schedule.inits import conditions_of_init, unselecting
 from gossamer_schedule.nests import Nest, reduction_nest
 from gossamer_schedule.predicates import is_bound_of
-from gossamer_schedule.refusals import refusal
+from gossamer_schedule.refusals import refusal, text_of
+from gossamer_schedule.safe_reads import is_safe
 from gossamer_schedule.sites import Site, name_of, statements
 
 _KINDS: dict[type, str] = {Block: "Block", For: "Loop"}
@@ -133,6 +134,38 @@ def _conditions_around(nest: Nest) -> Iterator[Expr]:
     for part in nest.conditions:
         if not free_vars(part) & unselecting(nest.block):
             yield substitute(part, at)
+
+
+def require_existing(site: Site, element: Element, *, primitive: str) -> None:
+    """What a reduction goes on from is looked at before it starts: the element must exist, also where the
+    reduction turns out to be empty.
+
+    Raises `.not_proved`.
+    """
+    block, store = site.node, element.store
+    if all(found.kind == "S" for found in block.iters) or _exists(site, element):
+        return
+    raise refusal(
+        f"{primitive}.not_proved",
+        f"It is not proved that the element of '{store.buffer}' which block '{block.name}' goes on from "
+        "exists, also where its reduction is empty.",
+        needs=f"{', '.join(map(text_of, store.indices))} in bounds",
+        hint="Give the block an init.",
+    )
+
+
+def _exists(site: Site, element: Element) -> bool:
+    """Whether the element is in bounds wherever the iterators that select it are in their domains."""
+    store = element.store
+    above = [parent for parent in site.parents if isinstance(parent, Block)]
+    iters = [found for block in above for found in block.iters]
+    held = [part for block in above for part in conjuncts(block.predicate)]
+    return is_safe(
+        site.function,
+        (Load(store.buffer, store.indices, "int64"),),
+        iters=(*iters, *element.iters),
+        held=(*held, *element.conditions),
+    )
 
 
 def gives_values(block: Block, buffer: str) -> bool:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Block, Load, Module, Store
@@ -15,15 +14,15 @@ from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.refusals import refusal, text_of
+from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
-from gossamer_schedule.safe_reads import is_safe
 from gossamer_schedule.scatters import (
     Element,
     gives_values,
     is_initialising,
     redirected,
+    require_existing,
     required_element,
 )
 from gossamer_schedule.sites import Site, loops_of
@@ -128,29 +127,8 @@ def _require_initialised(site: Site, element: Element) -> bool:
             "writes.",
             hint="Give the block an init.",
         )
-    if has_reduction and not _exists(site, element):
-        raise refusal(
-            f"{_NAME}.not_proved",
-            f"It is not proved that each element of '{store.buffer}' whose old value block '{block.name}' "
-            "goes on from exists, also where its reduction is empty.",
-            needs=f"{', '.join(map(text_of, store.indices))} in bounds",
-            hint="Give the block an init.",
-        )
+    require_existing(site, element, primitive=_NAME)
     return True
-
-
-def _exists(site: Site, element: Element) -> bool:
-    """Whether the element is in bounds wherever the spatial iterators are in their domains."""
-    store = element.store
-    blocks = [parent for parent in site.parents if isinstance(parent, Block)]
-    iters = [found for block in blocks for found in block.iters]
-    held = [part for block in blocks for part in conjuncts(block.predicate)]
-    return is_safe(
-        site.function,
-        (Load(store.buffer, store.indices, "int64"),),
-        iters=(*iters, *element.iters),
-        held=(*held, *element.conditions),
-    )
 
 
 def _is_loaded_once(site: Site, store: Store) -> bool:

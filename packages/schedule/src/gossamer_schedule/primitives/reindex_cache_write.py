@@ -25,6 +25,7 @@ from gossamer_schedule.scatters import (
     gives_values,
     is_initialising,
     redirected,
+    require_existing,
     required_element,
 )
 from gossamer_schedule.sites import Site, replaced
@@ -147,6 +148,7 @@ def _require_initialised(site: Site, element: Element) -> Reduction | None:
             "reduces it in one go.",
             hint="Give the block an init.",
         )
+    require_existing(site, element, primitive=_NAME)
     return reduction
 
 

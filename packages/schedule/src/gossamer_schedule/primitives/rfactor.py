@@ -30,7 +30,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.scatters import Element, required_element
+from gossamer_schedule.scatters import Element, require_existing, required_element
 from gossamer_schedule.sites import Site, loops_of, replaced, with_function
 from gossamer_schedule.steps import step
 
@@ -58,7 +58,8 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     or runs a number of times that is not known before the function runs), `.axis` (there is no such
     dimension), `.init` (the init is about more than the element), `.reads`, `.element`, `.domain`,
     `.predicate`, `.other_access` (as for `cache_write`), `.not_proved` (the same, several points may meet
-    in one element, or its part may start more than once), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    in one element, its part may start more than once, or what it goes on from may not exist), `.kind`,
+    `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.split import split
@@ -203,6 +204,9 @@ def _require_elements(site: Site, found: Combining, *, module: Module) -> Elemen
             f"The init of block '{site.node.name}' is about more than the element.",
             place=site.place(module),
         )
+    if not site.node.init:
+        for element in elements:
+            require_existing(site, element, primitive=_NAME)
     return elements[0]
 
 
