@@ -304,6 +304,19 @@ def main(y: T.handle, indices_j: T.handle, n0: T.int64) -> None:
         Y[i, i - 1] = Y[i, i - 1] + 1
 """
 
+PARTLY_KNOWN = """
+@T.prim_func
+def main(y: T.handle, p: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, n1, indptr_j)
+    N = T.sp.dense_fixed(n0)
+    P = T.sp.match_buffer(p, (I,), "int32")
+    Y = T.sp.match_buffer(y, (N,), "int32")
+    with T.sp.iteration([I, J], "SR", "step") as [i, j]:
+        Y[P[i]] = Y[P[i]] + 1
+"""
+
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
         RAGGED,
@@ -612,8 +625,11 @@ FOUND = {
         {"position": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
     ),
     "what nothing is added to need not exist": (
-        PADDED_ROW,
-        {"y": np.arange(4, dtype=I32), "indices_j": np.array([2, 2, 0, 1], I32), "n0": 2},
+        PARTLY_KNOWN,
+        {
+            "y": np.arange(3, dtype=I32), "p": np.array([0, 99, 2], I32),
+            "indptr_j": np.array([0, 2, 2, 3], I32), "n0": 3, "n1": 3,
+        },
         {
             "position": (
                 Step("reindex_cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
