@@ -317,6 +317,18 @@ def main(y: T.handle, p: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64)
         Y[P[i]] = Y[P[i]] + 1
 """
 
+MORE_ROWS = """
+@T.prim_func
+def main(y: T.handle, indptr_k: T.handle, n0: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    J = T.sp.dense_fixed(3)
+    K = T.sp.dense_varied(J, 6, indptr_k, "int32")
+    M = T.sp.dense_fixed(n0 * 2)
+    Y = T.sp.match_buffer(y, (M,), "int32")
+    with T.sp.iteration([M, T.sp.attach(K, M)], "SR", "step") as [m, k]:
+        Y[m] = Y[m] + 1
+"""
+
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
         RAGGED,
@@ -633,6 +645,16 @@ FOUND = {
         {
             "position": (
                 Step("reindex_cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
+            )
+        },
+    ),
+    "a bound of lanes is not asked for where a loop has no iteration": (
+        MORE_ROWS,
+        {"y": np.arange(6, dtype=I32), "indptr_k": np.array([0, 1, 5, 5], I32), "n0": 3},
+        {
+            "loop": (
+                Step("split", {"loop": "k", "factors": (None, 4)}),
+                Step("vectorize", {"loop": "k_1", "rest": "masked"}),
             )
         },
     ),

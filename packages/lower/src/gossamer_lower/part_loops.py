@@ -13,7 +13,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.comparisons import as_nonnegative
-from gossamer_ir.lasting import lasting_facts, written_in
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Binary,
@@ -22,24 +22,15 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
-    IfThenElse,
     Let,
-    Load,
     Module,
-    Search,
     Stmt,
     Var,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import (
-    buffers_read,
-    free_vars,
-    occurrences,
-    occurs,
-    statements,
-    substitute_body,
-)
+from gossamer_ir.walk import free_vars, statements, substitute_body
 from gossamer_lower.bodies import Body, each, with_bodies, with_body
+from gossamer_lower.known_before import is_known_before
 from gossamer_lower.stages import map_functions, names_of
 
 
@@ -103,7 +94,11 @@ class _Parting:
     def _loop(self, loop: For) -> Iterator[Stmt]:
         choice = _choice_of(loop)
         bound = None if choice is None else _bound_of(choice.condition, loop.var)
-        if choice is None or bound is None or not self._is_known_before(choice.condition, loop):
+        if (
+            choice is None
+            or bound is None
+            or not is_known_before(choice.condition, loop, self._function)
+        ):
             yield loop
             return
         end = build.add(loop.start, loop.extent)
@@ -120,13 +115,6 @@ class _Parting:
             return If(Compare("lt", bound, end), (Let(Var(var, "int64"), bound), *body))
         return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)
 
-    def _is_known_before(self, condition: Expr, loop: For) -> bool:
-        """Whether a condition has a value before a loop, and keeps it."""
-        known = set(_in_any_case(loop.start, loop.extent))
-        if not known.issuperset(_partial(condition)):
-            return False
-        return buffers_read(condition).isdisjoint(written_in(loop.body, self._function))
-
     def _less(self, one: Expr, other: Expr) -> Expr:
         """The lesser of two."""
         is_less = self._prover.proves_nonnegative(Binary("sub", other, one))
@@ -136,20 +124,6 @@ class _Parting:
         """The greater of two."""
         is_greater = self._prover.proves_nonnegative(Binary("sub", one, other))
         return one if is_greater else Binary("max", one, other)
-
-
-def _in_any_case(*exprs: Expr) -> list[Expr]:
-    """What expressions read and divide, unless they may leave it out."""
-    return [] if occurs(IfThenElse, *exprs) else _partial(*exprs)
-
-
-def _partial(*exprs: Expr) -> list[Expr]:
-    """What may have no value in expressions: reads, and quotients by what may be zero."""
-    return [
-        found for found in occurrences((Load, Search, Binary), *exprs)
-        if not isinstance(found, Binary)
-        or (found.op in ("floordiv", "floormod") and not build.integer_value(found.rhs))
-    ]  # fmt: skip
 
 
 def _choice_of(loop: For) -> If | None:

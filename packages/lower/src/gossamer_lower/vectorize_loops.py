@@ -42,6 +42,7 @@ from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
 from gossamer_ir.walk import free_vars, occurs, substitute, substitute_body
 from gossamer_lower.bodies import each, with_bodies, with_body
+from gossamer_lower.known_before import is_known_before
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.vectors import Vectors
 
@@ -73,6 +74,7 @@ class _Vectorizing:
     """Finds vectorized loops, knowing the bounds of the loops around and the local buffers."""
 
     def __init__(self, function: Function) -> None:
+        self._function = function
         self._namer = Namer(names_of(function))
         self._prover = Prover(lasting_facts(function))
         self._locals: dict[str, tuple[Expr, ...]] = {}
@@ -183,13 +185,15 @@ class _Vectorizing:
         )
 
     def _peeled(self, outer: For, inner: For, found: _LaneReduction) -> _Peeled | None:
-        """The one part of the condition that is "position < bound" for fixed lanes: whole vectors
-        then need no mask for it. None where all of them do."""
+        """The one part of the condition that is "position < bound" for fixed lanes, with a bound that is
+        known before the loop: whole vectors then need no mask for it. None where all of them do."""
         lanes = build.integer_value(inner.extent)
         parts = list(build.conjuncts(found.condition))
         for part in parts:
             bound = _bound_of(outer, inner, part)
             if bound is None or lanes is None or not self._covers(outer, lanes, bound):
+                continue
+            if not is_known_before(part, outer, self._function):
                 continue
             rest = build.conjoined([other for other in parts if other is not part])
             return _Peeled(part, bound, rest) if rest is None or _is_masked_rest(inner) else None
