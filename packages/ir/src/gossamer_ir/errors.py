@@ -57,6 +57,10 @@ class CodedError(GossamerError):
     def __str__(self) -> str:
         return self.render()
 
+    def __reduce__(self) -> tuple[Callable[..., CodedError], tuple[object, ...]]:
+        """Another process gets the whole error, with its text."""
+        return _again, (type(self), self.diagnostics, self.text)
+
     def render(self) -> str:
         """The message of every diagnostic, its hint, and the text with carets."""
         lines = []
@@ -102,3 +106,9 @@ class PluginError(CodedError):
 
 class InternalError(GossamerError):
     """A bug in gossamer."""
+
+
+def _again(kind: type[CodedError], diagnostics: tuple[Diagnostic, ...], text: str) -> CodedError:
+    """The error that another process has raised."""
+    first = diagnostics[0]
+    return kind(first.code, first.message, diagnostics=diagnostics, text=text)

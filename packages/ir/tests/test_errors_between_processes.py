@@ -1,0 +1,40 @@
+"""Errors reach another process whole."""
+
+import pickle
+
+import pytest
+
+from gossamer_ir.errors import CodedError, Diagnostic, ScheduleError, VerifyError
+from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.script import parse_module
+
+
+def with_a_text():
+    error = ScheduleError("schedule.no_loop", "There is no loop 'z'.", hint="The loops are i.")
+    error.with_text(lambda: "for i in T.serial(n):")
+    return error
+
+
+def of_a_script():
+    with pytest.raises(CodedError) as caught:
+        parse_module("def f(x: T.handl): pass")
+    return caught.value
+
+
+def of_two_findings():
+    found = (Diagnostic("verify.a", "One."), Diagnostic("verify.b", "Two.", ("body", 0), "Hint."))
+    return VerifyError("", "", diagnostics=found)
+
+
+@pytest.mark.parametrize("make", [with_a_text, of_a_script, of_two_findings])
+def test_an_error_is_the_same_in_another_process(make):
+    error = make()
+    again = pickle.loads(pickle.dumps(error))
+    assert type(again) is type(error)
+    assert (str(again), again.code, again.text) == (str(error), error.code, error.text)
+    assert again.diagnostics == error.diagnostics
+
+
+def test_an_error_of_the_interpreter_keeps_its_buffer():
+    again = pickle.loads(pickle.dumps(InterpreterError("It stops.", buffer="Y")))
+    assert (str(again), again.buffer) == ("It stops.", "Y")
