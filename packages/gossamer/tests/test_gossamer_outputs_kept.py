@@ -90,3 +90,17 @@ def test_extrema_of_rows_go_on_from_what_is_there(op):
     gs.compile(script)(x=vector, y=result, **arrays_of(found))
     np.testing.assert_array_equal(result, expected)
     assert gs.explain(script).rule == "reduction_over_fibres"
+
+
+def test_an_output_that_need_not_have_all_rows_is_left_to_its_program():
+    script = going_on(spmv.SCRIPT, "+").replace(
+        "    Y = T.sp.match_buffer(y, (I,)",
+        "    N = T.sp.dense_fixed(rows)\n    Y = T.sp.match_buffer(y, (N,)",
+    )
+    script = script.replace("    m: T.int64,", "    m: T.int64,\n    rows: T.int64,")
+    assert not gs.explain(script).rule
+    found, vector = matrix((33, 29), "float32"), small(29, dtype="float32")
+    result = small(32, dtype="float32")  # the last row is empty
+    expected = result + (found @ vector)[:32]
+    gs.compile(script)(x=vector, y=result, **arrays_of(found))
+    np.testing.assert_array_equal(result, expected)

@@ -23,6 +23,7 @@ from gossamer_schedule.rules.patterns import (
     axes_of,
     has_taken,
     initialises,
+    is_within,
     single_iteration,
 )
 from gossamer_schedule.rules.regular_reads import is_dense_root
@@ -91,7 +92,7 @@ def block_reduction(module: Module) -> BlockReduction | None:
     function, iteration = found
     store = _reduction_of(iteration)
     axes = axes_of(function, iteration)
-    if store is None or not axes:
+    if store is None or not axes or not is_within(function, iteration, store):
         return None
     roles = _roles(tuple(map(_Over, axes, iteration.vars, iteration.kinds)), store)
     return None if roles is None else _pattern(function, iteration, roles=roles, store=store)

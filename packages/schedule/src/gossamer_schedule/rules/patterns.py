@@ -17,6 +17,7 @@ from gossamer_ir.nodes import (
     CompressedVaried,
     DenseFixed,
     DenseVaried,
+    Expr,
     Function,
     Iteration,
     Load,
@@ -228,7 +229,7 @@ def accumulated_buffer(
         return None
     if store.indices != tuple(index_var(name) for name in element):
         return None
-    if not initialises(iteration, store):
+    if not initialises(iteration, store) or not is_within(function, iteration, store):
         return None
     for buffer in function.buffers:
         if isinstance(buffer, SparseBuffer) and buffer.name == store.buffer:
@@ -242,6 +243,19 @@ def initialises(iteration: Iteration, store: Store) -> bool:
         isinstance(init, Store) and (init.buffer, init.indices) == (store.buffer, store.indices)
         for init in iteration.init
     )
+
+
+def is_within(function: Function, iteration: Iteration, store: Store) -> bool:
+    """Whether each element exists that an iteration without init goes on from: the dimensions of its output
+    are as long as its axes. An init stores to the element in any case."""
+    axes = zip(iteration.vars, axes_of(function, iteration), strict=False)
+    ends: dict[Expr, Expr] = {index_var(var): axis.length for var, axis in axes}
+    lengths = {axis.name: axis.length for axis in function.axes}
+    dimensions = {
+        found.name: found.axes for found in function.buffers if isinstance(found, SparseBuffer)
+    }
+    places = zip(store.indices, dimensions.get(store.buffer, ()), strict=False)
+    return bool(iteration.init) or all(ends.get(at) == lengths[name] for at, name in places)
 
 
 def _accumulates(store: Store) -> bool:
