@@ -9,7 +9,6 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_lower import lower_to_flat
 from gossamer_schedule import apply, get_loops
 
 SUM = """
@@ -33,16 +32,12 @@ def nest(*heads: str, block: str = SUM) -> str:
 
 
 def values(module, size):
-    """What a module makes of V and W, at the loop and at the flat stage."""
-    results = []
-    for current in (module, lower_to_flat(module)):
-        given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
-        arrays = {"x": given[0], "y": given[1], "z": given[2], "p": np.zeros(9, np.int32)}
-        written = {"v": np.full(64, 7, np.float32), "w": np.zeros(64, np.float32)}
-        run(current, arrays | written | {"n": size})
-        results.append([*written.values()])
-    np.testing.assert_array_equal(*results)
-    return results[0]
+    """What a module makes of V and W."""
+    given = np.random.default_rng(0).integers(-3, 4, (3, 8, 8)).astype(np.float32)
+    arrays = {"x": given[0], "y": given[1], "z": given[2], "p": np.zeros(9, np.int32)}
+    written = {"v": np.full(64, 7, np.float32), "w": np.zeros(64, np.float32)}
+    run(module, arrays | written | {"n": size})
+    return [*written.values()]
 
 
 IN_PARTS = nest(ROWS, *PARTS, block=SUM.replace("(8, j)", "(8, j_0 * 3 + j_1)"))
