@@ -259,7 +259,6 @@ REFUSED = {
     "vectorize.not_reducer": [
         step("split", loop="j", factors=(None, 8)), step("vectorize", loop="j_1"),
     ],
-    "cache_write.element": [step("cache_write", block="plain", buffer="V_data", scope="local")],
     "parallel.race": [step("parallel", loop="j")],
 }  # fmt: skip
 
@@ -287,15 +286,25 @@ def test_schedules_keep_what_a_declared_reducer_gives(steps):
 
 @pytest.mark.parametrize(("code", "steps"), REFUSED.items(), ids=REFUSED)
 def test_schedules_that_a_declared_reducer_forbids_are_refused_by_name(code, steps):
-    text = script("argmax_rows")
-    if code == "cache_write.element":
-        before, _, after = text.replace('"argmax")', '"plain")').partition("        with T.init")
-        text = before + after[after.index("        C[i], V[i]") :]
-    module = list(lowered(parse_module(text), Schedule()))[2]
+    module = list(lowered(program("argmax_rows"), Schedule()))[2]
     assert any(isinstance(node, Combine) for node in walk(module))
     with pytest.raises(ScheduleError) as caught:
         replay(module, tuple(steps))
     assert caught.value.code == f"schedule.{code}"
+
+
+def test_a_cache_of_what_a_declared_reducer_goes_on_from_loads_it():
+    before, _, after = script("argmax_rows").partition("        with T.init")
+    module = parse_module(before + after[after.index("        C[i], V[i]") :])
+    cached = [step("cache_write", block="argmax", buffer="V_data", scope="local")]
+    for found in lowered(module, Schedule(loop=tuple(cached))):
+        given, expected = argmax_case(), argmax_case()
+        for arrays in (given, expected):
+            arrays["columns"][:], arrays["values"][:] = 1, 2.0
+        run(module, expected)
+        run(found, given, chunks=3)
+        for name in ("columns", "values"):
+            np.testing.assert_array_equal(given[name], expected[name], found.stage)
 
 
 def test_the_columns_of_a_matrix_are_reduced_in_lanes():
