@@ -36,24 +36,20 @@ def affine_of(expr: Expr) -> Affine:
     >>> affine_of(add(mul(index_var("i"), index(4)), index(3))).constant
     3
     """
-    match expr:
-        case Const():
-            value = build.integer_value(expr)
-            return Affine({expr: 1}, 0) if value is None else Affine({}, value)
-        case Binary(op="add"):
+    if isinstance(expr, Binary):
+        if expr.op == "add":
             return combine(affine_of(expr.lhs), affine_of(expr.rhs), 1)
-        case Binary(op="sub"):
+        if expr.op == "sub":
             return combine(affine_of(expr.lhs), affine_of(expr.rhs), -1)
-        case Binary(op="mul"):
-            found = product(affine_of(expr.lhs), affine_of(expr.rhs))
-            return Affine({expr: 1}, 0) if found is None else found
-        case Unary(op="neg"):
-            return scale(affine_of(expr.operand), -1)
-        case Cast(dtype="int64", value=Const() as inner):
-            value = build.integer_value(inner)
-            return Affine({expr: 1}, 0) if value is None else affine_of(build.index(value))
-        case _:
-            return Affine({expr: 1}, 0)
+        if expr.op == "mul":
+            return product(affine_of(expr.lhs), affine_of(expr.rhs)) or Affine({expr: 1}, 0)
+    if isinstance(expr, Unary) and expr.op == "neg":
+        return scale(affine_of(expr.operand), -1)
+    if isinstance(expr, Cast) and expr.dtype == "int64" and isinstance(expr.value, Const):
+        value = build.integer_value(expr.value)
+        return Affine({expr: 1}, 0) if value is None else affine_of(build.index(value))
+    value = build.integer_value(expr)
+    return Affine({expr: 1}, 0) if value is None else Affine({}, value)
 
 
 def product(lhs: Affine, rhs: Affine) -> Affine | None:

@@ -168,10 +168,11 @@ class Prover:
         """Whether expr >= 0 is proved."""
         goal = affine_of(expr)
         question = self._hypotheses.state, goal.constant, frozenset(goal.terms.items())
-        if question not in self._answers:
+        answer = self._answers.get(question)
+        if answer is None:
             self._begin()
-            self._answers[question] = self._search(goal, MAX_DEPTH)
-        return self._answers[question]
+            answer = self._answers[question] = self._search(goal, MAX_DEPTH)
+        return answer
 
     def _begin(self) -> None:
         self._steps = MAX_STEPS
@@ -248,25 +249,35 @@ class Prover:
         return is_proved
 
     def _tries(self, goal: Affine, depth: int) -> bool:
-        choices = ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
-        atoms = sorted(goal.terms, key=self._rank, reverse=True)[:choices]
+        atoms = list(goal.terms)
+        if len(atoms) > 1:
+            choices = ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
+            atoms = sorted(atoms, key=self._rank, reverse=True)[:choices]
         return any(self._eliminates(atom, goal, depth) for atom in atoms)
 
     def _eliminates(self, atom: Expr, goal: Affine, depth: int) -> bool:
         """Whether a goal is proved by what is known of one atom in it."""
+        if type(atom) is Var:
+            return self._follows(self._hypotheses.about(atom), goal, atom, depth)
         is_positive = goal.terms[atom] > 0
         if any(self._search(rest, depth - 1) for rest in self._without_factor(atom, goal)):
             return True
         if self._holds_in(cases_of(atom, is_least=is_positive), goal, atom, depth):
             return True
-        for known in self._knowledge(atom, goal):
-            rest = _without(goal, atom, known)
-            if rest is not None and self._search(rest, depth - 1):
-                return True
+        if self._follows(self._knowledge(atom, goal), goal, atom, depth):
+            return True
         if any(self._search(rest, depth - 1) for rest in self._multiplied_out(goal, atom)):
             return True
         sides = cases_of(atom, is_least=not is_positive) if isinstance(atom, Binary) else ()
         return self._holds_in(sides, goal, atom, depth)
+
+    def _follows(self, found: Iterable[Affine], goal: Affine, atom: Expr, depth: int) -> bool:
+        """Whether one of some inequalities leaves a goal without the atom that is proved."""
+        for known in found:
+            rest = _without(goal, atom, known)
+            if rest is not None and self._search(rest, depth - 1):
+                return True
+        return False
 
     def _holds_in(self, cases: tuple[Case, ...], goal: Affine, atom: Expr, depth: int) -> bool:
         return bool(cases) and all(
