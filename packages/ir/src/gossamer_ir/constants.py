@@ -16,6 +16,9 @@ from gossamer_ir.nodes import Const
 
 Value = bool | int | float
 
+_EXACT = 256
+"""Integers up to this are exact in every dtype of floats, and have one text."""
+
 
 def constant(value: Value, dtype: str) -> Const:
     """A `Const` of a Python value; `ArgumentError` (`constant.range`) where the dtype cannot hold it.
@@ -68,7 +71,7 @@ def _float_text(value: float, dtype: str) -> str:
         return "nan"
     if math.isinf(value):
         return "inf" if value > 0 else "-inf"
-    if dtype == "float64":
+    if dtype == "float64" or (value.is_integer() and abs(value) <= _EXACT):
         return repr(value)
     with np.errstate(over="ignore"):
         rounded = _round_bfloat16(value) if dtype == "bfloat16" else None

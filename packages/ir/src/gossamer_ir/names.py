@@ -5,6 +5,7 @@ from __future__ import annotations
 import keyword
 import re
 from collections.abc import Iterable
+from functools import cached_property
 
 _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
 
@@ -35,16 +36,22 @@ class Namer:
     """
 
     def __init__(self, taken: Iterable[str] = ()) -> None:
-        self._taken = set(taken)
+        self._given = taken
         self._counts: dict[str, int] = {}
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        """Looked up when a name is asked for first: many who may need one do not."""
+        return set(self._given)
 
     def fresh(self, base: str) -> str:
         """`base` itself where it is free, else `base_1`, `base_2`, ..."""
+        taken = self._taken
         count = self._counts.get(base, 0)  # all before are taken, and stay so
         name = f"{base}_{count}" if count else base
-        while name in self._taken:
+        while name in taken:
             count += 1
             name = f"{base}_{count}"
-        self._taken.add(name)
+        taken.add(name)
         self._counts[base] = count
         return name

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Allocate, AnyBuffer, Block, For, Function, Iteration, Let, Module
 from gossamer_schedule.refusals import listing, refusal
-from gossamer_schedule.sites import Site, name_of, sites, statements
+from gossamer_schedule.sites import Site, name_of, named, sites, statements
 
 
 def find_function(module: Module, primitive: str, *, function: str | None) -> Function:
@@ -55,16 +57,16 @@ _WORDS: dict[type, str] = {For: "loop", Block: "block", Iteration: "iteration"}
 
 
 def _find(function: Function, kind: type, name: str, *, code: str) -> Site:
-    word = _WORDS[kind]
-    every = [site for site in sites(function) if isinstance(site.node, kind)]
-    found = [site for site in every if name_of(site.node) == name]
+    found = named(function, kind, name)
     if len(found) == 1:
         return found[0]
+    word = _WORDS[kind]
+    every = [node for node in statements(function.body) if isinstance(node, kind)]
     there = f"are several {word}s" if found else f"is no {word}"
     raise refusal(
         code,
         f"There {there} '{name}' in '{function.name}'.",
-        hint=listing(f"{word}s", [name_of(site.node) for site in every]),
+        hint=listing(f"{word}s", [name_of(node) for node in every]),
     )
 
 
@@ -88,13 +90,16 @@ def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
 
 def namer_of(function: Function) -> Namer:
     """Fresh names for the function."""
-    taken = {found.name for found in (*function.params, *function.axes, *all_buffers(function))}
-    taken.add(function.name)
+    return Namer(_taken_in(function))
+
+
+def _taken_in(function: Function) -> Iterator[str]:
+    yield function.name
+    yield from (found.name for found in (*function.params, *function.axes, *function.buffers))
     for reducer in function.reducers:
-        taken |= {reducer.name, *(var.name for var in (*reducer.lhs, *reducer.rhs))}
+        yield from (reducer.name, *(var.name for var in (*reducer.lhs, *reducer.rhs)))
     for statement in statements(function.body):
-        taken.update(_names_of(statement))
-    return Namer(taken)
+        yield from _names_of(statement)
 
 
 def _names_of(statement: object) -> tuple[str, ...]:
@@ -103,6 +108,8 @@ def _names_of(statement: object) -> tuple[str, ...]:
             return (statement.var,)
         case Let():
             return (statement.var.name,)
+        case Allocate():
+            return (statement.buffer.name,)
         case Block():
             inner = (name for item in statements(statement.init) for name in _names_of(item))
             return (statement.name, *(found.var for found in statement.iters), *inner)

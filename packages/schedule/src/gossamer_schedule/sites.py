@@ -135,6 +135,29 @@ def _sites_in(top: Any, path: tuple[Hop, ...]) -> list[Site]:
     ][::-1]
 
 
+def named(top: Any, kind: type, name: str) -> list[Site]:
+    """The sites of the statements of a kind that have a name, without those of all others."""
+    found: list[Site] = []
+    stack: list[tuple[Any, Any, str, int]] = [(top, None, "", 0)]
+    while stack:
+        entry = stack.pop()
+        node = entry[0]
+        if type(node) is kind and name_of(node) == name:
+            found.append(Site(node, _path(entry)))
+        for field in BODIES.get(type(node), ()):
+            stack += [(child, entry, field, at) for at, child in enumerate(getattr(node, field))]
+    return found
+
+
+def _path(entry: Any) -> tuple[Hop, ...]:
+    hops: list[Hop] = []
+    while entry[1] is not None:
+        _, above, field, at = entry
+        hops.append((above[0], field, at))
+        entry = above
+    return tuple(reversed(hops))
+
+
 def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
     """Every statement of a body and below it, in program order, parents first."""
     stack = list(body[::-1])

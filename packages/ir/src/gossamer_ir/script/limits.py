@@ -23,6 +23,7 @@ MAX_INDENT = 95
 """Levels of indentation of a printed module."""
 
 _MAX_SYNTAX_DEPTH = MAX_DEPTH + 12
+_SIMPLE = (ast.Assign, ast.Expr, ast.AnnAssign, ast.AugAssign, ast.expr)
 _FLAT = (ast.Tuple, ast.List, ast.Slice, ast.Starred, ast.Attribute)
 
 
@@ -91,9 +92,18 @@ def _check_syntax_depth(tree: ast.Module) -> None:
         current, depth = stack.pop()
         if depth > _MAX_SYNTAX_DEPTH:
             raise _too_deep("parse.depth", "The script")
+        if isinstance(current, _SIMPLE) and depth + _characters(current) < _MAX_SYNTAX_DEPTH:
+            continue
         is_level = isinstance(current, (ast.expr, ast.stmt)) and not isinstance(current, _FLAT)
         step = 1 if is_level else 0
         stack += [(child, depth + step) for child in below(current)]
+
+
+def _characters(node: ast.stmt | ast.expr) -> int:
+    """The length of a node's text, which is not nested deeper than that; one over lines is long."""
+    if node.end_lineno != node.lineno or node.end_col_offset is None:
+        return MAX_CHARACTERS
+    return node.end_col_offset - node.col_offset
 
 
 def _syntax_error(text: str, error: SyntaxError) -> ParseError:
