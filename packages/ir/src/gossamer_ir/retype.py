@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.reducers import identity
-from gossamer_ir.walk import map_children, walk
+from gossamer_ir.walk import map_children, statements
 
 
 def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
@@ -55,7 +55,7 @@ def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]
     """The new dtypes of reducers' operands: those of the buffers that they combine."""
     reducers = {found.name: found for found in function.reducers}
     new: dict[str, str] = {}
-    for node in walk(function):
+    for node in statements(function.body):
         for store, pair in _combined(node, reducers):
             dtype = dtypes.get(store.buffer, pair[0].dtype)
             if new.setdefault(pair[0].name, dtype) != dtype:

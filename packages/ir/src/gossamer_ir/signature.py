@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 
+from gossamer_ir.by_kind import of_kind
 from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.nodes import (
@@ -13,13 +14,14 @@ from gossamer_ir.nodes import (
     Fact,
     Function,
     Launch,
+    Load,
     Module,
     ParallelFor,
     Relation,
+    Search,
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import buffers_read, statements
 
 Names = set[str]
 Usage = tuple[Names, Names]
@@ -92,19 +94,16 @@ def _usage(function: Function, functions: Mapping[str, Function], known: dict[st
     found = known.get(function.name)
     if found is not None:
         return found
-    reads: Names = set(buffers_read(*function.body))
+    reads: Names = {node.buffer for node in of_kind(function, Load, Search)}
     writes: Names = set()
-    for stmt in statements(function.body):
-        match stmt:
-            case Store():
-                writes.add(stmt.buffer)
-            case Atomic():
-                reads.add(stmt.buffer)
-                writes.add(stmt.buffer)
-            case ParallelFor() | Launch():
-                callee = functions[stmt.function]
-                below = _usage(callee, functions, known)
-                _add_arguments(stmt, callee, below, (reads, writes))
+    for stmt in of_kind(function, Store, Atomic):
+        writes.add(stmt.buffer)
+        if isinstance(stmt, Atomic):
+            reads.add(stmt.buffer)
+    for call in of_kind(function, ParallelFor, Launch):
+        callee = functions[call.function]
+        below = _usage(callee, functions, known)
+        _add_arguments(call, callee, below, (reads, writes))
     handles = {buffer.name: buffer.handle or buffer.name for buffer in function.buffers}
     usage = ({handles.get(name, name) for name in reads}, {handles.get(n, n) for n in writes})
     known[function.name] = usage

@@ -40,12 +40,12 @@ def simplify(node: Any) -> Any:
     >>> simplify(Binary("add", Binary("mul", index_var("i"), index(1)), index(0)))
     Var(name='i', dtype='int64')
     """
-    return rewrite(node, simplify_node)
+    return rewrite(node, simplify_node, leaves=False)
 
 
 def simplify_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """`simplify` over statements; one that does nothing disappears."""
-    return rewrite_body(body, simplify_node)
+    return rewrite_body(body, simplify_node, leaves=False)
 
 
 def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -57,7 +57,7 @@ def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     >>> simplify_unguarded(stores) == stores, simplify_body(stores) == stores
     (True, False)
     """
-    return rewrite_body(body, _keeping_reads)
+    return rewrite_body(body, _keeping_reads, leaves=False)
 
 
 def simplify_node(node: Any) -> Any | None:

@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     Module,
 )  # fmt: skip
 from gossamer_ir.retype import retype_function
-from gossamer_ir.walk import occurrences, rewrite, substitute
+from gossamer_ir.walk import rewrite, statements, substitute
 
 _FOLD = {"add": add, "sub": sub, "mul": mul, "floordiv": floordiv}
 
@@ -120,7 +120,7 @@ def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
 
 
 def _buffers(function: Function) -> list[AnyBuffer]:
-    inner = [found.buffer for found in occurrences(Allocate, function)]
+    inner = [found.buffer for found in statements(function.body) if isinstance(found, Allocate)]
     return [*function.buffers, *inner]
 
 

@@ -75,9 +75,11 @@ def touches(
     values: Values | None = None,
     held: Held | None = None,
     buffers: Set[str] | None = None,
+    conditions: bool = True,
 ) -> Iterator[Touch]:
     """Every access of a body of the position or loop stage (of these `buffers`), in program order, in
-    terms of variables that are bound outside of it and of its loops.
+    terms of variables that are bound outside of it and of its loops. What is held is found only with
+    `conditions`.
 
     >>> from gossamer_ir.script import parse_module
     >>> module = parse_module('''
@@ -98,14 +100,23 @@ def touches(
                 known[statement.var.name] = resolve(statement.value, known)
             case Block():
                 known.update({it.var: resolve(it.value, known) for it in statement.iters})
-                inside = _at_init(held, statement, known)
-                yield from touches(statement.init, values=known, held=inside, buffers=buffers)
+                if statement.init:
+                    inside = _at_init(held, statement, known) if conditions else held
+                    yield from touches(
+                        statement.init,
+                        values=known,
+                        held=inside,
+                        buffers=buffers,
+                        conditions=conditions,
+                    )
         for node, is_certain in _own(statement):
             if buffers is None or node.buffer in buffers:
                 yield _touch(node, known, held, is_certain=is_certain)
-        for inner, conditions in _bodies(statement):
-            deeper = _deeper(held, statement, known, conditions)
-            yield from touches(inner, values=known, held=deeper, buffers=buffers)
+        for inner, holding in _bodies(statement):
+            deeper = _deeper(held, statement, known, holding) if conditions else held
+            yield from touches(
+                inner, values=known, held=deeper, buffers=buffers, conditions=conditions
+            )
 
 
 def touches_of_block(block: Block) -> Iterator[Touch]:
@@ -192,6 +203,8 @@ def _at_init(held: Held, block: Block, values: Values) -> Held:
 
 def _conditions_of_init(block: Block, held: Held) -> Iterator[Expr]:
     """The parts of a predicate that are only about iterators that select what the init writes."""
+    if block.predicate is None:
+        return
     needed = {name for statement in block.init for name in free_vars(statement)}
     for found in reversed(block.iters):
         if found.kind == "S" or found.var in needed:

@@ -161,8 +161,47 @@ def occurs(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
     >>> occurs(Var, ONE)
     False
     """
-    wanted = kinds if isinstance(kinds, tuple) else (kinds,)
-    return not frozenset(wanted).isdisjoint(map(type, walk(*nodes)))
+    wanted = kinds if type(kinds) is tuple else (kinds,)
+    skipped = _LEAVES.difference(wanted)
+    stack = list(nodes)
+    while stack:
+        current = stack.pop()
+        kind: type[Any] = type(current)
+        if kind in wanted:
+            return True
+        for name in _FIELDS[kind]:
+            below = getattr(current, name)
+            kind = type(below)
+            if kind is tuple:
+                stack += below
+            elif kind not in skipped:
+                stack.append(below)
+    return False
+
+
+def by_kind(node: Node) -> dict[type[Node], list[Any]]:
+    """The nodes of `walk` by their kind.
+
+    >>> from gossamer_ir.build import ONE, ZERO, add, index_var
+    >>> [len(found) for found in by_kind(add(index_var("i"), ONE)).values()]
+    [1, 1, 1]
+    """
+    found: dict[type[Node], list[Any]] = {}
+    stack = [node]
+    while stack:
+        current = stack.pop()
+        kind = type(current)
+        if kind in found:
+            found[kind].append(current)
+        else:
+            found[kind] = [current]
+        for name in _FIELDS_BACKWARDS[kind]:
+            below = getattr(current, name)
+            if type(below) is tuple:
+                stack += below[::-1]
+            elif below is not None:
+                stack.append(below)
+    return found
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
@@ -211,49 +250,66 @@ def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[
     return items if is_same else tuple(result)
 
 
-def rewrite(node: Any, rule: Callable[[Any], Any | None]) -> Any:
+def rewrite(node: Any, rule: Callable[[Any], Any | None], *, leaves: bool = True) -> Any:
     """Applies a rule bottom-up; the rule returns None for "does not apply", a node, or (for a
     statement) a tuple of statements. It is asked once about an expression that stands in several
-    places."""
-    return _rewriting(rule)(node)
+    places, and about what has no nodes below it (variables, constants) only with `leaves`."""
+    return _Rewriting(rule, leaves=leaves).visit(node)
 
 
-def rewrite_body(body: tuple[Any, ...], rule: Callable[[Any], Any | None]) -> tuple[Any, ...]:
+def rewrite_body(
+    body: tuple[Any, ...], rule: Callable[[Any], Any | None], *, leaves: bool = True
+) -> tuple[Any, ...]:
     """`rewrite` over a tuple of statements."""
-    return _map_tuple(body, _rewriting(rule))
+    return _Rewriting(rule, leaves=leaves).each(body)
 
 
-def _rewriting(rule: Callable[[Any], Any | None]) -> Callable[[Any], Any]:
-    """What applies a rule to one node after the other, all of which live as long as it is used."""
-    done: dict[int, Any] = {}
+class _Rewriting:
+    """Applies a rule to one node after the other, all of which live as long as it is used."""
 
-    def visit(current: Any) -> Any:
+    def __init__(self, rule: Callable[[Any], Any | None], *, leaves: bool) -> None:
+        self._rule = rule
+        self._leaves = leaves
+        self._done: dict[int, Any] = {}
+
+    def visit(self, current: Any) -> Any:
         kind = type(current)
-        if not _FIELDS[kind]:
-            replaced = rule(current)
+        names = _FIELDS[kind]
+        if not names:
+            replaced = self._rule(current) if self._leaves else None
             return current if replaced is None else replaced
-        known = done.get(id(current))
-        if known is not None:
-            return known
-        inner = map_children(current, visit)
-        replaced = rule(inner)
+        is_expression = kind in _EXPRESSIONS
+        if is_expression:
+            known = self._done.get(id(current))
+            if known is not None:
+                return known
+        changed: dict[str, Any] = {}
+        for name in names:
+            below = getattr(current, name)
+            if type(below) is tuple:
+                new = self.each(below) if below else below
+            elif below is None or not (self._leaves or _FIELDS[type(below)]):
+                continue
+            else:
+                new = self.visit(below)
+            if new is not below:
+                changed[name] = new
+        inner = replace(current, **changed) if changed else current
+        replaced = self._rule(inner)
         result = inner if replaced is None else replaced
-        if kind in _EXPRESSIONS:
-            done[id(current)] = result
+        if is_expression:
+            self._done[id(current)] = result
         return result
 
-    return visit
+    def each(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        return _map_tuple(items, self.visit)
 
 
 def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
     """Replaces variables by name. Names are unique in a function, so nothing is captured."""
-
-    def visit(current: Any) -> Any:
-        if type(current) is Var:
-            return values.get(current.name, current)
-        return map_children(current, visit)
-
-    return visit(node) if values else node
+    if type(node) is Var:
+        return values.get(node.name, node)
+    return map_children(node, lambda child: substitute(child, values)) if values else node
 
 
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
@@ -267,14 +323,10 @@ def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[
 
 def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
     """`substitute` until no variable is left that stands for something."""
-
-    def visit(current: Any) -> Any:
-        if type(current) is Var:
-            found = values.get(current.name)
-            return current if found is None else visit(found)
-        return map_children(current, visit)
-
-    return visit(node) if values else node
+    if type(node) is Var:
+        found = values.get(node.name)
+        return node if found is None else resolve(found, values)
+    return map_children(node, lambda child: resolve(child, values)) if values else node
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:

@@ -99,7 +99,7 @@ def accesses(
     loops: Mapping[str, For],
 ) -> Iterator[Access]:
     """Every access of some buffers in a body, the order of stores being program order."""
-    for found in touches(body, values=values, buffers=buffers):
+    for found in touches(body, values=values, buffers=buffers, conditions=False):
         indices = tuple(
             None if isinstance(at, Range) else form_of(at, {}, loops=loops) for at in found.indices
         )

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import occurrences
+from gossamer_ir.walk import statements
 from gossamer_schedule.accesses import mentioned
 
 
@@ -54,7 +54,7 @@ def _unchanged(function: Function) -> dict[str | None, str]:
 
 def stored(body: Iterable[Stmt]) -> set[str]:
     """The buffers that statements store to, those that they allocate, too."""
-    return {found.buffer for found in occurrences(Store, *body)}
+    return {found.buffer for found in statements(body) if isinstance(found, Store)}
 
 
 class Knowledge(Prover):

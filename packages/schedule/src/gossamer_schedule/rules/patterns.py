@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
-from gossamer_ir.walk import free_vars, occurrences, walk
+from gossamer_ir.walk import free_vars, statements, walk
 from gossamer_schedule.rules.regular_reads import (
     is_dense_root,
     reads_regularly,
@@ -106,7 +106,7 @@ def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
     if len(function.body) != 1 or not isinstance(function.body[0], Iteration):
         return None
     iteration = function.body[0]
-    stored = {node.buffer for node in occurrences(Store, iteration)}
+    stored = {node.buffer for node in statements((iteration,)) if isinstance(node, Store)}
     if any(_has_more(buffer) for buffer in function.buffers if buffer.name in stored):
         return None
     return function, iteration
