@@ -18,9 +18,9 @@ function that is not in the language) needs `call.<its name>` as any other does.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator
-from typing import Any, cast
 
 from gossamer_ir.atomics import is_atomic
+from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     Atomic,
@@ -45,7 +45,6 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import walk
 
 _FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})
 
@@ -59,7 +58,9 @@ _PLAIN: dict[type[Node], str] = {
     Atomic: "atomic",
     VScale: "vectors.scalable",
 }
-_TYPED = frozenset({Const, Var, Cast, Reinterpret, Call, Load, Buffer, Param})
+_TYPED: frozenset[type[Node]] = frozenset(
+    {Const, Var, Cast, Reinterpret, Call, Load, Buffer, Param}
+)
 
 
 @remembered
@@ -72,16 +73,14 @@ def required_capabilities(module: Module) -> frozenset[str]:
     ['dtype.float32']
     """
     words: set[str] = set()
-    seen: set[str] = set()
-    for node in cast(Iterator[Any], walk(module)):
-        kind = type(node)
-        if kind in _PLAIN:
-            words.add(_PLAIN[kind])
-        if kind in _TYPED and node.dtype not in seen:
-            seen.add(node.dtype)
-            words.update(_of_dtype(node.dtype))
-        if kind in _SPECIAL:
-            words.update(_SPECIAL[kind](node))
+    for function in module.functions:
+        known = nodes_by_kind(function)
+        words.update(word for kind, word in _PLAIN.items() if kind in known)
+        typed = (node for kind in _TYPED & known.keys() for node in known[kind])
+        for dtype in {node.dtype for node in typed}:
+            words.update(_of_dtype(dtype))
+        for kind in _SPECIAL.keys() & known.keys():
+            words.update(word for node in known[kind] for word in _SPECIAL[kind](node))
     return frozenset(words - _FREE)
 
 

@@ -14,6 +14,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Expr,
@@ -29,7 +30,6 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.walk import free_vars, occurs
-from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
@@ -62,7 +62,7 @@ def expand_search(module: Module) -> Module:
 
 
 def _expand_function(function: Function) -> Function:
-    if not is_searching(function):
+    if Search not in nodes_by_kind(function):
         return function
     expanding = _Expanding(function)
     return msgspec.structs.replace(function, body=expanding.body(function.body, {}))

@@ -306,15 +306,19 @@ class _Guarding:
         """The parts of 0 <= index < extent that are not proved. What is proved of unbounded integers
         holds for one that may wrap only where it is in range, by both parts."""
         wide = build.widen(index)
-        parts = (Compare("ge", wide, build.ZERO), Compare("lt", wide, extent))
-        if not (self._magnitudes.is_sound(wide) and self._is_lasting(extent)):
-            yield from parts
-            return
-        proved = [self._prover.proves(part) for part in parts]
-        is_exact = all(proved) or self._magnitudes.is_exact(wide)
-        yield from (
-            part for part, done in zip(parts, proved, strict=True) if not (done and is_exact)
-        )
+        is_above, is_below = self._proved(wide, extent)
+        is_exact = (is_above and is_below) or self._magnitudes.is_exact(wide)
+        if not (is_above and is_exact):
+            yield Compare("ge", wide, build.ZERO)
+        if not (is_below and is_exact):
+            yield Compare("lt", wide, extent)
+
+    def _proved(self, index: Expr, extent: Expr) -> tuple[bool, bool]:
+        """Whether 0 <= index and index < extent are proved of unbounded integers."""
+        if not (self._magnitudes.is_sound(index) and self._is_lasting(extent)):
+            return False, False
+        left = Binary("sub", Binary("sub", extent, index), build.ONE)
+        return self._prover.proves_nonnegative(index), self._prover.proves_nonnegative(left)
 
 
 def _either(first: Expr | None, second: Expr) -> Expr:

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.by_kind import of_kind
 from gossamer_ir.lasting import written_by
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -32,7 +33,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.pipelines import is_pipelined
-from gossamer_ir.walk import free_vars, occurrences, substitute, walk
+from gossamer_ir.walk import free_vars, substitute, walk
 from gossamer_lower.bodies import same, with_bodies, with_body
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
@@ -168,5 +169,5 @@ class _Hoisting:
 
 def _handed(function: Function) -> set[str]:
     """The buffers, among other names, whose addresses parallel loops are given."""
-    loops = occurrences(ParallelFor, *function.body)
+    loops = of_kind(function, ParallelFor)
     return {arg.name for loop in loops for arg in loop.args if isinstance(arg, Var)}

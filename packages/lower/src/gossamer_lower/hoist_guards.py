@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE
-from gossamer_ir.walk import buffers_read, free_vars, occurrences, walk
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
@@ -57,7 +57,7 @@ def hoist_guards(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if not any(isinstance(node, Guard) for stmt in function.body for node in walk(stmt)):
+    if not any(isinstance(stmt, Guard) for stmt in statements(function.body)):
         return function
     hoisting = _Hoisting(function)
     return with_body(function, hoisting.body(function.body))

@@ -15,6 +15,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of
+from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -41,7 +42,6 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.remembered import remembered
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import buffers_read, free_vars, map_children, occurs, statements, walk
 from gossamer_lower.stages import bound_variables, map_functions, names_of
@@ -69,7 +69,7 @@ def hoist_searches(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if not is_searching(function):
+    if Search not in nodes_by_kind(function):
         return function
     naming = _Naming(function)
     body = naming.body(function.body)
@@ -272,7 +272,6 @@ def _is_harmless(node: object) -> bool:
     return not isinstance(node, (Load, Call, IfThenElse))
 
 
-@remembered
 def is_searching(node: Node) -> bool:
     """Whether a search stands somewhere in a node."""
     return occurs(Search, node)

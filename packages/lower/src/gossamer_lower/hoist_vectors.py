@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -28,7 +29,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import free_vars, occurrences, occurs, rewrite, statements, walk
+from gossamer_ir.walk import free_vars, occurrences, rewrite, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import bound_variables, map_functions, names_of
@@ -62,7 +63,7 @@ def hoist_vectors(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if not occurs(Ramp, *function.body):
+    if Ramp not in nodes_by_kind(function):
         return function
     return with_body(function, _Hoisting(function).body(function.body))
 
@@ -112,23 +113,26 @@ class _Hoisting:
     def _lets(self, loop: For) -> dict[Load, Let]:
         """The vectors that are read before a loop; none where there are too many."""
         inside = bound_variables((loop,))
-        loads = dict.fromkeys(occurrences(Load, *loop.body))
-        found = [load for load in loads if self._is_same(load, inside)]
+        loads = [load for load in occurrences(Load, *loop.body) if self._is_run(load)]
+        found = [load for load in dict.fromkeys(loads) if self._is_same(load, inside)]
         with self._prover.scope():
             self._prover.assume_range(loop.var, loop.start, loop.extent)
             found = [load for load in found if self._exists(load)]
         return {load: self._let(load) for load in found} if len(found) <= MOST_VECTORS else {}
 
-    def _is_same(self, load: Load, inside: set[str]) -> bool:
-        """Whether a load is of a run of elements that a loop changes in no way."""
+    def _is_run(self, load: Load) -> bool:
+        """Whether a load is of elements side by side that the function does not write."""
+        last = load.indices[-1]
         return (
             load.buffer in self._shapes
-            and isinstance(load.indices[-1], Ramp)
-            and load.indices[-1].stride == build.ONE
-            and not load.indices[-1].lanes.scalable
-            and inside.isdisjoint(free_vars(load))
-            and not any(isinstance(node, Load) for node in walk(load) if node is not load)
+            and isinstance(last, Ramp)
+            and last.stride == build.ONE
+            and not last.lanes.scalable
         )
+
+    def _is_same(self, load: Load, inside: set[str]) -> bool:
+        """Whether a load is of the same elements in all iterations of a loop."""
+        return inside.isdisjoint(free_vars(load)) and len(occurrences(Load, load)) == 1
 
     def _exists(self, load: Load) -> bool:
         """Whether all elements that are read are proved in bounds; the bounds of a loop hold."""

@@ -19,7 +19,7 @@ from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
-    BlockIter,
+    Block,
     Buffer,
     Compare,
     CompressedFixed,
@@ -47,7 +47,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )  # fmt: skip
-from gossamer_ir.walk import map_children, occurrences, walk
+from gossamer_ir.walk import map_children, statements, walk
 from gossamer_lower.relations import relations_of_fibres
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.storage import Storage, element, relative
@@ -333,12 +333,12 @@ def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:
 def _ranges(function: Function) -> dict[str, Expr]:
     """How far the variables of loops and blocks that start at 0 go."""
     found: dict[str, Expr] = {}
-    for node in occurrences((For, BlockIter), *function.body):
-        if isinstance(node, For):
-            if node.start == build.ZERO:
-                found[node.var] = node.extent
-        elif node.domain.start == build.ZERO:
-            found[node.var] = node.domain.extent
+    for stmt in statements(function.body):
+        if isinstance(stmt, For) and stmt.start == build.ZERO:
+            found[stmt.var] = stmt.extent
+        for iterator in stmt.iters if isinstance(stmt, Block) else ():
+            if iterator.domain.start == build.ZERO:
+                found[iterator.var] = iterator.domain.extent
     return found
 
 

@@ -8,6 +8,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.by_kind import of_kind
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
@@ -35,7 +36,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import map_children, occurrences, occurs, rewrite, walk
+from gossamer_ir.walk import map_children, occurs, rewrite, walk
 from gossamer_lower.math.calls import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.roundings import fma_by_wider
 from gossamer_lower.math.terms import Code, Term
@@ -67,7 +68,7 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
         Y[i] = t_2 + T.abs(X[i])
     """
     require_stage(module, "flat")
-    found = occurrences((Binary, Call), *module.functions)
+    found = (node for function in module.functions for node in of_kind(function, Binary, Call))
     if not any(_is_lowered(node, instructions) for node in found):
         return module
     functions = tuple(_lower_function(found, instructions) for found in module.functions)

@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine
+from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -36,7 +37,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import buffers_read, free_vars, occurrences, resolve, substitute
 from gossamer_lower.bodies import each, with_bodies
-from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import map_functions, names_of
@@ -80,7 +80,7 @@ def merge_searches(module: Module) -> Module:
 
 
 def _merge_function(function: Function) -> Function:
-    if not is_searching(function):
+    if Search not in nodes_by_kind(function):
         return function
     merging = _Merging(function)
     return msgspec.structs.replace(function, body=merging.body(function.body))

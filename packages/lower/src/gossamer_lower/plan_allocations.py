@@ -36,7 +36,7 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import map_children, occurrences, substitute
+from gossamer_ir.walk import occurrences, rewrite_body, substitute
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.live_intervals import Access, Interval, intervals_of, shrunk
 from gossamer_lower.stages import map_functions
@@ -153,11 +153,10 @@ def _compact(buffer: Buffer, live: tuple[Stmt, ...]) -> tuple[Buffer, tuple[Stmt
         elif interval.high > interval.low:
             shape.append(build.index(interval.high - interval.low + 1))
 
-    def shrink(node: Any) -> Any:
-        inner = map_children(node, shrink)
-        if isinstance(inner, Access) and inner.buffer == buffer.name:
-            return msgspec.structs.replace(inner, indices=shrunk(inner.indices, intervals))
-        return inner
+    def shrink(node: Any) -> Access | None:
+        if not isinstance(node, Access) or node.buffer != buffer.name:
+            return None
+        return msgspec.structs.replace(node, indices=shrunk(node.indices, intervals))
 
     small = msgspec.structs.replace(buffer, shape=tuple(shape) or (build.ONE,))
-    return small, tuple(shrink(stmt) for stmt in live)
+    return small, rewrite_body(live, shrink, leaves=False)

@@ -11,12 +11,13 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.by_kind import of_kind
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Broadcast, Compare, Expr, Function, Lanes, Module, Ramp
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE, simplify_body
-from gossamer_ir.walk import occurrences, rewrite_body
+from gossamer_ir.walk import rewrite_body
 from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import map_functions, names_of
 
@@ -40,7 +41,7 @@ def remove_masks(module: Module) -> Module:
 
 
 def _remove_in_function(function: Function) -> Function:
-    if not any(isinstance(found.lhs, Ramp) for found in occurrences(Compare, *function.body)):
+    if not any(isinstance(found.lhs, Ramp) for found in of_kind(function, Compare)):
         return function
     removing = _Removing(function)
     body = rewrite_body(function.body, removing.rule)
