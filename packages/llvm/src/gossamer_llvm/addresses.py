@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+import msgspec
 
 from gossamer_ir.affine import Affine, affine_of, expr_of
 from gossamer_ir.build import ZERO, dtype_of, integer_value
@@ -14,7 +14,7 @@ from gossamer_llvm.frame import Frame, Place, Value
 from gossamer_llvm.types import memory_type
 
 
-class Address(NamedTuple):
+class Address(msgspec.Struct, frozen=True, gc=False):
     """Where an access goes. `offset` counts elements, those of the first lane where `lanes` follow
     each other; `is_scattered` where the pointer is a vector of addresses."""
 

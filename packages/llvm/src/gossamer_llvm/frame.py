@@ -5,7 +5,9 @@ from __future__ import annotations
 import contextlib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
-from typing import Any, NamedTuple
+from typing import Any
+
+import msgspec
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
@@ -19,7 +21,7 @@ MAX_DEPTH = 150
 """How deep expressions and bodies may nest; LLVM and Python both recurse over them."""
 
 
-class Value(NamedTuple):
+class Value(msgspec.Struct, frozen=True, gc=False):
     """An operand (a name or a constant) and its dtype."""
 
     text: str
@@ -35,7 +37,7 @@ class Value(NamedTuple):
         return f"{value_type(self.dtype)} {self.text}"
 
 
-class Place(NamedTuple):
+class Place(msgspec.Struct, frozen=True, gc=False):
     """Where a buffer is: its node, the address, and the elements reserved for it where it is in
     stack memory that no other function sees (otherwise 0)."""
 

@@ -48,16 +48,26 @@ class FunctionText:
     def value(self, text: str) -> str:
         """Writes an instruction and returns its result's name. One that only computes stands before
         the loops that change none of its operands, and is not repeated within its block or loop."""
+        inside = len(self._loops)
         if text.startswith(_EFFECTS) and not _PURE_CALL.match(text):
-            return self._append(self._lines, text, depth=len(self._loops))
-        depth = max([self._depths.get(name, 0) for name in _OPERAND.findall(text)], default=0)
-        is_hoisted = depth < len(self._loops)
+            return self._append(self._lines, text, depth=inside)
+        depth = self._depth_of(text) if inside else 0
+        is_hoisted = depth < inside
         lines = self._loops[depth].lines if is_hoisted else self._lines
         known = self._loops[depth].known if is_hoisted else self._known
         name = known.get(text)
         if name is None:
             name = known[text] = self._append(lines, text, depth=depth)
         return name
+
+    def _depth_of(self, text: str) -> int:
+        """In how many loops what an instruction needs is computed."""
+        depths, found = self._depths, 0
+        for name in _OPERAND.findall(text):
+            depth = depths.get(name, 0)
+            if depth > found:
+                found = depth
+        return found
 
     def forward(self) -> str:
         """The name of a value of this loop that `define` defines later, for a phi."""
