@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import ctypes
+import signal
+import time
 from random import Random
 
 import numpy as np
@@ -13,6 +15,7 @@ from tests.generated.broken_compilers import DEFECTS, Defect
 from tests.generated.compilers import Scheduler, unscheduled
 from tests.generated.disagreements import disagreement
 from tests.generated.drawing import draw_program
+from tests.generated.many import TooLong, at_most
 from tests.generated.passing import Passed, Place
 from tests.generated.schedules import scheduled
 
@@ -54,6 +57,14 @@ def test_bytes_beside_an_array_are_watched(place):
     assert not passed.is_as_before
     ctypes.memset(passed.array.ctypes.data + passed.array.nbytes, 0, 1)
     assert not passed.has_clean_edges
+
+
+def test_what_takes_too_long_is_stopped_and_what_follows_is_not():
+    with pytest.raises(TooLong), at_most(0.01):
+        time.sleep(60)
+    with at_most(60):
+        pass
+    assert signal.getitimer(signal.ITIMER_REAL) == (0, 0)
 
 
 def test_arrays_that_no_kernel_takes_are_told_apart():

@@ -2,20 +2,45 @@
 
 from __future__ import annotations
 
+import signal
 import time
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
 from concurrent.futures.process import BrokenProcessPool
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from itertools import islice
 from pathlib import Path
 from tempfile import TemporaryDirectory
+from types import FrameType
 from typing import Generic, NamedTuple, Self, TypeVar
 
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 
 BATCH, MOST_FAILURES = 40, 10
+LONGEST = 300.0
+"""Seconds after which a thing of a number is wrong: some of them take half a minute."""
+
+
+class TooLong(BaseException):
+    """No `Exception`: what is judged must not take it for an error of its own."""
+
+
+@contextmanager
+def at_most(seconds: float) -> Iterator[None]:
+    """Raises `TooLong` in the main thread of a process that is in it for longer."""
+
+    def stop(number: int, frame: FrameType | None) -> None:
+        raise TooLong
+
+    before = signal.signal(signal.SIGALRM, stop)
+    signal.setitimer(signal.ITIMER_REAL, seconds)
+    try:
+        yield
+    finally:
+        signal.setitimer(signal.ITIMER_REAL, 0)
+        signal.signal(signal.SIGALRM, before)
 
 
 class Failure(NamedTuple):
@@ -108,7 +133,12 @@ class Task(Generic[T]):
         found = self.new()
         for number in numbers:
             at.write_text(str(number))
-            self.judge(number, found)
+            try:
+                with at_most(LONGEST):
+                    self.judge(number, found)
+            except TooLong:
+                what = f"takes longer than {LONGEST:.0f} s"
+                found.failures.append(Failure(number, what, is_verdict=False))
         at.unlink()
         return found
 

@@ -183,6 +183,27 @@ def test_a_condition_that_reads_memory_is_evaluated_under_the_one_around_it():
     assert total[0] == 2 + 3 + 4 + 5
 
 
+def nested(depth):
+    """A choice whose condition is a choice whose condition is one, and so on, each of which reads."""
+    condition = "X[@] > 1.0"
+    for _ in range(depth):
+        condition = f"T.if_then_else({condition}, True, X[T.int64(P[@])] > 1.0)"
+    return tiled("4", f"Y[@] = T.if_then_else({condition}, X[@], 5.0)")
+
+
+def test_choices_in_conditions_are_made_once_however_deep_they_are():
+    sizes = {}
+    for depth in (0, 2, 6, 12):
+        module = lower_to_flat(parse_module(nested(depth)))
+        sizes[depth] = sum(1 for _ in walk(module))
+        x, p = np.arange(9, dtype=np.float32) % 4, np.arange(9, dtype=np.int32)[::-1].copy()
+        y = np.full(9, np.nan, np.float32)
+        run(module, {"x": x, "y": y, "p": p, "s": SCRATCH, "n": 9})
+        holds = (x > 1) | (x[p] > 1) if depth else x > 1
+        np.testing.assert_array_equal(y, np.where(holds, x, 5))
+    assert sizes[12] - sizes[6] < 2 * (sizes[6] - sizes[0])
+
+
 def test_what_all_lanes_read_under_a_condition_of_the_outer_loop_stays_under_it():
     lines = ["for t in T.serial(4):", "    for l in T.vectorized(2):",
              "        if t < T.int64(P[0]) and t < n:", "            S[0] = S[0] + X[t]"]  # fmt: skip

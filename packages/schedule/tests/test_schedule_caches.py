@@ -123,6 +123,19 @@ for i in T.serial(7):
     assert "W_local[vi_c + 1] = W[vi_c + 1]\n" in text
 
 
+def test_an_element_is_read_into_a_cache_under_each_of_its_conditions_once(program):
+    chosen = """
+for i in T.serial(7):
+    with T.block("chosen"):
+        vi = T.axis.spatial(7, i)
+        V[vi] = T.if_then_else(
+            vi > 2, T.if_then_else(vi > 3, W[vi], 0.0) + W[vi] * W[vi], T.if_then_else(vi < 1, W[vi], 0.0))
+"""
+    builder = ScheduleBuilder(program(chosen)).cache_read("chosen", buffer="W", scope="local")
+    condition = "vi_c > 2, True, T.if_then_else(not vi_c > 2, vi_c < 1, False)"
+    assert f"if T.if_then_else({condition}):" in body_text(builder.module)
+
+
 ROWS = """
 @T.prim_func
 def main(a: T.handle, b: T.handle, c: T.handle, m: T.int64, n: T.int64, k: T.int64) -> None:

@@ -115,8 +115,8 @@ class _Vectorizing:
     def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
         reduction = _lane_reduction(loop)
         if reduction is not None:
-            return _reduced_at_once(loop, reduction)
-        vectors = Vectors(loop, is_whole=self.is_whole)
+            return _reduced_at_once(loop, reduction, self._namer)
+        vectors = Vectors(loop, self._namer, is_whole=self.is_whole)
         return simplify_body(vectors.body(self.body(loop.body), None))
 
     def is_whole(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
@@ -151,24 +151,26 @@ class _Vectorizing:
         bound = None if peeled is None else peeled.bound
         whole = None if bound is None else self._whole_vectors(outer, inner, bound)
         condition = found.condition if peeled is None else peeled.rest
-        vectors = Vectors(inner)
+        vectors = Vectors(inner, self._namer)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
         lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
         where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
         partial = Load(lanes.name, where, vectors.dtype(dtype))
         value = _accumulated(vectors, partial, msgspec.structs.replace(found, condition=condition))
-        accumulate: Stmt = Store(lanes.name, where, value)
+        accumulate = vectors.behind_lets(Store(lanes.name, where, value))
         shared = _shared_part(condition, inner.var)
         if shared is not None:
-            accumulate = If(shared, (accumulate,))
-        main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=(accumulate,))
+            accumulate = (If(shared, accumulate),)
+        main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=accumulate)
         total = Binary(op, _load_of(store), _lanes_combined(op, partial))
         result: list[Stmt] = [Store(store.buffer, store.indices, total)]
         if peeled is not None and whole is not None and _is_masked_rest(inner):
-            masked = Store(lanes.name, where, _accumulated(vectors, partial, found))
+            masked = vectors.behind_lets(
+                Store(lanes.name, where, _accumulated(vectors, partial, found))
+            )
             at = {outer.var: whole}
             reached = substitute(peeled.condition, {**at, inner.var: build.ZERO})
-            result.insert(0, If(reached, substitute_body((masked,), at)))
+            result.insert(0, If(reached, substitute_body(masked, at)))
         elif bound is not None and whole is not None:
             rest = build.sub(bound, build.mul(whole, inner.extent))
             var = self._namer.fresh(f"{outer.var}_rest")
@@ -275,18 +277,18 @@ def _both(outer: Expr | None, inner: Expr) -> Expr:
     return IfThenElse(outer, inner, FALSE)
 
 
-def _reduced_at_once(loop: For, found: _LaneReduction) -> tuple[Stmt, ...]:
+def _reduced_at_once(loop: For, found: _LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
     """Combines the lanes, then accumulates: what a loop without a serial one around it needs."""
-    vectors = Vectors(loop)
+    vectors = Vectors(loop, namer)
     store, op = found.reduction.store, found.reduction.op
     none = Broadcast(identity(op, build.dtype_of(store.value)), vectors.lanes)
     mask = vectors.mask(found.condition)
     value = vectors.vector(vectors.value(found.reduction.value, mask))
     lanes = value if mask is None else Select(mask, value, none)
     total = Binary(op, _load_of(store), _lanes_combined(op, lanes))
-    stored = Store(store.buffer, store.indices, total)
+    stored = vectors.behind_lets(Store(store.buffer, store.indices, total))
     shared = _shared_part(found.condition, loop.var)
-    return simplify_body((stored if shared is None else If(shared, (stored,)),))
+    return simplify_body(stored if shared is None else (If(shared, stored),))
 
 
 def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:

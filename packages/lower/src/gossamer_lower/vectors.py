@@ -9,6 +9,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -37,7 +38,7 @@ from gossamer_ir.nodes import (
     VScale,
 )  # fmt: skip
 from gossamer_ir.simplify import is_true, simplify
-from gossamer_ir.walk import map_children
+from gossamer_ir.walk import map_children, occurs
 
 IsWhole = Callable[[str, tuple[Expr, ...]], bool]
 
@@ -46,10 +47,14 @@ class Vectors:
     """Rewrites the body of one vectorized loop.
 
     `is_whole` tells which accesses are in bounds in every lane, masked off or not: they are made
-    without a mask, and a store writes back what was there.
+    without a mask, and a store writes back what was there. A condition on lanes that reads memory is
+    evaluated once, in a let: as a part of the mask of every load below it, each with its own mask, it
+    would grow beyond all bounds.
     """
 
-    def __init__(self, loop: For, *, is_whole: IsWhole | None = None) -> None:
+    def __init__(self, loop: For, namer: Namer, *, is_whole: IsWhole | None = None) -> None:
+        self._namer = namer
+        self._lets: list[Let] = []
         self._is_whole = is_whole or _never_whole
         self.lanes = lanes_of(loop)
         self._values: dict[str, Expr] = {loop.var: Ramp(loop.start, build.ONE, self.lanes)}
@@ -68,21 +73,29 @@ class Vectors:
     def _statement(self, stmt: Stmt, mask: Expr | None) -> tuple[Stmt, ...]:
         match stmt:
             case Store():
-                return (self._store(stmt, mask),)
+                return self.behind_lets(self._store(stmt, mask))
             case If():
                 return self._if(stmt, mask)
             case Let():
-                return self._let(stmt, mask)
+                return self.behind_lets(self._let(stmt, mask))
             case For() if stmt.kind in ("serial", "unrolled"):
-                return (self._loop(stmt, mask),)
+                return self._loop(stmt, mask)
             case Guard():
-                condition = self.vector(self.value(stmt.condition, mask))
-                if mask is not None:
-                    condition = Binary("or", condition, Unary("not", mask))
-                return (Guard(LaneReduce("and", condition), stmt.buffer),)
+                return self.behind_lets(self._guard(stmt, mask))
             case Prefetch():
                 return ()
         raise _unsupported(type(stmt).__name__, "has no vector form yet")
+
+    def behind_lets(self, *stmts: Stmt) -> tuple[Stmt, ...]:
+        """The statements behind what they need, which was found since the last time."""
+        lets, self._lets = self._lets, []
+        return (*lets, *stmts)
+
+    def _guard(self, stmt: Guard, mask: Expr | None) -> Guard:
+        condition = self.vector(self.value(stmt.condition, mask))
+        if mask is not None:
+            condition = Binary("or", condition, Unary("not", mask))
+        return Guard(LaneReduce("and", condition), stmt.buffer)
 
     def _store(self, stmt: Store, mask: Expr | None) -> Store:
         indices = self._indices(stmt.indices, stmt.buffer, mask)
@@ -99,25 +112,27 @@ class Vectors:
     def _if(self, stmt: If, mask: Expr | None) -> tuple[Stmt, ...]:
         condition = self.value(stmt.condition, mask)
         if not _is_vector(condition):
+            lets = self.behind_lets()
             then_body, else_body = self.body(stmt.then_body, mask), self.body(stmt.else_body, mask)
-            return (If(condition, then_body, else_body),)
+            return (*lets, If(condition, then_body, else_body))
+        condition = self._once(condition)
+        lets = self.behind_lets()
         inside = build.conjunction(mask, condition)
         outside = build.conjunction(mask, Unary("not", condition))
-        return (*self.body(stmt.then_body, inside), *self.body(stmt.else_body, outside))
+        return (*lets, *self.body(stmt.then_body, inside), *self.body(stmt.else_body, outside))
 
-    def _let(self, stmt: Let, mask: Expr | None) -> tuple[Stmt, ...]:
+    def _let(self, stmt: Let, mask: Expr | None) -> Let:
         value = self.value(stmt.value, mask)
         var = Var(stmt.var.name, build.dtype_of(value))
         self._values[var.name] = var
-        return (Let(var, value),)
+        return Let(var, value)
 
-    def _loop(self, stmt: For, mask: Expr | None) -> For:
+    def _loop(self, stmt: For, mask: Expr | None) -> tuple[Stmt, ...]:
         start, extent = self.value(stmt.start, mask), self.value(stmt.extent, mask)
         if _is_vector(start) or _is_vector(extent):
             raise _unsupported("For", f"runs {stmt.var} a different number of times in each lane")
-        return msgspec.structs.replace(
-            stmt, start=start, extent=extent, body=self.body(stmt.body, mask)
-        )
+        lets, body = self.behind_lets(), self.body(stmt.body, mask)
+        return (*lets, msgspec.structs.replace(stmt, start=start, extent=extent, body=body))
 
     # --- expressions
 
@@ -182,10 +197,19 @@ class Vectors:
             sides = self._pair(self.value(expr.if_true, mask), self.value(expr.if_false, mask))
             return type(expr)(condition, *sides)
         is_lazy = isinstance(expr, IfThenElse)
+        condition = self._once(condition) if is_lazy else condition
         inside = build.conjunction(mask, condition) if is_lazy else mask
         outside = build.conjunction(mask, Unary("not", condition)) if is_lazy else mask
         if_true = self.vector(self.value(expr.if_true, inside))
         return Select(condition, if_true, self.vector(self.value(expr.if_false, outside)))
+
+    def _once(self, condition: Expr) -> Expr:
+        """A condition on lanes, by a variable where it reads memory."""
+        if not occurs(Load, condition):
+            return condition
+        var = Var(self._namer.fresh("holds"), build.dtype_of(condition))
+        self._lets.append(Let(var, condition))
+        return var
 
     def _call(self, expr: Call, mask: Expr | None) -> Expr:
         args = tuple(self.value(arg, mask) for arg in expr.args)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any
 
 import msgspec
@@ -40,19 +40,30 @@ class Read(msgspec.Struct, frozen=True):
 
 def reads_of(block: Block, buffer: str) -> tuple[Read, ...]:
     """Each element of the buffer that the body of a block loads, once."""
-    found: dict[tuple[Expr, ...], Read] = {}
+    found: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
     for load, held in _in_body(block.body, buffer, {}, ()):
-        read = Read(load.indices, load.dtype, in_turn(held))
-        old = found.get(load.indices)
-        found[load.indices] = read if old is None else _either(old, read)
-    return tuple(found.values())
+        _, cases = found.setdefault(load.indices, (load.dtype, []))
+        _add(cases, held)
+    return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in found.items())
 
 
-def _either(first: Read, second: Read) -> Read:
-    condition = None
-    if first.condition is not None and second.condition is not None:
-        condition = IfThenElse(first.condition, TRUE, second.condition)
-    return Read(first.indices, first.dtype, condition)
+def _add(cases: list[Conditions], held: Conditions) -> None:
+    """One more case, unless it is a part of another; those that are parts of it are dropped."""
+    if any(set(case) <= set(held) for case in cases):
+        return
+    cases[:] = [case for case in cases if not set(held) <= set(case)]
+    cases.append(held)
+
+
+def _any_of(cases: Iterable[Conditions]) -> Expr | None:
+    """Where one of some cases holds; None for everywhere."""
+    condition: Expr | None = None
+    for case in cases:
+        held = in_turn(case)
+        if held is None:
+            return None
+        condition = held if condition is None else IfThenElse(condition, TRUE, held)
+    return condition
 
 
 def _in_body(
