@@ -328,7 +328,29 @@ def main(y: T.handle, indptr_k: T.handle, n0: T.int64) -> None:
     with T.sp.iteration([M, T.sp.attach(K, M)], "SR", "step") as [m, k]:
         Y[m] = Y[m] + 1
 """
-
+SUMS = """
+@T.prim_func
+def main(y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, n1, indptr_j)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    with T.sp.iteration([I, J], "SR", "step") as [i, j]:
+        with T.init():
+            Y[i] = 0
+        Y[i] = Y[i] + 1
+"""
+COPIED = """
+@T.prim_func
+def main(y: T.handle, b: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, n1, indptr_j)
+    B = T.sp.match_buffer(b, (I, J), "int32")
+    Y = T.sp.match_buffer(y, (I, J), "int32")
+    with T.sp.iteration([I, J], "SS", "step") as [i, j]:
+        Y[i, j] = B[i, j] + 1
+"""
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
         RAGGED,
@@ -656,6 +678,32 @@ FOUND = {
                 Step("split", {"loop": "k", "factors": (None, 4)}),
                 Step("vectorize", {"loop": "k_1", "rest": "masked"}),
             )
+        },
+    ),
+    "an init does not run before its buffer is allocated": (
+        SUMS,
+        {"y": np.arange(3, dtype=I32), "indptr_j": np.array([0, 2, 2, 5], I32), "n0": 3, "n1": 5},
+        {
+            "position": (
+                Step("reindex_cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
+                Step("compute_at", {"block": "step", "loop": "i_c"}),
+                Step("split", {"loop": "j", "factors": (2, None)}),
+            )
+        },
+    ),
+    "rows that do not exist have no length": (
+        COPIED,
+        {
+            "y": np.zeros(4, I32), "b": np.arange(4, dtype=I32),
+            "indptr_j": np.array([0, 2, 2, 4], I32), "n0": 3, "n1": 4,
+        },
+        {
+            "position": (
+                Step("cache_read", {"block": "step", "buffer": "B", "scope": "local"}),
+                Step("blockize", {"loop": "j"}),
+                Step("split", {"loop": "i", "factors": (2, None)}),
+            ),
+            "loop": (Step("compute_at", {"block": "step_B_local", "loop": "i_1"}),),
         },
     ),
 }  # fmt: skip

@@ -7,10 +7,12 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
 from random import Random
 
+from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Module, StageName
+from gossamer_ir.nodes import For, Module, StageName, Stmt
 from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule.sites import BODIES
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
 
 Traces = Mapping[StageName, Trace]
@@ -21,6 +23,8 @@ LENGTHS: dict[StageName, tuple[int, ...]] = {
 """How many steps are wanted at each stage."""
 TRIES = 4
 """How many are tried for each that is wanted."""
+MOST_ITERATIONS, USUAL_EXTENT = 300_000, 8
+"""Steps after which more statements would run are left out: caches of all elements in inner loops."""
 COMMON = 4
 WEIGHTS = {
     "annotate": 1, "unannotate": 2, "sample_categorical": 1, "sample_perfect_tile": 2,
@@ -46,17 +50,22 @@ class Sequence:
         return tuple(step for trace in self.traces.values() for step in trace)
 
     def __call__(self, module: Module) -> Module:
-        builder = self.builder(module, intrinsics=INTRINSICS)
+        builder = self._begun(module, ())
         wanted = self.rng.choice(LENGTHS[module.stage])
         for _ in range(TRIES * wanted):
             if len(builder.trace) >= wanted:
                 break
-            step = self._drawn(builder)
+            step, trace = self._drawn(builder), builder.trace
             if step is not None:
                 self.tried[step.op] += 1
-                is_taken(builder, step)
+                if is_taken(builder, step) and iterations(builder.module) > MOST_ITERATIONS:
+                    builder = self._begun(module, trace)
         self.traces[module.stage] = builder.trace
         return builder.module
+
+    def _begun(self, module: Module, trace: Trace) -> ScheduleBuilder:
+        """A builder that has taken some steps."""
+        return self.builder(module, intrinsics=INTRINSICS).replay(trace)
 
     def _drawn(self, builder: ScheduleBuilder) -> Step | None:
         """A step that may fit."""
@@ -67,6 +76,21 @@ class Sequence:
             if args is not None:
                 return Step(op, args)
         return None
+
+
+def iterations(module: Module) -> int:
+    """About how many statements a module runs."""
+    return sum(_runs(stmt) for function in module.functions for stmt in function.body)
+
+
+def _runs(stmt: Stmt) -> int:
+    inside = 1 + sum(
+        _runs(below) for field in BODIES.get(type(stmt), ()) for below in getattr(stmt, field)
+    )
+    if not isinstance(stmt, For):
+        return inside
+    extent = integer_value(stmt.extent)
+    return inside * (USUAL_EXTENT if extent is None else max(extent, 0))
 
 
 def is_taken(builder: ScheduleBuilder, step: Step) -> bool:

@@ -154,6 +154,35 @@ def test_a_let_that_reads_what_is_written_is_refused():
     assert caught.value.code == "lower.let_above_block"
 
 
+ALLOCATED = """
+@T.prim_func
+def rows(x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (m, n), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    for i in T.serial(m):
+        R = T.alloc_buffer((m,), "float32")
+        for j in T.serial(n):
+            with T.block("sum"):
+                vi = T.axis.spatial(m, i)
+                vj = T.axis.reduce(n, (i + j) % n)
+                with T.init():
+                    R[vi] = 0.0
+                R[vi] = R[vi] + X[vi, vj]
+        Y[i] = R[i]
+"""
+
+
+def test_an_init_before_its_buffer_is_allocated_is_refused():
+    with pytest.raises(UnsupportedError, match="init of the block sum") as caught:
+        lower_blocks(parse_module(ALLOCATED))
+    assert caught.value.code == "lower.allocated_inside"
+    kept = lower_blocks(parse_module(ALLOCATED.replace("(i + j) % n", "j")))
+    x, y = np.arange(6, dtype=np.float32).reshape(2, 3), np.zeros(2, np.float32)
+    run(kept, {"x": x, "y": y, "m": 2, "n": 3})
+    np.testing.assert_array_equal(y, x.sum(axis=1))
+
+
 def test_loops_of_extent_one_disappear():
     text = COLUMN_SUMS.replace("T.serial(m)", "T.serial(1)")
     loops = [node.var for node in walk(lower_blocks(parse_module(text))) if isinstance(node, For)]

@@ -132,6 +132,31 @@ def test_an_init_leaves_what_a_factor_depends_on_only_if_each_element_is_there_o
     np.testing.assert_array_equal(values(apply(program(sums), step).module), values(program(sums)))
 
 
+CORNER = """
+for k in T.serial(2):
+    for i in T.serial(8):
+        if i + k < 6:
+            for j in T.serial(k + 1):
+                with T.block("sum"):
+                    vi, vj = T.axis.remap("SR", [i, j])
+                    with T.init():
+                        V[vi] = 0.0
+                    V[vi] = V[vi] + X[vi, vj]
+"""
+
+
+@pytest.mark.parametrize("loops", ["k", "j"])
+def test_an_init_stays_under_a_condition_on_what_comes_to_feed_the_reduction(program, loops):
+    """Where it is fed by a loop, its init does not run in that, nor under conditions on it."""
+    body = CORNER.replace("T.serial(2)", "T.serial(1)") if loops == "k" else CORNER
+    with pytest.raises(ScheduleError, match="init of block 'sum'") as caught:
+        apply(program(body), Step("split", {"loop": "j", "factors": (2, None)}))
+    assert caught.value.code == "schedule.split.not_proved"
+    fixed = body.replace("T.serial(k + 1)", "T.serial(2)")
+    changed = apply(program(fixed), Step("split", {"loop": "j", "factors": (2, None)})).module
+    np.testing.assert_array_equal(values(changed), values(program(fixed)))
+
+
 TWO_INITS = """
 for i in T.serial(8):
     for j in T.serial(8):

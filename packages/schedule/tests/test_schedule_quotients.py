@@ -33,6 +33,13 @@ def results(module):
     np.testing.assert_array_equal(result, given + 1)
 
 
+def test_a_quotient_along_a_loop_without_iterations_stays(program):
+    body = COPY.replace("i in T.serial(8)", "i in T.serial(0)")
+    body = body.replace("X[vi, vj]", "X[i // 8, vj]")
+    schedule = ScheduleBuilder(program(body)).split("i", factors=(8, None))
+    assert verify(schedule.module).stage == "loop"
+
+
 @pytest.mark.parametrize("factors", [(None, 4), (None, 8), (4, 4, 4), (8, 2, 4), (None, 2, 2)])
 def test_lanes_of_a_fused_loop_are_next_to_each_other(program, factors):
     schedule, names = fused_and_split(program(COPY), factors)

@@ -11,21 +11,33 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
+    Allocate,
     Block,
     BlockIter,
     Expr,
     For,
     Function,
     If,
+    Load,
     Module,
+    Search,
     Stmt,
+    Store,
     Unary,
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import simplify_unguarded
-from gossamer_ir.walk import free_vars, map_children, substitute, substitute_body
+from gossamer_ir.walk import (
+    free_vars,
+    map_children,
+    occurrences,
+    statements,
+    substitute,
+    substitute_body,
+)
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.inline_lets import inline_lets
 from gossamer_lower.stages import map_functions, names_of
@@ -38,7 +50,8 @@ def lower_blocks(module: Module) -> Module:
     """Removes every block of a loop-stage module, keeping its meaning.
 
     Raises `UnsupportedError` (`lower.let_above_block`) where a let above a block with `init` reads a
-    buffer that the function writes.
+    buffer that the function writes, (`lower.allocated_inside`) where an `init` uses a buffer that is
+    allocated in a loop which feeds the reduction.
 
     >>> from gossamer_lower import lower_buffers, lower_iterations
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
@@ -88,6 +101,7 @@ class _Lowering:
         body: tuple[Stmt, ...] = loop.body
         for block in _blocks_below(loop):
             if block.init and _feeds(loop, block, "R"):
+                _require_allocated(loop, block)
                 inits += self._init_nest(loop, block)
                 body = tuple(_without_init(stmt, block.name) for stmt in body)
         if _is_unit(loop):
@@ -132,6 +146,21 @@ class _Lowering:
             is_unit = _is_unit(nest)
             result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
         return result
+
+
+def _require_allocated(loop: For, block: Block) -> None:
+    """What the init touches exists before the loop that feeds the reduction."""
+    inside = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)} - {
+        stmt.buffer.name for stmt in statements(block.init) if isinstance(stmt, Allocate)
+    }
+    used = inside & {node.buffer for node in occurrences((Load, Search, Store), *block.init)}
+    if used:
+        raise UnsupportedError(
+            "lower.allocated_inside",
+            f"The init of the block {block.name} runs before the loop {loop.var}, in which "
+            f"{min(used)} is allocated.",
+            hint="Allocate it outside of the loops that feed the reduction.",
+        )
 
 
 def _blocks_below(loop: For) -> Iterator[Block]:

@@ -134,6 +134,8 @@ def _part(
         count = times(count, product_of(loops[name].extent))
     if order is None or form.opaque & inner or free_vars(to_expr(count)) & inner:
         return None
+    if not is_safe_in(site.function, to_expr(count), (*target.loops, target.node)):
+        return None
     base = expr_of(form.base)
     for name in form.terms.keys() - digits.keys():
         base = add(mul(index_var(name), to_expr(form.terms[name])), base)

@@ -8,14 +8,16 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import takewhile
 
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Block, Expr, For, Load, Module, Search
+from gossamer_ir.nodes import Allocate, Block, Expr, For, Load, Module, Search
 from gossamer_ir.touches import parts_of, reduction_loops
 from gossamer_ir.walk import free_vars, resolve, walk
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
+from gossamer_schedule.inits import needed_by_init
+from gossamer_schedule.nests import Nest, around
 from gossamer_schedule.races import difference
-from gossamer_schedule.refusals import refusal
-from gossamer_schedule.sites import Site, loops_of, sites
+from gossamer_schedule.refusals import refusal, text_of
+from gossamer_schedule.sites import Site, loops_of, sites, statements
 
 
 def blocks_with_init(top: Site) -> Iterator[Site]:
@@ -61,9 +63,27 @@ def require_inits_beside(
     top = next(site for site in map(fed.up, range(len(fed.path))) if site.node is outer)
     for site in blocks_with_init(fed):
         reducing = reduction_loops(site.node, values_at(site))
+        if reducing & feeding:
+            _require_conditions(site, mentions, module=module, primitive=primitive)
         if reducing & feeding and not any(loop.var in reducing for loop in top.scope):
             crossed = outside(fed.scope[len(top.scope) :], reducing)
             _require_same_effect(site, top, crossed, module=module, primitive=primitive)
+
+
+def _require_conditions(site: Site, fed: Set[str], *, module: Module, primitive: str) -> None:
+    """Loops that come to feed a reduction are not run for its init, so no condition may be about them."""
+    idle, values = fed - needed_by_init(site), values_at(site)
+    for condition in Nest(site, around(site)).conditions:
+        about = sorted(free_vars(resolve(condition, values)) & idle)
+        if about:
+            raise refusal(
+                f"{primitive}.not_proved",
+                f"The init of block '{site.node.name}' would run without loop '{about[0]}', and stands "
+                "under a condition on it.",
+                needs=f"{text_of(condition)} for all values of {about[0]}",
+                hint="Apply decompose_reduction before.",
+                place=site.place(module),
+            )
 
 
 def _require_same_effect(
@@ -74,6 +94,7 @@ def _require_same_effect(
         return
     loops, varying = loops_of(top.function), loops_within((top.node,))
     touched = written_accesses(top.node.body, values=values_at(top), loops=loops)
+    _require_allocated(site, top, module=module, primitive=primitive)
     for buffer in sorted(_used(site) & touched.keys()):
         for loop in sorted(crossed):
             found, facts = touched[buffer], lasting_facts(top.function)
@@ -86,6 +107,20 @@ def _require_same_effect(
                     hint="Apply decompose_reduction before.",
                     place=site.place(module),
                 )
+
+
+def _require_allocated(site: Site, top: Site, *, module: Module, primitive: str) -> None:
+    """What an init uses is allocated outside of the loop at `top`, before which it runs."""
+    inside = (found for found in statements(top.node.body) if isinstance(found, Allocate))
+    for name in sorted({found.buffer.name for found in inside} & _used(site)):
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"The init of block '{site.node.name}' would run before loop '{top.node.var}', in which "
+            f"'{name}' is allocated.",
+            needs=f"'{name}' is allocated outside of loop '{top.node.var}'",
+            hint="Apply decompose_reduction before.",
+            place=site.place(module),
+        )
 
 
 def read_by_init(site: Site) -> set[str]:

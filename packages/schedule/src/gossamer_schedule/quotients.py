@@ -39,7 +39,7 @@ def split_variable(
 def _digit(op: str, divisor: int, names: Sequence[str], steps: Sequence[Product]) -> Expr | None:
     """The quotient or remainder, where the divisor is a multiple of the range of the inner loops."""
     for position, (span, atoms) in enumerate(steps[:-1], start=1):
-        if not atoms and divisor > 0 and divisor % span == 0:
+        if not atoms and divisor > 0 and span > 0 and divisor % span == 0:
             outer = [(count // span, atoms) for count, atoms in steps[:position]]
             high, rest = _sum(names[:position], outer), divisor // span
             if op == "floordiv":
