@@ -114,6 +114,18 @@ def test_the_rest_of_a_reduction_may_be_one_masked_vector(n):
     assert total[0] == 1 + x.sum()
 
 
+@pytest.mark.parametrize("rest", ["scalar", "masked"])
+@pytest.mark.parametrize("n", [0, 1, 2, 4, 5, 6, 9, 21])
+def test_a_reduction_up_to_a_negative_bound_is_empty(n, rest):
+    text = tiled("4", "S[0] = S[0] + X[@]").replace("+ l < n:", "+ l < n - 5:")
+    marked = f'T.vectorized(4, annotations={{"rest": "{rest}"}})'
+    module = lower_to_flat(parse_module(text.replace("T.vectorized(4)", marked)))
+    x = np.arange(1, n + 1, dtype=np.float32)
+    total = np.ones(1, dtype=np.float32)
+    run(module, {"x": x, "y": x.copy(), "p": np.zeros(n, np.int32), "s": total, "n": n})
+    assert total[0] == 1 + x[: max(n - 5, 0)].sum()
+
+
 def test_a_guard_reads_only_in_the_lanes_that_the_mask_lets_through():
     text = tiled("4", "Y[@] = X[T.int64(P[@])]").replace("    T.assume(in_range(P, 0, n))\n", "")
     module = lower_to_flat(parse_module(text))

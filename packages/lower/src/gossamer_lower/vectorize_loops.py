@@ -81,6 +81,9 @@ class _Vectorizing:
         self._shapes = {
             buffer.name: buffer.shape for buffer in function.buffers if isinstance(buffer, Buffer)
         }
+        passed = (found for found in function.buffers if isinstance(found, Buffer) and found.handle)
+        for extent in (extent for buffer in passed for extent in buffer.shape):
+            self._prover.assume_nonnegative(extent)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return each(body, self._statement)
@@ -202,14 +205,16 @@ class _Vectorizing:
         return None
 
     def _whole_vectors(self, outer: For, inner: For, bound: Expr) -> Expr:
-        """How many vectors have all their lanes below the bound; all but one is a constant, often."""
+        """How many vectors have all their lanes below the bound, which may be negative; all but one is a
+        constant, often."""
         last = build.sub(outer.extent, build.ONE)
         reached = build.mul(last, inner.extent)
         if build.integer_value(last) and self._prover.proves_nonnegative(
             Binary("sub", bound, reached)
         ):
             return last
-        return build.floordiv(bound, inner.extent)
+        whole = build.floordiv(bound, inner.extent)
+        return whole if self._prover.proves_nonnegative(bound) else Binary("max", whole, build.ZERO)
 
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
         reached = build.mul(outer.extent, build.index(lanes))
