@@ -40,6 +40,28 @@ def test_a_quotient_along_a_loop_without_iterations_stays(program):
     assert verify(schedule.module).stage == "loop"
 
 
+ROWS = """
+for i in T.serial(n):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                V[vi] = 0.0
+            V[vi] = V[vi] + X[vi, vj]
+"""
+
+
+@pytest.mark.parametrize("factors", [(None, 2, 8), (None, 3, 4), (None, 3), (5, None, 8)])
+def test_rows_that_a_split_adds_to_a_fused_loop_are_not_initialised(program, factors):
+    schedule, _ = fused_and_split(program(ROWS), factors)
+    given = np.arange(64, dtype=np.float32).reshape(8, 8)
+    sums = np.full(64, 7, np.float32)
+    unused = {"y": given.copy(), "z": given.copy(), "w": sums.copy(), "p": np.zeros(9, np.int32)}
+    run(schedule.module, unused | {"x": given, "v": sums, "n": 5})
+    np.testing.assert_array_equal(sums[:5], given.sum(axis=1)[:5])
+    assert np.all(sums[5:] == 7)
+
+
 @pytest.mark.parametrize("factors", [(None, 4), (None, 8), (4, 4, 4), (8, 2, 4), (None, 2, 2)])
 def test_lanes_of_a_fused_loop_are_next_to_each_other(program, factors):
     schedule, names = fused_and_split(program(COPY), factors)

@@ -25,7 +25,7 @@ def require_init_nest(site: Site, found: Sequence[Around], *, primitive: str) ->
     nest, dropped = Nest(site, tuple(found)), unselecting(site)
     loops = (found for found in nest.loops if found.var not in dropped)
     used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
-    for item in _selecting(site.node):
+    for item in selecting(site.node):
         used |= free_vars(item.domain)
     if used & dropped or nest.has_let:
         raise refusal(
@@ -60,7 +60,7 @@ def init_nest(
 def needed_by_init(site: Site) -> set[str]:
     """The loops around a block that select what its init writes, and those that their bounds mention."""
     values = values_at(site)
-    needed, reducing = _feeding(_selecting(site.node), values), reduction_loops(site.node, values)
+    needed, reducing = _feeding(selecting(site.node), values), reduction_loops(site.node, values)
     for loop in reversed(site.scope):
         if loop.var in needed or loop.var not in reducing:
             needed |= free_vars(*(resolve(part, values) for part in (loop.start, loop.extent)))
@@ -78,9 +78,9 @@ def _feeding(iters: Iterable[BlockIter], values: Values) -> set[str]:
     return {name for found in iters for name in free_vars(resolve(found.value, values))}
 
 
-def _selecting(block: Block) -> tuple[BlockIter, ...]:
-    """The spatial iterators, and those of the reduction that the init, or the domain of such an iterator,
-    mentions: points of a reduction may meet in the element that is initialised."""
+def selecting(block: Block) -> tuple[BlockIter, ...]:
+    """The spatial iterators of a block, and those of the reduction that the init, or the domain of such an
+    iterator, mentions: points of a reduction may meet in the element that is initialised."""
     needed = {name for stmt in block.init for name in free_vars(stmt)}
     found: list[BlockIter] = []
     for item in reversed(block.iters):
@@ -93,8 +93,8 @@ def _selecting(block: Block) -> tuple[BlockIter, ...]:
 def unselecting(site: Site) -> set[str]:
     """The iterators of a block that select no element to be initialised, and the loops that are not run for
     its init."""
-    selecting = _selecting(site.node)
-    return left_out(site) | {found.var for found in site.node.iters if found not in selecting}
+    kept = selecting(site.node)
+    return left_out(site) | {found.var for found in site.node.iters if found not in kept}
 
 
 def conditions_around(site: Site) -> tuple[Expr, ...]:
@@ -111,7 +111,7 @@ def conditions_of_init(site: Site) -> tuple[Expr, ...]:
 
 def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer) -> Block:
     block: Block = site.node
-    spatial = [replace(found, kind="S") for found in _selecting(block)]
+    spatial = [replace(found, kind="S") for found in selecting(block)]
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
     fresh = {found.var: namer.fresh(f"{found.var}_init") for found in spatial}
     renamed |= {old: index_var(new) for old, new in fresh.items()}

@@ -72,6 +72,8 @@ def _extent_in_block(block: Block, found: BlockIter, extent: Expr) -> Expr:
 def bounded_by_domain(block: Block, found: BlockIter) -> Block:
     """The block under the further condition that an iterator is within its domain."""
     condition = below(Var(found.var, "int64"), found.domain.extent)
+    if condition in conjuncts(block.predicate):
+        return block
     return replace(block, predicate=_under(condition, block.predicate, found.var, {}))
 
 

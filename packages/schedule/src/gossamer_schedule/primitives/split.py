@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 from typing import Any
 
 from msgspec.structs import replace
@@ -11,10 +11,12 @@ from gossamer_ir.build import ZERO, index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
 from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import free_vars, rewrite_body
 from gossamer_schedule.digits import ceildiv_by
 from gossamer_schedule.init_places import require_inits_beside
+from gossamer_schedule.inits import selecting
 from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
-from gossamer_schedule.predicates import below, bounded, guarded
+from gossamer_schedule.predicates import below, bounded, bounded_by_domain, guarded
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.quotients import split_variable
 from gossamer_schedule.refusals import refusal, text_of
@@ -77,9 +79,13 @@ def split(
     names = tuple(namer.fresh(f"{loop}_{position}") for position in range(len(factors)))
     extents = _extents(site.node.extent, products)
     _require_inits(site, extents, module=module)
-    body = site.node.body
-    if not _is_exact(site.node.extent, products):
-        body = _bounded_body(body, loop, extent=site.node.extent)
+    counts = [product_of(extent) for extent in extents]
+    steps = [_times_all(counts[position + 1 :]) for position in range(len(names))]
+    if _is_exact(site.node.extent, products):
+        body = split_variable(site.node.body, loop, names, steps)
+    else:
+        body = _bounded_body(site.node.body, loop, extent=site.node.extent)
+        body = _bounded_digits(split_variable(body, loop, names, steps), set(names))
     nest = _nest(site.node, names, extents, body=body)
 
     rewritten = with_function(module, owner, replaced(site, (nest,)))
@@ -175,12 +181,25 @@ def _extents(extent: Expr, products: tuple[Product | None, ...]) -> tuple[Expr, 
 def _nest(
     loop: For, names: tuple[str, ...], extents: tuple[Expr, ...], *, body: tuple[Stmt, ...]
 ) -> For:
-    counts = [product_of(extent) for extent in extents]
-    steps = [_times_all(counts[position + 1 :]) for position in range(len(names))]
-    inner = split_variable(body, loop.var, names, steps)
     for name, extent in zip(reversed(names[1:]), reversed(extents[1:]), strict=True):
-        inner = (For(name, ZERO, extent, inner),)
-    return replace(loop, var=names[0], extent=extents[0], body=inner)
+        body = (For(name, ZERO, extent, body),)
+    return replace(loop, var=names[0], extent=extents[0], body=body)
+
+
+def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
+    """The body, where iterators that are fed by some of the new loops, as digits of a fused one, stay in
+    their domains: the init of a block runs without the others, and without what is said about them."""
+
+    def rule(node: Any) -> Block | None:
+        if not isinstance(node, Block) or not node.init:
+            return None
+        block = node
+        for found in selecting(node):
+            if set() < free_vars(found.value) & names < names:
+                block = bounded_by_domain(block, found)
+        return block
+
+    return rewrite_body(body, rule, leaves=False)
 
 
 def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
