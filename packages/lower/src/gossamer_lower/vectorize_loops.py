@@ -153,6 +153,8 @@ class _Vectorizing:
         peeled = self._peeled(outer, inner, found)
         bound = None if peeled is None else peeled.bound
         whole = None if bound is None else self._whole_vectors(outer, inner, bound)
+        if outer.kind == "unrolled" and whole is not None and build.integer_value(whole) is None:
+            peeled, bound, whole = None, None, None  # copies for as many vectors as there may be
         condition = found.condition if peeled is None else peeled.rest
         vectors = Vectors(inner, self._namer)
         dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)

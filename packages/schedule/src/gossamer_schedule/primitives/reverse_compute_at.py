@@ -6,7 +6,7 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import integer_value
+from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.lasting import lasting_facts
@@ -224,6 +224,7 @@ def _require_parts(
 ) -> dict[str, Part]:
     """What each iterator of the block runs over under the loop."""
     parts: dict[str, Part] = {}
+    moving = {index_var(loop.var) for loop in own}
     for buffer, stores in produced.items():
         selected = selected_parts(site, own, stores=stores, path=path)
         if any(parts.setdefault(name, part) != part for name, part in selected.items()):
@@ -233,6 +234,8 @@ def _require_parts(
         for found, forms in _selections(site, buffer, stores, target=target):
             part = part_of(site, found, forms=forms, path=path, known=parts)
             if part is None or parts.setdefault(found.var, part) != part:
+                raise _not_proved(site, path)
+            if part.path and found.value not in moving:  # a loop around both selects it
                 raise _not_proved(site, path)
             captured |= part.path
         if any(loop.var not in captured for loop in path):
