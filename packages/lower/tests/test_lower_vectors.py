@@ -101,6 +101,18 @@ def test_a_reduction_with_fixed_lanes_runs_whole_vectors_and_a_scalar_rest():
     assert loops == ["t", "t_rest"]
 
 
+@pytest.mark.parametrize("n", [0, 1, 4, 7, 12])
+def test_an_unrolled_reduction_up_to_a_bound_keeps_its_masks(n):
+    text = tiled("4", "S[0] = S[0] + X[@]").replace("+ l < n:", "+ l < T.min(n, 12):")
+    text = text.replace("T.serial((n + (4 - 1)) // (4))", "T.unroll(3)")
+    module = lower_to_flat(parse_module(text))
+    assert not any(isinstance(node, For) for node in walk(module))
+    x = np.arange(1, n + 1, dtype=np.float32)
+    total = np.ones(1, dtype=np.float32)
+    run(module, {"x": x, "y": x.copy(), "p": np.zeros(n, np.int32), "s": total, "n": n})
+    assert total[0] == 1 + x.sum()
+
+
 @pytest.mark.parametrize("n", [0, 1, 3, 4, 5, 9, 37])
 def test_the_rest_of_a_reduction_may_be_one_masked_vector(n):
     text = tiled("4", "S[0] = S[0] + X[@]").replace(

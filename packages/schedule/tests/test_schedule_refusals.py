@@ -48,6 +48,20 @@ for h in T.serial(8):
             wh, wk = T.axis.remap("SS", [h, k])
             Z[wh, wk] = Y[wh, wk]
 """
+SELECTED_AROUND = """
+for t in T.serial(8):
+    with T.block("around"):
+        vt = T.axis.spatial(8, t)
+        for i in T.serial(8):
+            with T.block("made"):
+                vi = T.axis.spatial(8, i)
+                W[vi] = X[vi, 0]
+        for j in T.serial(8):
+            with T.block("used"):
+                ut = T.axis.spatial(8, vt)
+                uj = T.axis.reduce(8, j)
+                V[ut] = V[ut] + W[ut] * X[uj, ut]
+"""
 SCATTER = """
 for i in T.serial(8):
     with T.block("scatter"):
@@ -648,6 +662,8 @@ CASES = [
     ("rfactor.other_access", SUM_TWICE, "rfactor", {"loop": "j"}),
     ("decompose_reduction.inner", ALLOCATED_SUM, "decompose_reduction",
      {"block": "inner", "loop": "i"}),
+    ("reverse_compute_at.not_proved", SELECTED_AROUND, "reverse_compute_at",
+     {"block": "used", "loop": "i"}),
 ]  # fmt: skip
 NESTED_ITERATION = parse_module("""
 @T.prim_func
