@@ -123,7 +123,7 @@ def touches_of_block(block: Block) -> Iterator[Touch]:
     """Every access of a block itself in terms of its variables: of its init, predicate and body."""
     yield from touches(block.init)
     if block.predicate is not None:
-        for node, is_certain in _reads(block.predicate):
+        for node, is_certain in reads_in(block.predicate):
             yield _touch(node, {}, Held(), is_certain=is_certain)
     yield from touches(block.body)
 
@@ -219,7 +219,7 @@ def _own(statement: Any) -> Iterator[tuple[_Access, bool]]:
     """The accesses of a statement apart from those in its bodies, reads first, and whether each happens
     wherever the statement does."""
     for part in parts_of(statement):
-        yield from _reads(part)
+        yield from reads_in(part)
     if isinstance(statement, Combine):
         for store in statement.stores:
             yield Load(store.buffer, store.indices, dtype_of(store.value)), True
@@ -227,7 +227,7 @@ def _own(statement: Any) -> Iterator[tuple[_Access, bool]]:
         yield statement, statement.predicate is None
 
 
-def _reads(expr: Expr) -> Iterator[tuple[Load | Search, bool]]:
+def reads_in(expr: Expr) -> Iterator[tuple[Load | Search, bool]]:
     """The loads and searches of an expression, and whether each is made where it is evaluated."""
     stack: list[tuple[Any, bool]] = [(expr, True)]
     while stack:

@@ -24,13 +24,14 @@ from gossamer_ir.nodes import (
     Load,
     Node,
     Prefetch,
+    Search,
     Stmt,
     Store,
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements
+from gossamer_ir.touches import parts_of, reads_in
+from gossamer_ir.walk import free_vars, occurrences, statements
 
 Access: TypeAlias = Load | Store | Prefetch
 
@@ -89,6 +90,13 @@ class _Known:
 
     def __init__(self, live: tuple[Stmt, ...]) -> None:
         self._stored = {node.buffer for node in statements(live) if isinstance(node, Store)}
+        self._read = {
+            node
+            for stmt in live
+            for part in parts_of(stmt)
+            for node, is_certain in reads_in(part)
+            if is_certain
+        }
         bounds = dict(_bounds(live))
         self._bound = frozenset(bounds)
         self._bounds: _Bounds = {
@@ -137,9 +145,11 @@ class _Known:
         return self._bounds.get(atom.name) if isinstance(atom, Var) else None
 
     def _is_fixed(self, expr: Expr) -> bool:
-        """Whether an expression has one value while the statements run."""
-        read = buffers_read(expr)
-        return self._is_free(expr) and read.isdisjoint(self._stored)
+        """Whether an expression has one value while the statements run, and reads only what they read in
+        any case: other elements need not exist where they begin to run."""
+        reads = occurrences((Load, Search), expr)
+        is_unchanged = all(node.buffer not in self._stored for node in reads)
+        return is_unchanged and self._read.issuperset(reads) and self._is_free(expr)
 
     def _is_free(self, expr: Expr) -> bool:
         return free_vars(expr).isdisjoint(self._bound)

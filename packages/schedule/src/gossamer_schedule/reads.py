@@ -7,9 +7,11 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.build import ZERO, integer_value
 from gossamer_ir.nodes import (
     Block,
     Combine,
+    Compare,
     Expr,
     For,
     If,
@@ -87,8 +89,11 @@ def _bodies(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], Expr | None]]:
         case If():
             yield statement.then_body, statement.condition
             yield statement.else_body, Unary("not", statement.condition)
-        case For() | While():
-            yield statement.body, None
+        case For():
+            runs = Compare("gt", statement.extent, ZERO)
+            yield statement.body, None if (integer_value(statement.extent) or 0) > 0 else runs
+        case While():
+            yield statement.body, statement.condition
         case Block():
             yield statement.init, None
             yield statement.body, statement.predicate
