@@ -225,6 +225,32 @@ def test_rows_mean_what_they_did(text):
     np.testing.assert_array_equal(found, expected)
 
 
+BEYOND = """
+@T.prim_func
+def rows(p: T.handle, x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (m + 1,), "int64")
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    row = T.decl_buffer((n,), "float32", scope="local")
+    T.assume(in_range(P, 0, n + 1))
+    T.assume(monotone(P))
+    for i in T.serial(m + 3):
+        for t in T.serial(T.if_then_else(i < m, 2, 0)):
+            for j in T.serial(P[i + 1] - P[i]):
+                row[P[i] + j] = X[P[i] + j] * 2.0
+            for k in T.serial(P[i + 1] - P[i]):
+                Y[P[i] + k] = row[P[i] + k]
+"""
+
+
+def test_the_length_of_a_row_is_not_read_where_there_is_no_row():
+    x, y = np.arange(5, dtype=np.float32), np.zeros(5, np.float32)
+    p = np.array([0, 2, 2, 5], np.int64)
+    run(lower_to_flat(parse_module(BEYOND)), {"p": p, "x": x, "y": y, "m": 3, "n": 5})
+    np.testing.assert_array_equal(y, 2 * x)
+
+
 def test_the_longest_row_is_allocated_before_the_rows():
     flat = lower_to_flat(parse_module(FORWARDS))
     entry, chunk = flat.functions

@@ -136,6 +136,24 @@ for i in T.serial(7):
     assert f"if T.if_then_else({condition}):" in body_text(builder.module)
 
 
+def test_what_only_a_loop_reads_is_read_into_a_cache_where_the_loop_runs(program):
+    inside = """
+for i in T.serial(8):
+    with T.block("outer"):
+        vi = T.axis.spatial(8, i)
+        for j in T.serial(n):
+            with T.block("inner"):
+                uj = T.axis.spatial(n, j)
+                Y[vi, uj] = W[vi + 60]
+"""
+    builder = ScheduleBuilder(program(inside)).cache_read("outer", buffer="W", scope="local")
+    result = np.zeros((8, 8), np.float32)
+    zeros = {"x": result, "z": result.copy(), "v": np.zeros(64, np.float32)}
+    given = zeros | {"y": result.copy(), "w": np.zeros(64, np.float32), "p": np.zeros(9, np.int32)}
+    run(builder.module, given | {"n": 0})
+    assert "if n > 0:" in body_text(builder.module)
+
+
 ROWS = """
 @T.prim_func
 def main(a: T.handle, b: T.handle, c: T.handle, m: T.int64, n: T.int64, k: T.int64) -> None:
