@@ -351,6 +351,22 @@ def main(y: T.handle, b: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64)
     with T.sp.iteration([I, J], "SS", "step") as [i, j]:
         Y[i, j] = B[i, j] + 1
 """
+MODULO = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, n0: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    K = T.sp.dense_fixed(n0)
+    L = T.sp.dense_fixed(2)
+    X = T.sp.match_buffer(x, (K,), "int32")
+    Y = T.sp.match_buffer(y, (K,), "int32")
+    B = T.sp.alloc_buffer((L,), "int32")
+    with T.sp.iteration([K], "R", "make") as [k]:
+        with T.init():
+            B[k % 2] = 0
+        B[k % 2] = B[k % 2] + X[k]
+    with T.sp.iteration([K], "S", "use") as [i]:
+        Y[i] = B[i % 2]
+"""
 FOUND = {
     "an init stays before all iterations of a reduction that leaves a block": (
         RAGGED,
@@ -705,6 +721,11 @@ FOUND = {
             ),
             "loop": (Step("compute_at", {"block": "step_B_local", "loop": "i_1"}),),
         },
+    ),
+    "all points of a reduction that meet in an element are computed": (
+        MODULO,
+        {"x": np.arange(5, dtype=I32), "y": np.zeros(5, I32), "n0": 5},
+        {"position": (Step("compute_at", {"block": "make", "loop": "i"}),)},
     ),
 }  # fmt: skip
 """Scripts, what they are called with, and steps by stage."""

@@ -63,7 +63,9 @@ def _united(first: Part, second: Part) -> Part | None:
 
 
 def _matched(site: Site, touch: Touch, *, free: set[str]) -> dict[str, Expr] | None:
-    """The values of the iterators at which the block makes the element that is touched."""
+    """The values of the iterators at which the block makes the element that is touched; those of a
+    reduction have all values: others may contribute to it, and its init runs before the loops that it
+    is fed by."""
     block: Block = site.node
     stores = occurrences(Store, block)
     made = [found for found in stores if found.buffer == touch.buffer]
@@ -74,7 +76,11 @@ def _matched(site: Site, touch: Touch, *, free: set[str]) -> dict[str, Expr] | N
     values = fixed | values_at(site)
     patterns = tuple(resolve(at, values) for at in made[0].indices)
     found = match_all(patterns, points, free=free)
-    return None if found is None else found | {at: resolve(fixed[at], values) for at in fixed}
+    if found is None:
+        return None
+    spatial = {item.var for item in block.iters if item.kind == "S"}
+    chosen = {name: value for name, value in found.items() if name in spatial}
+    return chosen | {at: resolve(fixed[at], values) for at in fixed}
 
 
 def is_own_value(site: Site, store: Store) -> bool:
