@@ -236,6 +236,26 @@ def main(x: T.handle, indptr_j: T.handle, indices_j: T.handle, n0: T.int64, n1: 
             "n0": 3, "n1": 3,
         },
     ),
+    "a coordinate that is read where a search has found one may be none": (
+        """
+@T.prim_func
+def main(y: T.handle, b: T.handle, at: T.handle, indptr_j: T.handle, n0: T.int64,
+         n1: T.int64, n2: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, n1, indptr_j)
+    M = T.sp.dense_fixed(n2)
+    B = T.sp.match_buffer(b, (I, M, J), "int32")
+    AT = T.sp.match_buffer(at, (I,), "int64")
+    Y = T.sp.match_buffer(y, (I, J), "int32")
+    with T.sp.iteration([T.sp.fuse(I, J)], "SS", "step") as [i, j]:
+        Y[i, j] = B[i, AT[i], j]
+""",
+        {
+            "y": np.zeros(4, I32), "b": np.arange(8, dtype=I32), "at": np.array([2, 0, 1]),
+            "indptr_j": np.array([0, 2, 3, 4], I32), "n0": 3, "n1": 4, "n2": 2,
+        },
+    ),
 }  # fmt: skip
 """Scripts, and what they are called with."""
 

@@ -360,7 +360,7 @@ def main(x: T.handle, y: T.handle, n0: T.int64) -> None:
     X = T.sp.match_buffer(x, (K,), "int32")
     Y = T.sp.match_buffer(y, (K,), "int32")
     B = T.sp.alloc_buffer((L,), "int32")
-    with T.sp.iteration([K], "R", "make") as [k]:
+    with T.sp.iteration([K], "S", "make") as [k]:
         with T.init():
             B[k % 2] = 0
         B[k % 2] = B[k % 2] + X[k]

@@ -28,7 +28,6 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import occurs
 from gossamer_lower.index_buffers import Varied, width_of
 
 ReadOffset = Callable[[str, Expr], Expr]
@@ -105,7 +104,7 @@ class Storage:
                 return self._ranges.get(name) == width
             case Binary(op="floormod", rhs=divisor):
                 return divisor == width
-        return occurs(Search, position)
+        return _is_found(position)
 
     def _offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
         elements = self._elements(dimension, positions)
@@ -269,6 +268,18 @@ def element(start: Expr, position: Expr) -> Expr:
 def relative(found: Search, start: Expr) -> Expr:
     """The position in a fibre of an element found by an exact search; still -1 where there is none."""
     return Select(Compare("lt", found, build.ZERO), found, build.sub(found, start))
+
+
+def _is_found(position: Expr) -> bool:
+    """Whether a position is what a search found, not what is read there."""
+    match position:
+        case Search():
+            return True
+        case Select() | IfThenElse():
+            return _is_found(position.if_true)
+        case Binary(op="add" | "sub"):
+            return _is_found(position.lhs)
+    return False
 
 
 def _offsets_of(dimension: Dimension, varied: list[str]) -> str:
