@@ -41,7 +41,19 @@ def consumed_parts(site: Site, own: Sequence[For], target: Site, *, changing: Se
             if found is None:
                 return {}
             parts.append(_parts(site, found, touch, target=target, changing=changing))
-    return reduce(_common, parts) if parts else {}
+    return _below_fixed(reduce(_common, parts), block, free) if parts else {}
+
+
+def _below_fixed(parts: Parts, block: Block, free: Set[str]) -> Parts:
+    """Those of iterators in one fibre: where one that a domain depends on has several values, the
+    parts of some of its fibres need not be those of others."""
+    kept: Parts = {}
+    for item in block.iters:
+        above = free_vars(item.domain) & free
+        is_one_fibre = all(name in kept and kept[name].count == UNIT for name in above)
+        if item.var in parts and is_one_fibre:
+            kept[item.var] = parts[item.var]
+    return kept
 
 
 def _common(first: Parts, second: Parts) -> Parts:
