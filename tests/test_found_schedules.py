@@ -369,19 +369,19 @@ def main(x: T.handle, y: T.handle, n0: T.int64) -> None:
 """
 OTHER_ROWS = """
 @T.prim_func
-def main(x: T.handle, y: T.handle, at: T.handle, indptr_j: T.handle, n0: T.int64,
-         n1: T.int64) -> None:
+def main(x: T.handle, y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64,
+         n2: T.int64) -> None:
     T.func_attr({"sparse_tir_level": 2})
     I = T.sp.dense_fixed(n0)
     J = T.sp.dense_varied(I, n1, indptr_j)
+    K = T.sp.dense_fixed(n2)
     X = T.sp.match_buffer(x, (I, J), "int32")
-    Y = T.sp.match_buffer(y, (I, J), "int32")
-    AT = T.sp.match_buffer(at, (I,), "int64")
+    Y = T.sp.match_buffer(y, (K,), "int32")
     B = T.sp.alloc_buffer((I, J), "int32")
     with T.sp.iteration([I, J], "SS", "make") as [i, j]:
         B[i, j] = X[i, j]
-    with T.sp.iteration([I, J], "SS", "use") as [k, l]:
-        Y[k, l] = B[AT[k], l]
+    with T.sp.iteration([K, I, J], "SRR", "use") as [k, l, m]:
+        Y[k] = Y[k] + B[l, m]
 """
 
 FOUND = {
@@ -747,10 +747,15 @@ FOUND = {
     "what one row consumes is no part of others": (
         OTHER_ROWS,
         {
-            "x": np.arange(6, dtype=I32), "y": np.zeros(6, I32), "at": np.array([2, 0, 2]),
-            "indptr_j": np.array([0, 2, 3, 6], I32), "n0": 3, "n1": 6,
+            "x": np.arange(6, dtype=I32), "y": np.zeros(2, I32),
+            "indptr_j": np.array([0, 2, 3, 6], I32), "n0": 3, "n1": 6, "n2": 2,
         },
-        {"position": (Step("compute_at", {"block": "make", "loop": "l"}),)},
+        {
+            "position": (
+                Step("fuse", {"loops": ("k", "l")}),
+                Step("compute_at", {"block": "make", "loop": "m"}),
+            )
+        },
     ),
 }  # fmt: skip
 """Scripts, what they are called with, and steps by stage."""
