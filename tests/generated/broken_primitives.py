@@ -44,8 +44,8 @@ DEFECTS = (
     Defect(
         "iterations beyond the end of a loop run",
         of="split", home="primitives.split",
-        line="        body = _bounded_body(body, loop, extent=site.node.extent)\n",
-        instead="        pass\n",
+        line="        body = _bounded_body(site.node.body, loop, extent=site.node.extent)\n",
+        instead="        body = site.node.body\n",
     ),
     Defect(
         "a loop stands around one that its extent depends on",
