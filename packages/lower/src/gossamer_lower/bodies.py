@@ -30,12 +30,16 @@ def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
         case For() | While():
             return with_body(stmt, change(stmt.body))
         case If():
-            then_body = same(stmt.then_body, change(stmt.then_body))
-            else_body = same(stmt.else_body, change(stmt.else_body))
-            if then_body is stmt.then_body and else_body is stmt.else_body:
-                return stmt
-            return If(stmt.condition, then_body, else_body)
+            return with_sides(stmt, change(stmt.then_body), change(stmt.else_body))
     return stmt
+
+
+def with_sides(stmt: If, then_body: Body, else_body: Body) -> If:
+    """A choice with other bodies; the same one where they hold the same statements."""
+    is_same = same(stmt.then_body, then_body) is stmt.then_body
+    if is_same and same(stmt.else_body, else_body) is stmt.else_body:
+        return stmt
+    return If(stmt.condition, then_body, else_body)
 
 
 def with_body(node: S, body: Body) -> S:

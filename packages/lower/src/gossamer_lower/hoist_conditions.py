@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
     Stmt,
 )  # fmt: skip
 from gossamer_ir.walk import buffers_read, free_vars, walk
-from gossamer_lower.bodies import each, with_bodies, with_body
+from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.stages import map_functions
 
 
@@ -66,10 +66,9 @@ def _statement(stmt: Stmt, written: frozenset[str]) -> Stmt:
     match stmt:
         case For(kind="vectorized"):
             lanes = {stmt.var}
-            loop = msgspec.structs.replace(stmt, body=_split_body(stmt.body, lanes))
-            return _outside(loop, written)
+            return _outside(with_body(stmt, _split_body(stmt.body, lanes)), written)
         case For():
-            loop = msgspec.structs.replace(stmt, body=_body(stmt.body, written))
+            loop = with_body(stmt, _body(stmt.body, written))
             if stmt.kind not in ("serial", "unrolled"):
                 return loop
             return _bounded(_outside(loop, written) if _is_around_vectors(loop) else loop)
@@ -141,19 +140,17 @@ def _split_body(body: tuple[Stmt, ...], lanes: set[str]) -> tuple[Stmt, ...]:
 def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
     match stmt:
         case For():
-            return msgspec.structs.replace(stmt, body=_split_body(stmt.body, lanes))
+            return with_body(stmt, _split_body(stmt.body, lanes))
         case If(else_body=()):
             parts = list(build.conjuncts(stmt.condition))
             shared = [part for part in parts if not free_vars(part) & lanes]
             varying = [part for part in parts if free_vars(part) & lanes]
             body = _split_body(stmt.then_body, lanes)
-            return If(_all(shared), _under(varying, body)) if shared else If(stmt.condition, body)
+            if shared:
+                return If(_all(shared), _under(varying, body))
+            return with_sides(stmt, body, ())
         case If():
-            then_body, else_body = (
-                _split_body(stmt.then_body, lanes),
-                _split_body(stmt.else_body, lanes),
-            )
-            return If(stmt.condition, then_body, else_body)
+            return with_bodies(stmt, lambda inner: _split_body(inner, lanes))
     return stmt
 
 

@@ -10,8 +10,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-import msgspec
-
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of
 from gossamer_ir.lasting import lasting_facts, written_by
@@ -105,7 +103,7 @@ class _Hoisting:
                 is_first = is_first and not isinstance(stmt, Guard)
             else:
                 leaving[new] = None
-        return (*leaving, msgspec.structs.replace(loop, body=tuple(kept)))
+        return (*leaving, with_body(loop, tuple(kept)))
 
     def _outside(self, guard: Guard, loop: For, inner: frozenset[str]) -> Guard | None:
         """The guard before a loop of a guard that each iteration comes by; None where there is none.

@@ -9,8 +9,6 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-import msgspec
-
 from gossamer_ir import build
 from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.lasting import lasting_facts, written_by
@@ -30,7 +28,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, occurrences, rewrite, statements
-from gossamer_lower.bodies import each, with_bodies, with_body
+from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import bound_variables, map_functions, names_of
 
@@ -92,7 +90,7 @@ class _Hoisting:
                 with self._prover.scope():
                     self._prover.assume(stmt.condition)
                     then_body = self.body(stmt.then_body)
-                return (If(stmt.condition, then_body, self.body(stmt.else_body)),)
+                return (with_sides(stmt, then_body, self.body(stmt.else_body)),)
         return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
@@ -108,7 +106,7 @@ class _Hoisting:
         with self._prover.scope():
             self._prover.assume_range(loop.var, loop.start, loop.extent)
             body = self.body(loop.body)
-        return msgspec.structs.replace(loop, body=body)
+        return with_body(loop, body)
 
     def _lets(self, loop: For) -> dict[Load, Let]:
         """The vectors that are read before a loop; none where there are too many."""

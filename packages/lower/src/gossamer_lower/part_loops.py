@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, statements, substitute_body
-from gossamer_lower.bodies import Body, each, with_bodies, with_body
+from gossamer_lower.bodies import Body, each, with_bodies, with_body, with_sides
 from gossamer_lower.known_before import is_known_before
 from gossamer_lower.stages import map_functions, names_of
 
@@ -87,7 +87,7 @@ class _Parting:
                 with self._prover.scope():
                     self._prover.assume(stmt.condition)
                     then_body = self.body(stmt.then_body)
-                yield If(stmt.condition, then_body, self.body(stmt.else_body))
+                yield with_sides(stmt, then_body, self.body(stmt.else_body))
             case _:
                 yield with_bodies(stmt, self.body)
 

@@ -36,7 +36,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE, TRUE, simplify_body
 from gossamer_ir.walk import buffers_read, free_vars, map_children, statements, substitute, walk
-from gossamer_lower.bodies import with_bodies
+from gossamer_lower.bodies import with_bodies, with_body
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions, names_of
 
@@ -72,7 +72,7 @@ def peel_rest(module: Module) -> Module:
 
 def _peel_function(function: Function) -> Function:
     body = _body(function.body, Namer(names_of(function)), frozenset())
-    return msgspec.structs.replace(function, body=body)
+    return with_body(function, body)
 
 
 class _Group(msgspec.Struct, frozen=True):

@@ -41,7 +41,7 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
 from gossamer_ir.walk import free_vars, occurs, substitute, substitute_body
-from gossamer_lower.bodies import each, with_bodies, with_body
+from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.known_before import is_known_before
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.vectors import Vectors
@@ -102,7 +102,7 @@ class _Vectorizing:
                 with self._prover.scope():
                     self._prover.assume(stmt.condition)
                     then_body = self.body(stmt.then_body)
-                return (If(stmt.condition, then_body, self.body(stmt.else_body)),)
+                return (with_sides(stmt, then_body, self.body(stmt.else_body)),)
         return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
@@ -113,7 +113,7 @@ class _Vectorizing:
         with self._prover.scope():
             self._prover.assume_range(loop.var, loop.start, loop.extent)
             body = self.body(loop.body)
-        return (msgspec.structs.replace(loop, body=body),)
+        return (with_body(loop, body),)
 
     def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
         reduction = _lane_reduction(loop)
