@@ -42,6 +42,8 @@ from gossamer_lower.live_intervals import Access, Interval, intervals_of, shrunk
 from gossamer_lower.stages import map_functions
 
 Facts = tuple[Fact, ...]
+Intervals = list[Interval | None]
+"""Those of each dimension."""
 
 
 def plan_allocations(module: Module) -> Module:
@@ -84,19 +86,28 @@ def _replaced(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
     return result
 
 
-def _place(body: tuple[Stmt, ...], buffer: Buffer, facts: Facts) -> tuple[Stmt, ...]:
+def _place(
+    body: tuple[Stmt, ...], buffer: Buffer, facts: Facts, *, known: Intervals | None = None
+) -> tuple[Stmt, ...]:
+    """The body with the buffer where it lives; `known` are its intervals while the body runs."""
     users = [at for at, stmt in enumerate(body) if _mentions((stmt,), buffer.name)]
     if not users:
         return body
     first, last = users[0], users[-1] + 1
     only = body[first]
-    if len(users) == 1 and isinstance(only, For) and _is_private(only, buffer, facts):
-        placed = msgspec.structs.replace(only, body=_place(only.body, buffer, facts))
-        return (*body[:first], placed, *body[last:])
+    if len(users) == 1 and isinstance(only, For) and only.kind in ("serial", "parallel"):
+        inside = intervals_of(buffer, only.body)
+        if _is_private(only, inside, facts):
+            inner = _place(only.body, buffer, facts, known=inside)
+            placed = msgspec.structs.replace(only, body=inner)
+            return (*body[:first], placed, *body[last:])
     if len(users) == 1 and isinstance(only, If) and _is_in_one_side(only, buffer.name):
         sides = _place(only.then_body, buffer, facts), _place(only.else_body, buffer, facts)
         return (*body[:first], If(only.condition, *sides), *body[last:])
-    compacted, live = _compact(buffer, body[first:last])
+    live = body[first:last]
+    if known is None or len(live) < len(body):
+        known = intervals_of(buffer, live)
+    compacted, live = _compact(buffer, live, known)
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
 
@@ -114,11 +125,8 @@ def _is_in_one_side(stmt: If, name: str) -> bool:
     return using.count(True) == 1 and not _mentions((stmt.condition,), name)
 
 
-def _is_private(loop: For, buffer: Buffer, facts: Facts) -> bool:
+def _is_private(loop: For, intervals: Intervals, facts: Facts) -> bool:
     """Whether different iterations touch different elements, along some dimension."""
-    if loop.kind not in ("serial", "parallel"):
-        return False
-    intervals = intervals_of(buffer, loop.body)
     return any(_separates(loop, found, facts) for found in intervals if found is not None)
 
 
@@ -142,8 +150,9 @@ def _is_apart(loop: For, start: Affine, length: Affine, facts: Facts) -> bool:
     return prover.proves_nonnegative(build.sub(begin, expr_of(combine(start, length, 1))))
 
 
-def _compact(buffer: Buffer, live: tuple[Stmt, ...]) -> tuple[Buffer, tuple[Stmt, ...]]:
-    intervals = intervals_of(buffer, live)
+def _compact(
+    buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
+) -> tuple[Buffer, tuple[Stmt, ...]]:
     shape: list[Expr] = []
     for extent, interval in zip(buffer.shape, intervals, strict=True):
         if interval is None:
