@@ -11,7 +11,7 @@ from gossamer_ir.nodes import For, If, Load, Node, Store, Var
 from gossamer_ir.walk import (
     _BODIES_BACKWARDS,
     _FIELDS,
-    _LEAVES,
+    LEAVES,
     children,
     free_vars,
     map_children,
@@ -129,4 +129,4 @@ def test_occurrences_are_those_of_the_walk_that_are_of_a_kind():
 
 
 def test_below_leaves_there_are_no_nodes():
-    assert not any(_FIELDS[kind] for kind in _LEAVES - {type(None)})
+    assert not any(_FIELDS[kind] for kind in LEAVES - {type(None)})

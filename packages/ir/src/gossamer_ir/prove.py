@@ -105,6 +105,11 @@ class Prover:
         self._answers: dict[_Question, bool] = {}
         self._unproved: dict[_Question, tuple[int, int]] = {}
 
+    @property
+    def state(self) -> int:
+        """A number that is equal where the same is assumed."""
+        return self._hypotheses.state
+
     def scope(self) -> AbstractContextManager[None]:
         """What is assumed inside is forgotten behind it."""
         return _Scope(self._hypotheses)

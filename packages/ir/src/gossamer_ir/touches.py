@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import children, free_vars, resolve
+from gossamer_ir.walk import LEAVES, children, free_vars, resolve
 
 Values: TypeAlias = Mapping[str, Expr]
 """What block variables and lets stand for."""
@@ -227,18 +227,24 @@ def _own(statement: Any) -> Iterator[tuple[_Access, bool]]:
         yield statement, statement.predicate is None
 
 
-def reads_in(expr: Expr) -> Iterator[tuple[Load | Search, bool]]:
+def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
     """The loads and searches of an expression, and whether each is made where it is evaluated."""
+    found: list[tuple[Load | Search, bool]] = []
+    if type(expr) in LEAVES:
+        return found
     stack: list[tuple[Any, bool]] = [(expr, True)]
     while stack:
         node, is_certain = stack.pop()
         kind = type(node)
         if kind is Load or kind is Search:
-            yield node, is_certain and (kind is Search or node.predicate is None)
+            found.append((node, is_certain and (kind is Search or node.predicate is None)))
         if kind is IfThenElse:
             stack += (node.if_false, False), (node.if_true, False), (node.condition, is_certain)
             continue
-        stack += [(child, is_certain) for child in reversed(children(node))]
+        for child in reversed(children(node)):
+            if type(child) not in LEAVES:
+                stack.append((child, is_certain))
+    return found
 
 
 def _touch(node: _Access, values: Values, held: Held, *, is_certain: bool) -> Touch:

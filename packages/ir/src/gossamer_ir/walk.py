@@ -40,8 +40,7 @@ _LEAF_TYPES = re.compile(
 
 _STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
-_EXPRESSIONS = frozenset(EXPRESSIONS)
-_LEAVES = frozenset({Const, Lanes, Var, VScale, type(None)})
+LEAVES = frozenset({Const, Lanes, Var, VScale, type(None)})
 """What fields hold below which there are no nodes."""
 
 
@@ -136,7 +135,7 @@ def occurrences(kinds: Any, *nodes: Node) -> list[Any]:
     """
     # `walk` written out: to hand out each node takes as long as to find it.
     wanted = kinds if type(kinds) is tuple else (kinds,)
-    skipped = _LEAVES.difference(wanted)
+    skipped = LEAVES.difference(wanted)
     found: list[Node] = []
     stack = list(nodes[::-1])
     while stack:
@@ -162,7 +161,7 @@ def occurs(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
     False
     """
     wanted = kinds if type(kinds) is tuple else (kinds,)
-    skipped = _LEAVES.difference(wanted)
+    skipped = LEAVES.difference(wanted)
     stack = list(nodes)
     while stack:
         current = stack.pop()
@@ -278,7 +277,7 @@ class _Rewriting:
         if not names:
             replaced = self._rule(current) if self._leaves else None
             return current if replaced is None else replaced
-        is_expression = kind in _EXPRESSIONS
+        is_expression = kind in EXPRESSIONS
         if is_expression:
             known = self._done.get(id(current))
             if known is not None:
@@ -307,9 +306,13 @@ class _Rewriting:
 
 def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
     """Replaces variables by name. Names are unique in a function, so nothing is captured."""
-    if type(node) is Var:
-        return values.get(node.name, node)
-    return map_children(node, lambda child: substitute(child, values)) if values else node
+
+    def visit(current: Any) -> Any:
+        if type(current) is Var:
+            return values.get(current.name, current)
+        return map_children(current, visit)
+
+    return visit(node) if values else node
 
 
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
@@ -323,15 +326,19 @@ def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[
 
 def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
     """`substitute` until no variable is left that stands for something."""
-    if type(node) is Var:
-        found = values.get(node.name)
-        return node if found is None else resolve(found, values)
-    return map_children(node, lambda child: resolve(child, values)) if values else node
+
+    def visit(current: Any) -> Any:
+        if type(current) is Var:
+            found = values.get(current.name)
+            return current if found is None else visit(found)
+        return map_children(current, visit)
+
+    return visit(node) if values else node
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:
     """The names of all variables that occur in expressions."""
-    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
+    if len(nodes) == 1 and type(nodes[0]) in EXPRESSIONS:
         return _free_vars_of(nodes[0])
     return frozenset([found.name for found in occurrences(Var, *nodes)])
 

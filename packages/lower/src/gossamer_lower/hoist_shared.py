@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children, occurrences, occurs
+from gossamer_ir.walk import LEAVES, free_vars, map_children, occurrences, occurs
 
 
 def hoist_shared(
@@ -48,7 +48,7 @@ class _Hoisting:
 
     def node(self, node: Any) -> Any:
         """A node whose largest shared parts are variables."""
-        if isinstance(node, IfThenElse):
+        if type(node) in LEAVES or isinstance(node, IfThenElse):
             return node
         if type(node) in EXPRESSIONS and self._is_shared(node):
             return self._let(node).var

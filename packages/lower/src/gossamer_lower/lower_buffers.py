@@ -47,7 +47,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )  # fmt: skip
-from gossamer_ir.walk import map_children, statements, walk
+from gossamer_ir.walk import LEAVES, map_children, statements, walk
 from gossamer_lower.relations import relations_of_fibres
 from gossamer_lower.stages import map_functions, names_of
 from gossamer_lower.storage import Storage, element, relative
@@ -196,6 +196,8 @@ class _Lowering:
 
     def node(self, node: Any) -> Any:
         """A statement or expression with its accesses rewritten."""
+        if type(node) in LEAVES:
+            return node
         if isinstance(node, Region) and node.buffer in self._sparse:
             return self._region(node)
         lowered = map_children(node, self.node)

@@ -13,7 +13,6 @@ from gossamer_ir.build import ONE, dtype_of, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
-    EXPRESSIONS,
     Binary,
     Buffer,
     Cast,
@@ -24,13 +23,14 @@ from gossamer_ir.nodes import (
     IfThenElse,
     InRange,
     Load,
+    Node,
     Search,
     Select,
     Unary,
     Var,
     VScale,
 )  # fmt: skip
-from gossamer_ir.walk import children, free_vars
+from gossamer_ir.walk import LEAVES, children, free_vars
 
 LARGEST_VSCALE = 2**10
 _RING = ("add", "sub", "mul")
@@ -63,9 +63,9 @@ class Magnitudes:
         """A bound of the absolute value at run time."""
         return min(self._unwrapped(expr), _limit(dtype_of(expr)))
 
-    def is_exact(self, expr: Expr) -> bool:
+    def is_exact(self, expr: Node) -> bool:
         """Whether no operation in an integer expression wraps."""
-        if expr in self._extents:
+        if type(expr) in LEAVES or expr in self._extents:
             return True
         match expr:
             case Binary(op="add" | "sub" | "mul"):
@@ -75,15 +75,13 @@ class Magnitudes:
                 fits = self.of(expr.operand) < _limit(dtype_of(expr))
                 return fits and self.is_exact(expr.operand)
             case Compare() | Select() | IfThenElse() | Binary(op="and" | "or" | "min" | "max"):
-                return all(
-                    self.is_exact(child)
-                    for child in children(expr)
-                    if isinstance(child, EXPRESSIONS)
-                )
+                return all(map(self.is_exact, children(expr)))
         return self.is_sound(expr)
 
-    def is_sound(self, expr: Expr) -> bool:
+    def is_sound(self, expr: Node) -> bool:
         """Whether an integer expression is what it would be without wrapping, if it is in range."""
+        if type(expr) in LEAVES:
+            return True
         match expr:
             case Binary() if expr.op in _RING:
                 return self.is_sound(expr.lhs) and self.is_sound(expr.rhs)
@@ -96,9 +94,7 @@ class Magnitudes:
                 return self.is_exact(expr.condition) and all(map(self.is_sound, sides))
             case Search():
                 return self.is_exact(expr.begin) and self.is_exact(expr.end)
-        return all(
-            self.is_sound(child) for child in children(expr) if isinstance(child, EXPRESSIONS)
-        )
+        return all(map(self.is_sound, children(expr)))
 
     def _unwrapped(self, expr: Expr) -> int:
         if expr in self._extents:

@@ -28,6 +28,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
+from gossamer_ir.remembered import remembered
 from gossamer_ir.walk import free_vars, statements, walk
 from gossamer_schedule.rules.regular_reads import (
     is_dense_root,
@@ -84,6 +85,7 @@ class _Parts(msgspec.Struct, frozen=True):
     features: tuple[DenseFixed, ...]
 
 
+@remembered
 def sparse_reduction(module: Module) -> SparseReduction | None:
     """The pattern of a coordinate module of one iteration; None where it has another."""
     found = single_iteration(module)
