@@ -11,8 +11,6 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-import msgspec
-
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import lasting_facts, written_by, written_in
@@ -40,7 +38,8 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE, TRUE
-from gossamer_ir.walk import buffers_read, children, free_vars, walk
+from gossamer_ir.walk import LEAVES, buffers_read, children, free_vars, walk
+from gossamer_lower.bodies import with_body, with_sides
 from gossamer_lower.lane_guards import (
     LANE,
     at_the_ends,
@@ -74,7 +73,7 @@ def guard_accesses(module: Module) -> Module:
 
 def _guard_function(function: Function) -> Function:
     guarding = _Guarding(function, lasting_facts(function))
-    return msgspec.structs.replace(function, body=guarding.body(function.body))
+    return with_body(function, guarding.body(function.body))
 
 
 class _Guarding:
@@ -89,6 +88,7 @@ class _Guarding:
         self._magnitudes = Magnitudes(buffers, facts)
         self._lane_vars: set[str] = set()
         self._lane_conditions: list[Expr] = []
+        self._answers: dict[tuple[int, Expr, Expr], tuple[Compare, ...]] = {}
         self._shapes = {buffer.name: buffer.shape for buffer in buffers}
         for buffer in buffers:
             if buffer.handle is not None:
@@ -169,7 +169,7 @@ class _Guarding:
                 return self._loop(stmt)
             case While():
                 again = self._guards_before(stmt)
-                return msgspec.structs.replace(stmt, body=(*self.body(stmt.body), *again))
+                return with_body(stmt, (*self.body(stmt.body), *again))
             case If():
                 return self._if(stmt)
         return stmt
@@ -186,12 +186,12 @@ class _Guarding:
             body = self.body(loop.body)
         self._written_by_others = others
         self._lane_vars.discard(loop.var)
-        return msgspec.structs.replace(loop, body=body)
+        return with_body(loop, body)
 
     def _if(self, stmt: If) -> If:
         with self._holding(stmt.condition, while_running=stmt.then_body):
             then_body = self.body(stmt.then_body)
-        return If(stmt.condition, then_body, self.body(stmt.else_body))
+        return with_sides(stmt, then_body, self.body(stmt.else_body))
 
     @contextmanager
     def _holding(self, condition: Expr, *, while_running: tuple[Stmt, ...] = ()) -> Iterator[None]:
@@ -205,7 +205,7 @@ class _Guarding:
                 self._assume_during(while_running, condition)
                 yield
 
-    def _guards_before(self, stmt: Stmt) -> Iterator[Guard]:
+    def _guards_before(self, stmt: Stmt) -> list[Guard]:
         """Guards for the expressions of a statement itself, innermost loads first."""
         if isinstance(stmt, For):
             self._require_proved_weight(stmt)
@@ -214,33 +214,41 @@ class _Guarding:
             expressions = [stmt.condition]
         else:
             expressions = [stmt]
+        found: list[Guard] = []
         for expression in expressions:
             if expression is not None:
-                yield from self._guards(expression, None)
+                self._guard(expression, None, found)
+        return found
 
-    def _guards(self, node: Any, unless: Expr | None) -> Iterator[Guard]:
-        """Guards of a node; `unless` is the condition under which it is not evaluated."""
-        if isinstance(node, IfThenElse):
-            yield from self._guards(node.condition, unless)
-            opposite = Unary("not", node.condition)
-            with self._holding(node.condition):
-                yield from self._guards(node.if_true, _either(unless, opposite))
-            with self._holding(opposite):
-                yield from self._guards(node.if_false, _either(unless, node.condition))
+    def _guard(self, node: Any, unless: Expr | None, found: list[Guard]) -> None:
+        """Finds the guards of a node; `unless` is the condition under which it is not evaluated."""
+        kind = type(node)
+        if kind is IfThenElse:
+            self._guard_sides(node, unless, found)
             return
         for child in children(node):
-            yield from self._guards(child, unless)
-        if isinstance(node, Search):
+            if type(child) not in LEAVES:
+                self._guard(child, unless, found)
+        if kind is Search:
             condition = self._unproved_window(node)
             if condition is not None:
-                yield Guard(_either(unless, condition), node.buffer)
-        if isinstance(node, (Load, Store)):
+                found.append(Guard(_either(unless, condition), node.buffer))
+        elif kind is Load or kind is Store:
             lanes = lanes_of(node)
             condition = self._unproved(node) if lanes is None else self._unproved_in(node, lanes)
             if node.predicate is not None and lanes is None:
                 unless = _either(unless, Unary("not", node.predicate))
             if condition is not None:
-                yield Guard(_either(unless, condition), node.buffer)
+                found.append(Guard(_either(unless, condition), node.buffer))
+
+    def _guard_sides(self, node: IfThenElse, unless: Expr | None, found: list[Guard]) -> None:
+        """Finds the guards of a condition, and of each value where that is evaluated."""
+        self._guard(node.condition, unless, found)
+        opposite = Unary("not", node.condition)
+        with self._holding(node.condition):
+            self._guard(node.if_true, _either(unless, opposite), found)
+        with self._holding(opposite):
+            self._guard(node.if_false, _either(unless, node.condition), found)
 
     def _require_proved_weight(self, loop: For) -> None:
         """The weight is evaluated anywhere in the range, and at its end."""
@@ -248,7 +256,8 @@ class _Guarding:
             return
         with self._prover.scope():
             self._assume_range(loop, build.add(loop.extent, build.ONE))
-            guards = list(self._guards(loop.weight, None))
+            guards: list[Guard] = []
+            self._guard(loop.weight, None, guards)
         if guards:
             raise UnsupportedError(
                 "lower.guarded_weight",
@@ -302,9 +311,17 @@ class _Guarding:
             return None
         return IfThenElse(Compare("ge", search.begin, search.end), TRUE, unproved)
 
-    def _unproved_parts(self, index: Expr, extent: Expr) -> Iterator[Compare]:
-        """The parts of 0 <= index < extent that are not proved. What is proved of unbounded integers
-        holds for one that may wrap only where it is in range, by both parts."""
+    def _unproved_parts(self, index: Expr, extent: Expr) -> tuple[Compare, ...]:
+        """The parts of 0 <= index < extent that are not proved."""
+        question = self._prover.state, index, extent
+        parts = self._answers.get(question)
+        if parts is None:
+            parts = self._answers[question] = tuple(self._parts_to_check(index, extent))
+        return parts
+
+    def _parts_to_check(self, index: Expr, extent: Expr) -> Iterator[Compare]:
+        """What is proved of unbounded integers holds for one that may wrap only where it is in range,
+        by both parts."""
         wide = build.widen(index)
         is_above, is_below = self._proved(wide, extent)
         is_exact = (is_above and is_below) or self._magnitudes.is_exact(wide)
