@@ -74,10 +74,10 @@ class GeneratedCheck:
         found = {name: arrays[name] for name in names}
         if sum(array.size for array in found.values()) <= self._small:
             return False
-        single = [fact for fact in facts if isinstance(fact, HasValue | ProductSteps)]
+        single = [fact for fact in facts if isinstance(fact, (HasValue, ProductSteps))]
         if not all(_holds(fact, scalars, arrays) for fact in single):
             return False
-        several = tuple(fact for fact in facts if not isinstance(fact, HasValue | ProductSteps))
+        several = tuple(fact for fact in facts if not isinstance(fact, (HasValue, ProductSteps)))
         if not several:
             return True
         read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in several}

@@ -81,9 +81,9 @@ def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
     """
     facts: list[Fact] = []
     for axis in description.axes:
-        if isinstance(axis, DenseVaried | CompressedVaried):
+        if isinstance(axis, (DenseVaried, CompressedVaried)):
             facts.append(Monotone(axis.indptr))
-        if isinstance(axis, CompressedFixed | CompressedVaried):
+        if isinstance(axis, (CompressedFixed, CompressedVaried)):
             end = add(axis.length, index(int(axis.padded)))
             facts.append(InRange(axis.indices, index(0), end))
             if axis.padded:
@@ -163,13 +163,13 @@ def _check_indices_shape(indices: Array, *, count: int, name: str) -> None:
 
 def _check_shapes(storage: Storage, axis: Axis) -> None:
     """What takes no look at most of an array."""
-    if isinstance(axis, DenseVaried | CompressedVaried):
+    if isinstance(axis, (DenseVaried, CompressedVaried)):
         indptr = storage.arrays[axis.indptr]
         require_dtype(axis.indptr, indptr, (axis.indptr_dtype,))
         total = int(indptr[-1]) if axis.nnz is None else evaluate(axis.nnz, storage.sizes)
         parents = element_count(storage, axis.parent)
         _check_indptr_ends(indptr, segments=parents, total=total, name=axis.indptr)
-    if isinstance(axis, CompressedFixed | CompressedVaried):
+    if isinstance(axis, (CompressedFixed, CompressedVaried)):
         indices = storage.arrays[axis.indices]
         require_dtype(axis.indices, indices, (axis.indices_dtype,))
         count = element_count(storage, axis.name)
@@ -178,10 +178,10 @@ def _check_shapes(storage: Storage, axis: Axis) -> None:
 
 def _check_contents(storage: Storage, axis: Axis) -> None:
     """The values of index arrays of the right shapes."""
-    if isinstance(axis, DenseVaried | CompressedVaried):
+    if isinstance(axis, (DenseVaried, CompressedVaried)):
         indptr = storage.arrays[axis.indptr]
         check_indptr(indptr, segments=indptr.size - 1, total=int(indptr[-1]), name=axis.indptr)
-    if isinstance(axis, CompressedFixed | CompressedVaried):
+    if isinstance(axis, (CompressedFixed, CompressedVaried)):
         indices = storage.arrays[axis.indices]
         check_indices(
             indices,

@@ -54,6 +54,10 @@ def affine_of(expr: Expr) -> Affine:
 
 def product(lhs: Affine, rhs: Affine) -> Affine | None:
     """The form lhs * rhs; None where it has too many terms."""
+    if rhs.is_constant:
+        return scale(lhs, rhs.constant)
+    if lhs.is_constant:
+        return scale(rhs, lhs.constant)
     if len(lhs.terms) * len(rhs.terms) > MAX_TERMS:
         return None
     result = combine(scale(lhs, rhs.constant), Affine(rhs.terms, 0), lhs.constant)

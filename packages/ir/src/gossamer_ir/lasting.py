@@ -22,7 +22,7 @@ def written_by(function: Function) -> frozenset[str]:
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
     """The buffers that a part of a function writes, under whatever name."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
-    stores = (stmt for stmt in statements(body) if isinstance(stmt, Store | Atomic))
+    stores = (stmt for stmt in statements(body) if isinstance(stmt, (Store, Atomic)))
     stored = {handles.get(store.buffer, store.buffer) for store in stores}
     return frozenset(stored) | {name for name, handle in handles.items() if handle in stored}
 

@@ -75,5 +75,5 @@ def _read(body: Iterable[Stmt]) -> frozenset[str]:
 def _uses(body: Iterable[Stmt], name: str) -> int:
     """How often statements access a buffer."""
     return sum(
-        isinstance(node, Load | Search | Store) and node.buffer == name for node in walk(*body)
+        isinstance(node, (Load, Search, Store)) and node.buffer == name for node in walk(*body)
     )

@@ -50,7 +50,7 @@ def _shorten(shape: Any, unions: Mapping[str, Any]) -> Any:
     for name, union in unions.items():
         if shape == union:
             return {"$ref": f"#/$defs/{name}"}
-    if isinstance(shape, list | tuple):
+    if isinstance(shape, (list, tuple)):
         return [_shorten(item, unions) for item in shape]
     if not isinstance(shape, dict):
         return shape

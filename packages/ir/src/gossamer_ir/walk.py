@@ -44,6 +44,18 @@ LEAVES = frozenset({Const, Lanes, Var, VScale, type(None)})
 """What fields hold below which there are no nodes."""
 
 
+class _Sought(dict[Any, tuple[frozenset[Any], frozenset[Any]]]):
+    """Kinds that are looked for, and those of leaves that are not."""
+
+    def __missing__(self, kinds: Any) -> tuple[frozenset[Any], frozenset[Any]]:
+        wanted = frozenset(kinds if type(kinds) is tuple else (kinds,))
+        self[kinds] = found = (wanted, LEAVES - wanted)
+        return found
+
+
+_SOUGHT = _Sought()
+
+
 class _Fields(dict[type[Node], tuple[str, ...]]):
     """Fields of each kind of node, found out when first asked for: a look-up costs less than a call."""
 
@@ -134,8 +146,7 @@ def occurrences(kinds: Any, *nodes: Node) -> list[Any]:
     [Var(name='i', dtype='int64')]
     """
     # `walk` written out: to hand out each node takes as long as to find it.
-    wanted = kinds if type(kinds) is tuple else (kinds,)
-    skipped = LEAVES.difference(wanted)
+    wanted, skipped = _SOUGHT[kinds]
     found: list[Node] = []
     stack = list(nodes[::-1])
     while stack:
@@ -160,8 +171,7 @@ def occurs(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
     >>> occurs(Var, ONE)
     False
     """
-    wanted = kinds if type(kinds) is tuple else (kinds,)
-    skipped = LEAVES.difference(wanted)
+    wanted, skipped = _SOUGHT[kinds]
     stack = list(nodes)
     while stack:
         current = stack.pop()

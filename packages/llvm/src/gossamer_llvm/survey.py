@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from gossamer_ir.nodes import (
@@ -11,14 +10,14 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
-    If,
     Launch,
     ParallelFor,
-    Stmt,
     Store,
     Var,
     While,
 )
+from gossamer_ir.remembered import remembered
+from gossamer_ir.walk import statements
 
 
 @dataclass(frozen=True)
@@ -33,12 +32,13 @@ class Survey:
     only_calls: bool
 
 
+@remembered
 def survey(function: Function) -> Survey:
     """Looks at every statement once."""
     found = tuple(statements(function.body))
-    calls = [node for node in found if isinstance(node, ParallelFor | Launch)]
+    calls = [node for node in found if isinstance(node, (ParallelFor, Launch))]
     passed = [(call.function, _names(call)) for call in calls]
-    stored = {node.buffer for node in found if isinstance(node, Store | Atomic)}
+    stored = {node.buffer for node in found if isinstance(node, (Store, Atomic))}
     handles = {
         buffer.handle
         for buffer in function.buffers
@@ -49,22 +49,8 @@ def survey(function: Function) -> Survey:
         written=frozenset(handles),
         guarded=tuple(node.buffer for node in found if isinstance(node, Guard)),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
-        only_calls=not any(isinstance(node, For | While | Store | Atomic) for node in found),
+        only_calls=not any(isinstance(node, (For, While, Store, Atomic)) for node in found),
     )
-
-
-def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The statements of a flat body, and those inside them."""
-    for node in body:
-        yield node
-        match node:
-            case For() | While():
-                yield from statements(node.body)
-            case If():
-                yield from statements(node.then_body)
-                yield from statements(node.else_body)
-            case _:
-                pass
 
 
 def _names(call: ParallelFor | Launch) -> list[str]:

@@ -78,7 +78,7 @@ def _lowered(loop: For, namer: Namer) -> For:
     body = rewrite_body(loop.body, rule)
     combined = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Atomic)}
     for node in walk(*body):
-        if isinstance(node, Load | Search) and node.buffer in combined:
+        if isinstance(node, (Load, Search)) and node.buffer in combined:
             raise _unsupported(node.buffer)
     kept = tuple(item for item in loop.annotations if item[0] != ATOMIC)
     return msgspec.structs.replace(loop, body=body, annotations=kept)

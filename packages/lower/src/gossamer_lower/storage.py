@@ -140,7 +140,7 @@ class Storage:
                 return [
                     axis.indptr
                     for axis in found
-                    if isinstance(axis, DenseVaried | CompressedVaried)
+                    if isinstance(axis, (DenseVaried, CompressedVaried))
                 ]
         return []
 

@@ -99,8 +99,9 @@ def accesses(
     loops: Mapping[str, For],
 ) -> Iterator[Access]:
     """Every access of some buffers in a body, the order of stores being program order."""
+    forms: dict[Expr | Range, Form | None] = {}
     for found in touches(body, values=values, buffers=buffers, conditions=False):
-        indices = tuple(
-            None if isinstance(at, Range) else form_of(at, {}, loops=loops) for at in found.indices
-        )
-        yield Access(found.buffer, indices, found.is_store)
+        for at in found.indices:
+            if at not in forms:
+                forms[at] = None if isinstance(at, Range) else form_of(at, {}, loops=loops)
+        yield Access(found.buffer, tuple([forms[at] for at in found.indices]), found.is_store)

@@ -104,8 +104,10 @@ def conditions_around(site: Site) -> tuple[Expr, ...]:
 
 def conditions_of_init(site: Site) -> tuple[Expr, ...]:
     """The parts of the predicate of a block that hold where its init runs."""
+    parts = tuple(conjuncts(site.node.predicate))
+    if not parts:
+        return ()
     dropped, values = unselecting(site), values_at(site)
-    parts = conjuncts(site.node.predicate)
     return tuple(part for part in parts if not free_vars(resolve(part, values)) & dropped)
 
 

@@ -87,6 +87,6 @@ def _value(ctx: Context, node: ast.expr) -> AnnotationValue:
     if text is not None:
         return text
     value = static_value(ctx, node)
-    if isinstance(value, bool | int):
+    if isinstance(value, (bool, int)):
         return value
     raise ctx.error("annotation", "Expected a bool, an integer or a string.", node)

@@ -62,7 +62,7 @@ def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
                 "expression", f"{type(node).__name__} is no expression of the language.", node
             )
         found = handler(ctx, node, expected)
-    if expected == "int64" and isinstance(found, Var | Load | Cast):
+    if expected == "int64" and isinstance(found, (Var, Load, Cast)):
         found = widened(ctx.mark(found, node))
     return ctx.mark(found, node)
 
@@ -119,7 +119,7 @@ def _name(ctx: Context, node: ast.Name, expected: str | None) -> Expr:
         return Var(found.name, found.dtype)
     if isinstance(found, DenseFixed):
         return found.length
-    if expected == "handle" and isinstance(found, Param | Buffer):
+    if expected == "handle" and isinstance(found, (Param, Buffer)):
         return Var(found.name, "handle")
     raise ctx.error(
         "not_a_value",

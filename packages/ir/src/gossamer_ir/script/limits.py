@@ -11,7 +11,7 @@ import ast
 from gossamer_ir.errors import ParseError, Place, VerifyError
 from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script.syntax import below
-from gossamer_ir.walk import children
+from gossamer_ir.walk import LEAVES, children
 
 MAX_CHARACTERS = 8_000_000
 """Characters of a script."""
@@ -60,12 +60,14 @@ def check_module_depth(module: Module) -> None:
 
 def depth_of(node: Node) -> int:
     """Nodes on the longest path from a node to a leaf, itself included."""
-    deepest = 0
+    deepest = 1
     stack = [(node, 1)]
     while stack:
         current, depth = stack.pop()
-        deepest = max(deepest, depth)
-        stack += [(child, depth + 1) for child in children(current)]
+        below = children(current)
+        if below and depth >= deepest:
+            deepest = depth + 1
+        stack += [(child, depth + 1) for child in below if type(child) not in LEAVES]
     return deepest
 
 

@@ -15,7 +15,7 @@ def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
     if not isinstance(node, ast.Name):
         raise ctx.error("not_a_buffer", "Expected the name of a buffer.", node)
     found = lookup(ctx, node)
-    if not isinstance(found, SparseBuffer | Buffer):
+    if not isinstance(found, (SparseBuffer, Buffer)):
         raise ctx.error(
             "not_a_buffer",
             f"'{node.id}' is no buffer.",
@@ -55,7 +55,7 @@ def unknown_member(
 
 def article(found: object) -> str:
     """What a thing is, for a message."""
-    if isinstance(found, SparseBuffer | Buffer):
+    if isinstance(found, (SparseBuffer, Buffer)):
         return "a buffer"
     if isinstance(found, Reducer):
         return "a reducer"

@@ -39,7 +39,7 @@ def static_value(ctx: Context, node: ast.expr) -> Value | None:
     """The number or bool that an expression is in Python, None where it is not one."""
     match node:
         case ast.Constant(value=value):
-            return value if isinstance(value, bool | int | float) else None
+            return value if isinstance(value, (bool, int, float)) else None
         case ast.Name(id=name):
             return _captured_number(ctx, name)
         case ast.UnaryOp(op=op, operand=operand):
@@ -92,7 +92,7 @@ def _captured_number(ctx: Context, name: str) -> Value | None:
     if ctx.lookup(name) is not None:
         return None
     found = ctx.captured.get(name)
-    return found if isinstance(found, bool | int | float) else None
+    return found if isinstance(found, (bool, int, float)) else None
 
 
 def _apply(
@@ -105,7 +105,7 @@ def _apply(
         result = function(*args)
     except (ArithmeticError, TypeError, ValueError) as error:
         raise ctx.error("arithmetic", f"The number cannot be computed: {error}.", node) from None
-    if not isinstance(result, bool | int | float) or _bits(result) > _MAX_BITS:
+    if not isinstance(result, (bool, int, float)) or _bits(result) > _MAX_BITS:
         raise ctx.error("arithmetic", "The number is out of range.", node)
     return result
 

@@ -94,7 +94,7 @@ def _check_siblings(ctx: Context, buffer: SparseBuffer, at: At) -> None:
 
 
 def _is_varied(axis: Axis | None) -> bool:
-    return isinstance(axis, DenseVaried | CompressedVaried)
+    return isinstance(axis, (DenseVaried, CompressedVaried))
 
 
 def _ancestors(ctx: Context, name: str) -> set[str]:

@@ -82,10 +82,10 @@ def bind_axis(ctx: Context, axis: Axis, at: At) -> None:
     """The index arrays of an axis are pointer parameters: an indptr for the elements of the parent,
     indices for those of the axis."""
     chain = _chain(ctx, axis)
-    if isinstance(axis, DenseVaried | CompressedVaried):
+    if isinstance(axis, (DenseVaried, CompressedVaried)):
         shape = (_structure(chain[:-1]), 1)
         _bind_index(ctx, axis.indptr, axis.indptr_dtype, at.down("indptr"), shape=shape)
-    if isinstance(axis, CompressedFixed | CompressedVaried):
+    if isinstance(axis, (CompressedFixed, CompressedVaried)):
         shape = (_structure(chain), 0)
         _bind_index(ctx, axis.indices, axis.indices_dtype, at.down("indices"), shape=shape)
 
@@ -144,7 +144,7 @@ def _shape_of(ctx: Context, buffer: SparseBuffer) -> IndexShape:
 def _structure(axes: Iterable[Axis]) -> tuple[object, ...]:
     """How many elements each axis has below one of the axes before: whatever their coordinates are."""
     return tuple(
-        (axis.indptr, axis.nnz) if isinstance(axis, DenseVaried | CompressedVaried)
+        (axis.indptr, axis.nnz) if isinstance(axis, (DenseVaried, CompressedVaried))
         else axis.width if isinstance(axis, CompressedFixed)
         else axis.length
         for axis in axes

@@ -39,7 +39,9 @@ def check_aliases(ctx: Context, function: Function, at: At) -> None:
     """What is written has one name, so that other names cannot change with it."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
     names = Counter(handles.values())
-    stored = {stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Store | Atomic)}
+    stored = {
+        stmt.buffer for stmt in statements(function.body) if isinstance(stmt, (Store, Atomic))
+    }
     for name in sorted(stored & handles.keys()):
         if names[handles[name]] > 1:
             others = [other for other in handles if handles[other] == handles[name]]

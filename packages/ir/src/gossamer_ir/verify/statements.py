@@ -213,7 +213,7 @@ def check_annotations(ctx: Context, annotations: Annotations, at: At) -> None:
                 "The annotation 'unsafe' does not say what was done without a proof.",
                 at.down("annotations", count),
             )
-        if keys.index(key) != count or not isinstance(value, bool | int | str):
+        if keys.index(key) != count or not isinstance(value, (bool, int, str)):
             ctx.report(
                 "verify.annotation",
                 f"The annotation '{key}' is given twice, or is no bool, integer or text.",

@@ -58,7 +58,7 @@ class Code:
 
     def term(self, value: Expr) -> Term:
         """The value under a name of its own."""
-        if isinstance(value, Var | Const) or _is_constant(value):
+        if isinstance(value, (Var, Const)) or _is_constant(value):
             return Term(self, value)
         var = Var(self.namer.fresh("t"), build.dtype_of(value))
         self.statements.append(Let(var, value))

@@ -10,7 +10,7 @@ from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Block, BlockIter, For, Function, Module, Store
+from gossamer_ir.nodes import Block, BlockIter, For, Function, Module, Stmt, Store
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.consumed import is_own_value
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
@@ -190,19 +190,9 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
     """The stores under the loop to each buffer that the block reads."""
     reads = mentioned((site.node,)) - written((site.node,))
     buffers = reads & written((top.node,))
-    loops = loops_of(site.function)
-    inside = [
-        found
-        for found in accesses(
-            target.node.body,
-            buffers,
-            values=values_at(target),
-            loops=loops,
-        )
-        if found.is_store
-    ]
-    everywhere = accesses((top.node,), buffers, values=values_at(top), loops=loops)
-    if not inside or len(inside) != sum(found.is_store for found in everywhere):
+    inside = _stores(target.node.body, buffers, target)
+    is_all = top.node is target.node or len(inside) == len(_stores((top.node,), buffers, top))
+    if not inside or not is_all:
         raise refusal(
             f"{_NAME}.no_producer",
             f"What block '{site.node.name}' reads is not all produced under loop "
@@ -212,6 +202,11 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
     for found in inside:
         produced[found.buffer].append(found)
     return produced
+
+
+def _stores(body: tuple[Stmt, ...], buffers: set[str], at: Site) -> list[Access]:
+    found = accesses(body, buffers, values=values_at(at), loops=loops_of(at.function))
+    return [access for access in found if access.is_store]
 
 
 def _require_parts(
