@@ -134,6 +134,8 @@ def scale(form: Affine, factor: int) -> Affine:
     """The form factor * form."""
     if factor == 0:
         return Affine({}, 0)
+    if factor == 1:
+        return form
     return Affine({atom: c * factor for atom, c in form.terms.items()}, form.constant * factor)
 
 

@@ -637,7 +637,7 @@ class FormatDescription(Node, frozen=True):
     map: IndexMap | None = None
 
 
-EXPRESSIONS: frozenset[type[Any]] = frozenset(get_args(Expr))
+EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)
 STATEMENTS: tuple[type[Any], ...] = get_args(Stmt)
 AXES: tuple[type[Any], ...] = get_args(Axis)
 FACTS: tuple[type[Any], ...] = get_args(Fact)

@@ -40,6 +40,7 @@ _LEAF_TYPES = re.compile(
 
 _STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
+_EXPRESSIONS = frozenset(EXPRESSIONS)
 LEAVES = frozenset({Const, Lanes, Var, VScale, type(None)})
 """What fields hold below which there are no nodes."""
 
@@ -287,7 +288,7 @@ class _Rewriting:
         if not names:
             replaced = self._rule(current) if self._leaves else None
             return current if replaced is None else replaced
-        is_expression = kind in EXPRESSIONS
+        is_expression = kind in _EXPRESSIONS
         if is_expression:
             known = self._done.get(id(current))
             if known is not None:
@@ -348,7 +349,7 @@ def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
 
 def free_vars(*nodes: Node) -> frozenset[str]:
     """The names of all variables that occur in expressions."""
-    if len(nodes) == 1 and type(nodes[0]) in EXPRESSIONS:
+    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _free_vars_of(nodes[0])
     return frozenset([found.name for found in occurrences(Var, *nodes)])
 

@@ -7,10 +7,10 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import Combine, Expr, Function, Let, Load, Module, Reducer, Stmt, Store, Var
 from gossamer_ir.walk import rewrite_body, substitute
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def expand_reducers(module: Module) -> Module:
@@ -40,7 +40,7 @@ def _expand_function(function: Function) -> Function:
         return function
     reducers = {found.name: found for found in function.reducers}
     bare = msgspec.structs.replace(function, reducers=())
-    namer = Namer(names_of(bare))
+    namer = namer_of(bare)
 
     def rule(node: Any) -> tuple[Stmt, ...] | None:
         return _expanded(node, reducers, namer) if isinstance(node, Combine) else None

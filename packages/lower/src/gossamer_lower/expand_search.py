@@ -15,7 +15,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.by_kind import nodes_by_kind
-from gossamer_ir.names import Namer
+from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Expr,
     For,
@@ -31,7 +31,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.walk import free_vars, occurs
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
-from gossamer_lower.stages import bound_variables, map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 _Window = tuple[str, str, Expr, Expr]
 """What searches have in common that can start at each other's result: the kind of comparison, the
@@ -72,7 +72,7 @@ class _Expanding:
     """Knows the dtypes of buffers, and the names that are taken."""
 
     def __init__(self, function: Function) -> None:
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self._dtypes = buffer_dtypes(function)
 
     def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:

@@ -6,7 +6,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.constants import constant
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Block,
     BlockIter,
@@ -28,7 +28,6 @@ from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import substitute
 from gossamer_lower.preprocess import Found, take_searches
 from gossamer_lower.remove_unused_args import remove_unused_args
-from gossamer_lower.stages import names_of
 
 
 def extract_preprocess(module: Module, *, dtype: str = "int64") -> Module:
@@ -60,7 +59,7 @@ def extract_preprocess(module: Module, *, dtype: str = "int64") -> Module:
         reducers=(),
         annotations=(),
     )
-    namer = Namer(names_of(bare))
+    namer = namer_of(bare)
     made = msgspec.structs.replace(
         bare,
         name=namer.fresh(f"{old.name}_preprocess"),

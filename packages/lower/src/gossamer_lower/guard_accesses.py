@@ -271,12 +271,14 @@ class _Guarding:
 
         An access that is the same in all lanes is not masked, so what holds in a lane does not help.
         """
+        if not self._lane_conditions:
+            return self._out_of_bounds(access)
         is_masked = any(free_vars(index) & self._lane_vars for index in access.indices)
         with self._prover.scope():
             for condition in self._lane_conditions if is_masked else ():
                 self._assume(condition)
             unproved = self._out_of_bounds(access)
-        if unproved is not None and self._lane_conditions and not is_masked:
+        if unproved is not None and not is_masked:
             raise _not_masked(access)
         return unproved
 

@@ -15,7 +15,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.by_kind import of_kind
 from gossamer_ir.lasting import written_by
-from gossamer_ir.names import Namer
+from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.pipelines import is_pipelined
 from gossamer_ir.walk import free_vars, substitute, walk
 from gossamer_lower.bodies import same, with_bodies, with_body
-from gossamer_lower.stages import bound_variables, map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def hoist_allocations(module: Module) -> Module:
@@ -90,7 +90,7 @@ class _Moving(msgspec.Struct, frozen=True):
 
 class _Hoisting:
     def __init__(self, function: Function) -> None:
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self._lasting = {found.name for found in function.buffers} - written_by(function)
         self._handed = _handed(function)
 

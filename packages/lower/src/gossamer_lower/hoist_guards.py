@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of
 from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -32,7 +33,7 @@ from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
-from gossamer_lower.stages import bound_variables, map_functions
+from gossamer_lower.stages import map_functions
 
 
 def hoist_guards(module: Module) -> Module:

@@ -17,7 +17,7 @@ from gossamer_ir import build
 from gossamer_ir.affine import affine_of
 from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.names import Namer
+from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     STATEMENTS,
     Binary,
@@ -44,7 +44,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import buffers_read, free_vars, map_children, occurs, statements, walk
-from gossamer_lower.stages import bound_variables, map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def hoist_searches(module: Module) -> Module:
@@ -97,7 +97,7 @@ class _Naming:
         self._local: set[str] = set()
         self._known: list[_Known] = []
         self._holding: frozenset[Expr] = frozenset()
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self._written = {
             stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Store)
         }

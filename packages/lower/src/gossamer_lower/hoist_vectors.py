@@ -12,7 +12,7 @@ from typing import Any
 from gossamer_ir import build
 from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.lasting import lasting_facts, written_by
-from gossamer_ir.names import Namer
+from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Buffer,
     Compare,
@@ -30,7 +30,7 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, occurrences, rewrite, statements
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.lane import in_lane
-from gossamer_lower.stages import bound_variables, map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 MOST_VECTORS = 16
 """Half of the registers of a CPU that has many; more of them would come back from the stack."""
@@ -70,7 +70,7 @@ class _Hoisting:
     """Knows what holds where it is: the bounds of the loops around, and conditions."""
 
     def __init__(self, function: Function) -> None:
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self._prover = Prover(lasting_facts(function))
         written = written_by(function)
         self._shapes = {
@@ -113,6 +113,8 @@ class _Hoisting:
         inside = bound_variables((loop,))
         loads = [load for load in occurrences(Load, *loop.body) if self._is_run(load)]
         found = [load for load in dict.fromkeys(loads) if self._is_same(load, inside)]
+        if not found:
+            return {}
         with self._prover.scope():
             self._prover.assume_range(loop.var, loop.start, loop.extent)
             found = [load for load in found if self._exists(load)]

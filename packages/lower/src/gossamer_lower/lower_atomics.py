@@ -10,7 +10,7 @@ from gossamer_ir import build
 from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
@@ -31,7 +31,7 @@ from gossamer_ir.reducers import match_reduction
 from gossamer_ir.walk import rewrite_body, statements, walk
 from gossamer_lower.lane import in_lane
 from gossamer_lower.lane_guards import count_of, lanes_of
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def lower_atomics(module: Module) -> Module:
@@ -58,7 +58,7 @@ def lower_atomics(module: Module) -> Module:
 def _lower_function(function: Function) -> Function:
     if not any(isinstance(stmt, For) and is_atomic(stmt) for stmt in statements(function.body)):
         return function
-    namer = Namer(names_of(function))
+    namer = namer_of(function)
 
     def rule(node: Any) -> For | None:
         return _lowered(node, namer) if isinstance(node, For) and is_atomic(node) else None

@@ -12,7 +12,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -40,7 +40,7 @@ from gossamer_ir.walk import (
 )
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.inline_lets import inline_lets
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 Around: TypeAlias = For | Expr
 """A loop or a condition that something stands under."""
@@ -74,7 +74,7 @@ def lower_blocks(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
-    lowering = _Lowering(Namer(names_of(function)))
+    lowering = _Lowering(namer_of(function))
     body = simplify_unguarded(lowering.body(inline_lets(function.body)))
     return msgspec.structs.replace(function, body=body)
 

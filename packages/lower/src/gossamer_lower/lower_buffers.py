@@ -15,7 +15,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of, expr_of
 from gossamer_ir.lasting import NAMING_FIELDS
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of, names_of
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -49,7 +49,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.walk import LEAVES, map_children, statements, walk
 from gossamer_lower.relations import relations_of_fibres
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 from gossamer_lower.storage import Storage, element, relative
 
 
@@ -161,7 +161,7 @@ class _Lowering:
         """Index buffers keep their name, buffers of values get `_data`."""
         index_handles = {getattr(axis, "indptr", None) for axis in function.axes}
         index_handles |= {getattr(axis, "indices", None) for axis in function.axes}
-        namer = Namer(names_of(function))
+        namer = namer_of(function)
         return {
             buffer.name: buffer.name
             if buffer.handle is not None and buffer.handle in index_handles

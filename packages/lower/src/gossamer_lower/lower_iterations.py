@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.names import Namer
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     STATEMENTS,
     AttachAxis,
@@ -56,7 +56,7 @@ from gossamer_lower.fused import (
 from gossamer_lower.index_buffers import IndexBuffers
 from gossamer_lower.lookups import Index, Iterator, Lookups, Place, Scope, under
 from gossamer_lower.relations import relations_of_fibres
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def lower_iterations(module: Module) -> Module:
@@ -108,7 +108,7 @@ class _Lowering:
         self._buffers = {
             buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
         }
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self.index_buffers = IndexBuffers(function.axes, self._namer)
         self._lookups = Lookups(self.index_buffers, relations_of_fibres(function))
 

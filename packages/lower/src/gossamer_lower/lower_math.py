@@ -12,7 +12,7 @@ from gossamer_ir.by_kind import of_kind
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     Allocate,
@@ -40,7 +40,7 @@ from gossamer_ir.walk import map_children, occurs, rewrite, walk
 from gossamer_lower.math.calls import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.roundings import fma_by_wider
 from gossamer_lower.math.terms import Code, Term
-from gossamer_lower.stages import names_of, require_stage
+from gossamer_lower.stages import require_stage
 
 _HALVES = ("float16", "bfloat16")
 _DEEPEST = 16
@@ -87,7 +87,7 @@ def _is_lowered(node: Node, instructions: Collection[str]) -> bool:
 
 
 def _lower_function(function: Function, instructions: Collection[str]) -> Function:
-    lowering = _Lowering(Namer(names_of(function)), instructions)
+    lowering = _Lowering(namer_of(function), instructions)
     return msgspec.structs.replace(function, body=lowering.body(function.body))
 
 

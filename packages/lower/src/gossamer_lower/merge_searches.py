@@ -16,7 +16,7 @@ from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine
 from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.lasting import lasting_facts, written_by
-from gossamer_ir.names import Namer
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
     Buffer,
@@ -39,7 +39,7 @@ from gossamer_ir.walk import buffers_read, free_vars, occurrences, resolve, subs
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 STEPS = 8
 """How far a search walks before it halves: about a cache line of int64, and what a search in a few
@@ -103,7 +103,7 @@ class _Merging:
 
     def __init__(self, function: Function) -> None:
         facts = lasting_facts(function)
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self._dtypes = buffer_dtypes(function)
         self._written = written_by(function)
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}

@@ -13,7 +13,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, bound_variables, names_of
 from gossamer_ir.nodes import (
     Allocate,
     Buffer,
@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, statements
-from gossamer_lower.stages import bound_variables, names_of, require_stage
+from gossamer_lower.stages import require_stage
 
 
 def outline_parallel(module: Module) -> Module:

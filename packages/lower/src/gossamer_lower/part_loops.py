@@ -14,7 +14,7 @@ from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.comparisons import as_nonnegative
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.names import Namer
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
     Compare,
@@ -31,7 +31,7 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, statements, substitute_body
 from gossamer_lower.bodies import Body, each, with_bodies, with_body, with_sides
 from gossamer_lower.known_before import is_known_before
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def part_loops(module: Module) -> Module:
@@ -70,7 +70,7 @@ class _Parting:
 
     def __init__(self, function: Function) -> None:
         self._function = function
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self._prover = Prover(lasting_facts(function))
 
     def body(self, body: Body) -> Body:

@@ -8,13 +8,13 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE, simplify_body
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.renamed import renamed
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 LAST_APART = ("last", "apart")
 """The annotation of a serial loop of a constant number of iterations that is peeled."""
@@ -42,7 +42,7 @@ def peel_last(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    return with_body(function, _body(function.body, Namer(names_of(function))))
+    return with_body(function, _body(function.body, namer_of(function)))
 
 
 def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:

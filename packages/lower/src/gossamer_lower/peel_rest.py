@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, scale
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Compare,
@@ -38,7 +38,7 @@ from gossamer_ir.simplify import FALSE, TRUE, simplify_body
 from gossamer_ir.walk import buffers_read, free_vars, map_children, statements, substitute, walk
 from gossamer_lower.bodies import with_bodies, with_body
 from gossamer_lower.renamed import renamed
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def peel_rest(module: Module) -> Module:
@@ -71,7 +71,7 @@ def peel_rest(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    body = _body(function.body, Namer(names_of(function)), frozenset())
+    body = _body(function.body, namer_of(function), frozenset())
     return with_body(function, body)
 
 

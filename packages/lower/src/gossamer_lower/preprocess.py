@@ -18,7 +18,7 @@ from gossamer_ir import build
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import lasting_facts, written_by
-from gossamer_ir.names import Namer
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -46,7 +46,6 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import free_vars, map_children, occurrences, occurs, substitute
 from gossamer_lower.reads_inside import reads_inside
-from gossamer_lower.stages import names_of
 
 STORAGE = ("int32", "int64")
 
@@ -115,7 +114,7 @@ class _Taking:
     def __init__(self, function: Function, dtype: str) -> None:
         self._function = function
         self._dtype = dtype
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self._written = written_by(function)
         self._sizes = {
             fact.buffer: simplify(build.sub(fact.high, build.ONE))

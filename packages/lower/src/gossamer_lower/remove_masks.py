@@ -13,13 +13,13 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.by_kind import of_kind
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.names import Namer
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Broadcast, Compare, Expr, Function, Lanes, Module, Ramp
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE, simplify_body
 from gossamer_ir.walk import rewrite_body
 from gossamer_lower.lane import in_lane
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def remove_masks(module: Module) -> Module:
@@ -57,7 +57,7 @@ class _Removing:
 
     def __init__(self, function: Function) -> None:
         self._prover = Prover(lasting_facts(function))
-        self._lane = build.index_var(Namer(names_of(function)).fresh("lane"))
+        self._lane = build.index_var(namer_of(function).fresh("lane"))
         self._holding: dict[Compare, bool] = {}
 
     @property

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import For, Function, Module, Stmt
 from gossamer_ir.simplify import simplify_body
 from gossamer_ir.walk import substitute_body, walk
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.hoist_shared import hoist_shared
 from gossamer_lower.renamed import renamed
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 MAX_NODES = 25_000
 """What one unrolled loop may become; the largest of the default schedules, of wide blocks, has 18,000.
@@ -38,7 +38,7 @@ def unroll_loops(module: Module) -> Module:
 
 
 def _unroll_function(function: Function) -> Function:
-    namer = Namer(names_of(function))
+    namer = namer_of(function)
     body = simplify_body(_body(function.body, namer))
     return with_body(function, body)
 

@@ -7,11 +7,11 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir.by_kind import nodes_by_kind
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, bound_variables, namer_of
 from gossamer_ir.nodes import Expr, For, Function, If, Load, Module, Reinterpret, Stmt, Var
 from gossamer_ir.walk import free_vars, rewrite, statements, walk
 from gossamer_lower.renamed import renamed
-from gossamer_lower.stages import bound_variables, map_functions, names_of
+from gossamer_lower.stages import map_functions
 
 
 def unswitch_loops(module: Module) -> Module:
@@ -41,7 +41,7 @@ def unswitch_loops(module: Module) -> Module:
 def _unswitch_function(function: Function) -> Function:
     if Reinterpret not in nodes_by_kind(function):
         return function
-    namer = Namer(names_of(function))
+    namer = namer_of(function)
     return msgspec.structs.replace(function, body=_body(function.body, namer))
 
 

@@ -13,7 +13,7 @@ from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -43,7 +43,7 @@ from gossamer_ir.simplify import FALSE, simplify_body
 from gossamer_ir.walk import free_vars, occurs, substitute, substitute_body
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.known_before import is_known_before
-from gossamer_lower.stages import map_functions, names_of
+from gossamer_lower.stages import map_functions
 from gossamer_lower.vectors import Vectors
 
 
@@ -75,7 +75,7 @@ class _Vectorizing:
 
     def __init__(self, function: Function) -> None:
         self._function = function
-        self._namer = Namer(names_of(function))
+        self._namer = namer_of(function)
         self._prover = Prover(lasting_facts(function))
         self._locals: dict[str, tuple[Expr, ...]] = {}
         self._shapes = {

@@ -14,6 +14,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, conjoined, conjuncts, index, index_var, mul
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -38,7 +39,7 @@ from gossamer_schedule.copies import copy_nest
 from gossamer_schedule.predicates import below
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.reassociation import reassociating
-from gossamer_schedule.resolve import find_function, find_loop, namer_of
+from gossamer_schedule.resolve import find_function, find_loop
 from gossamer_schedule.sites import Site, name_of, replaced, statements, with_function
 from gossamer_schedule.sums import Sum, require_segments, require_sum
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.build import dtype_of, index_var, sub
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -18,7 +19,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.walk import substitute
 from gossamer_schedule.accumulated import renamed
-from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.sites import replaced
 from gossamer_schedule.sums import Sum
 

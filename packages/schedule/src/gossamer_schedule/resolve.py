@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
-from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Allocate, AnyBuffer, Block, For, Function, Iteration, Let, Module
+from gossamer_ir.nodes import Allocate, AnyBuffer, Block, For, Function, Iteration, Module
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.sites import Site, name_of, named, sites, statements
 
@@ -86,36 +83,6 @@ def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
     """The function's buffers and those of its `Allocate`s."""
     found = [item.buffer for item in statements(function.body) if isinstance(item, Allocate)]
     return (*function.buffers, *found)
-
-
-def namer_of(function: Function) -> Namer:
-    """Fresh names for the function."""
-    return Namer(_taken_in(function))
-
-
-def _taken_in(function: Function) -> Iterator[str]:
-    yield function.name
-    yield from (found.name for found in (*function.params, *function.axes, *function.buffers))
-    for reducer in function.reducers:
-        yield from (reducer.name, *(var.name for var in (*reducer.lhs, *reducer.rhs)))
-    for statement in statements(function.body):
-        yield from _names_of(statement)
-
-
-def _names_of(statement: object) -> tuple[str, ...]:
-    match statement:
-        case For():
-            return (statement.var,)
-        case Let():
-            return (statement.var.name,)
-        case Allocate():
-            return (statement.buffer.name,)
-        case Block():
-            inner = (name for item in statements(statement.init) for name in _names_of(item))
-            return (statement.name, *(found.var for found in statement.iters), *inner)
-        case Iteration():
-            return (statement.name, *statement.vars)
-    return ()
 
 
 def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, conjuncts, integer_value
 from gossamer_ir.contracts import Intrinsic, Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
 from gossamer_ir.touches import spatial_loops
 from gossamer_ir.walk import free_vars, resolve
@@ -25,7 +26,6 @@ from gossamer_schedule.resolve import (
     all_buffers,
     find_function,
     find_loop,
-    namer_of,
     require_stage,
 )
 from gossamer_schedule.result import Result

@@ -128,7 +128,7 @@ def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
     data: dict[str, str | bool | None] = {"fact": type(fact).__name__}
     for field in msgspec.structs.fields(fact):
         value: Any = getattr(fact, field.name)
-        if type(value) in EXPRESSIONS:
+        if isinstance(value, EXPRESSIONS):
             data[field.name] = expression(value, names)
         elif field.name in ("indptr", "left", "right"):
             data[field.name] = names.get(value, value)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Module
 from gossamer_schedule.blocking import blocked, require_one_block
 from gossamer_schedule.primitive import primitive
@@ -10,7 +11,6 @@ from gossamer_schedule.resolve import (
     LOOP_STAGES,
     find_function,
     find_loop,
-    namer_of,
     require_stage,
 )
 from gossamer_schedule.result import Result

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Module
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
 from gossamer_schedule.gathers import copying, reading_from, required_elements
 from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
 from gossamer_schedule.steps import step
 

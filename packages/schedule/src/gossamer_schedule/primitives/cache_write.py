@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Load, Module, Store
 from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import mentioned, values_at
@@ -15,7 +16,6 @@ from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
 from gossamer_schedule.scatters import (
     Element,

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Expr, For, Module
 from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import (
@@ -32,7 +33,6 @@ from gossamer_schedule.resolve import (
     find_block,
     find_function,
     find_loop,
-    namer_of,
     require_stage,
 )
 from gossamer_schedule.result import Result

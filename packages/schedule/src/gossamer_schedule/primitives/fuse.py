@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Expr, For, Module
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, resolve, substitute_body
@@ -28,7 +29,6 @@ from gossamer_schedule.resolve import (
     LOOP_STAGES,
     find_function,
     find_loop,
-    namer_of,
     require_serial,
     require_stage,
 )

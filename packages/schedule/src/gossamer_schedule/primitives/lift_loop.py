@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, index_var
 from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Module, Range
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, substitute, substitute_body
@@ -16,7 +17,6 @@ from gossamer_schedule.resolve import (
     LOOP_STAGES,
     find_function,
     find_loop,
-    namer_of,
     require_serial,
     require_stage,
 )

@@ -21,7 +21,7 @@ from gossamer_ir.build import (
 )
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
-from gossamer_ir.names import Namer
+from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -54,7 +54,6 @@ from gossamer_schedule.resolve import (
     find_buffer,
     find_function,
     find_loop,
-    namer_of,
     require_stage,
 )
 from gossamer_schedule.result import Result

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Module
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import copy_nest, names_of_nest
@@ -11,7 +12,6 @@ from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.reindexed import cache_over, required_dimensions
-from gossamer_schedule.resolve import namer_of
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site
 from gossamer_schedule.steps import step

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
 from gossamer_ir.reducers import Reduction, identity
 from gossamer_ir.touches import reduction_loops, spatial_loops
@@ -18,7 +19,7 @@ from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reassociating, reduction_of
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.reindexed import cache_over, required_dimensions
-from gossamer_schedule.resolve import find_block, find_function, namer_of
+from gossamer_schedule.resolve import find_block, find_function
 from gossamer_schedule.result import Result
 from gossamer_schedule.scatters import (
     Element,

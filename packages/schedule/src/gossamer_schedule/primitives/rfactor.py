@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, rewrite
@@ -26,7 +27,6 @@ from gossamer_schedule.resolve import (
     find_buffer,
     find_function,
     find_loop,
-    namer_of,
     require_stage,
 )
 from gossamer_schedule.result import Result

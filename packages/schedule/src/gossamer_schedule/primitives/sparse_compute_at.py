@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     AttachAxis,
     Axis,
@@ -26,7 +27,7 @@ from gossamer_schedule.accesses import mentioned, written
 from gossamer_schedule.moving import position
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
-from gossamer_schedule.resolve import find_function, find_iteration, namer_of, require_stage
+from gossamer_schedule.resolve import find_function, find_iteration, require_stage
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step

@@ -11,6 +11,7 @@ from gossamer_ir.constants import constant
 from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ParseError
 from gossamer_ir.lasting import NAMING_FIELDS
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Allocate,
     AnyBuffer,
@@ -42,7 +43,6 @@ from gossamer_schedule.resolve import (
     LOOP_STAGES,
     find_buffer,
     find_function,
-    namer_of,
     require_stage,
 )
 from gossamer_schedule.result import Result
