@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Mapping
 from typing import Any
 
 from gossamer_ir.nodes import Function, Node
 from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import by_kind
+from gossamer_ir.walk import walk
 
 
 def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
@@ -27,4 +28,7 @@ def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
 @remembered
 def nodes_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
     """All nodes of a function, itself included."""
-    return by_kind(function)
+    found: defaultdict[type[Node], list[Any]] = defaultdict(list)
+    for node in walk(function):
+        found[type(node)].append(node)
+    return dict(found)

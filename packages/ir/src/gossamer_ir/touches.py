@@ -11,6 +11,7 @@ from gossamer_ir.build import conjuncts, dtype_of, sub
 from gossamer_ir.nodes import (
     Allocate,
     Block,
+    BlockIter,
     Combine,
     Expr,
     For,
@@ -160,6 +161,18 @@ def spatial_loops(block: Block, values: Values) -> set[str]:
     return _feeding(block, values, kind="S")
 
 
+def selecting(block: Block) -> tuple[BlockIter, ...]:
+    """The spatial iterators of a block, and those of the reduction that the init, or the domain of such an
+    iterator, mentions: points of a reduction may meet in the element that is initialised."""
+    needed = set(free_vars(*block.init))
+    found: list[BlockIter] = []
+    for item in reversed(block.iters):
+        if item.kind == "S" or item.var in needed:
+            needed |= free_vars(item.domain)
+            found.insert(0, item)
+    return tuple(found)
+
+
 def _feeding(block: Block, values: Values, *, kind: str) -> set[str]:
     names: set[str] = set()
     for found in block.iters:
@@ -205,10 +218,9 @@ def _conditions_of_init(block: Block, held: Held) -> Iterator[Expr]:
     """The parts of a predicate that are only about iterators that select what the init writes."""
     if block.predicate is None:
         return
-    needed = {name for statement in block.init for name in free_vars(statement)}
-    for found in reversed(block.iters):
-        if found.kind == "S" or found.var in needed:
-            needed |= {found.var} | free_vars(found.value) | free_vars(found.domain)
+    needed = set(free_vars(*block.init))
+    for found in selecting(block):
+        needed |= {found.var} | free_vars(found.value) | free_vars(found.domain)
     bound = {found.var for found in block.iters} | {loop.var for loop in held.loops}
     for part in conjuncts(block.predicate):
         if not (free_vars(part) & bound) - needed:

@@ -41,7 +41,7 @@ _LEAF_TYPES = re.compile(
 _STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
 _EXPRESSIONS = frozenset(EXPRESSIONS)
-LEAVES = frozenset({Const, Lanes, Var, VScale, type(None)})
+LEAVES: frozenset[type[Any]] = frozenset({Const, Lanes, Var, VScale, type(None)})
 """What fields hold below which there are no nodes."""
 
 
@@ -189,31 +189,6 @@ def occurs(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
     return False
 
 
-def by_kind(node: Node) -> dict[type[Node], list[Any]]:
-    """The nodes of `walk` by their kind.
-
-    >>> from gossamer_ir.build import ONE, ZERO, add, index_var
-    >>> [len(found) for found in by_kind(add(index_var("i"), ONE)).values()]
-    [1, 1, 1]
-    """
-    found: dict[type[Node], list[Any]] = {}
-    stack = [node]
-    while stack:
-        current = stack.pop()
-        kind = type(current)
-        if kind in found:
-            found[kind].append(current)
-        else:
-            found[kind] = [current]
-        for name in _FIELDS_BACKWARDS[kind]:
-            below = getattr(current, name)
-            if type(below) is tuple:
-                stack += below[::-1]
-            elif below is not None:
-                stack.append(below)
-    return found
-
-
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """The statements of a body, each with all below it, parents first: `walk` that stays out of
     expressions."""
@@ -293,7 +268,9 @@ class _Rewriting:
             known = self._done.get(id(current))
             if known is not None:
                 return known
-        changed: dict[str, Any] = {}
+        changed: dict[
+            str, Any
+        ] = {}  # `map_children` written out, as most of the time is spent here
         for name in names:
             below = getattr(current, name)
             if type(below) is tuple:

@@ -25,13 +25,13 @@ from gossamer_ir.nodes import (
     Guard,
     IfThenElse,
     Module,
+    Search,
     Stmt,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE
-from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, occurs, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
-from gossamer_lower.hoist_searches import is_searching
 from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.stages import map_functions
 
@@ -111,7 +111,7 @@ class _Hoisting:
         What the guard reads may be read there, since no guard that stays comes before it; what it
         searches is searched where all that need it find it."""
         condition, extent = guard.condition, loop.extent
-        if {guard.buffer, *free_vars(condition)} & inner or is_searching(condition):
+        if {guard.buffer, *free_vars(condition)} & inner or occurs(Search, condition):
             return None
         if not self._is_lasting(condition, loop.start, extent):
             return None

@@ -34,7 +34,6 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Module,
-    Node,
     Search,
     Stmt,
     Store,
@@ -129,7 +128,7 @@ class _Naming:
         lets, self._here = self._here, outer
         if isinstance(stmt, While) and lets:
             raise _refusal("The condition of a while loop")
-        if isinstance(stmt, For) and stmt.weight is not None and is_searching(stmt.weight):
+        if isinstance(stmt, For) and stmt.weight is not None and occurs(Search, stmt.weight):
             raise _refusal(f"The weight of the loop {stmt.var}")
         if isinstance(new, If):
             then_body, else_body = self.body(new.then_body, new.condition), self.body(new.else_body)
@@ -270,11 +269,6 @@ def _is_harmless(node: object) -> bool:
     if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
         return isinstance(node.rhs, Const)
     return not isinstance(node, (Load, Call, IfThenElse))
-
-
-def is_searching(node: Node) -> bool:
-    """Whether a search stands somewhere in a node."""
-    return occurs(Search, node)
 
 
 def _refusal(where: str) -> UnsupportedError:

@@ -16,7 +16,6 @@ from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
-    BlockIter,
     Expr,
     For,
     Function,
@@ -30,6 +29,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import simplify_unguarded
+from gossamer_ir.touches import selecting
 from gossamer_ir.walk import (
     free_vars,
     map_children,
@@ -124,13 +124,13 @@ class _Lowering:
         """What stands around the block from `loop` down, but for loops that only feed the reduction and
         conditions on these, around `init`."""
         path = _path_to(loop, block) or ()
-        init = self.body(block.init)
-        iters = _selecting_iters(block, init)
-        values = {name: found.value for name, found in iters.items()}
+        values = {found.var: found.value for found in selecting(block)}
         dropped = _loops_without_init(path, block, values=values.values())
         dropped |= {found.var for found in block.iters if found.var not in values}
         resolved = substitute(block.predicate, values) if block.predicate is not None else None
-        body = _under(_part_without(resolved, dropped), substitute_body(init, values))
+        body = _under(
+            _part_without(resolved, dropped), substitute_body(self.body(block.init), values)
+        )
         return self._renamed_nest(_without(path, dropped), body)
 
     def _renamed_nest(self, path: Sequence[Around], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -202,17 +202,6 @@ def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[Around, ...], tuple[Stmt, ...]]]
         case If():
             yield (stmt.condition,), stmt.then_body
             yield (Unary("not", stmt.condition),), stmt.else_body
-
-
-def _selecting_iters(block: Block, init: tuple[Stmt, ...]) -> dict[str, BlockIter]:
-    """The spatial iterators, those that `init` mentions, and those that their domains mention."""
-    mentioned = {name for stmt in init for name in free_vars(stmt)}
-    selecting: dict[str, BlockIter] = {}
-    for found in reversed(block.iters):
-        if found.kind == "S" or found.var in mentioned:
-            selecting[found.var] = found
-            mentioned |= free_vars(found.domain)
-    return selecting
 
 
 def _loops_without_init(

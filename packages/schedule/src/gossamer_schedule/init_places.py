@@ -63,9 +63,10 @@ def require_inits_beside(
     top = next(site for site in map(fed.up, range(len(fed.path))) if site.node is outer)
     for site in blocks_with_init(fed):
         reducing = reduction_loops(site.node, values_at(site))
-        if reducing & feeding:
-            _require_conditions(site, mentions, module=module, primitive=primitive)
-        if reducing & feeding and not any(loop.var in reducing for loop in top.scope):
+        if reducing.isdisjoint(feeding):
+            continue
+        _require_conditions(site, mentions, module=module, primitive=primitive)
+        if not any(loop.var in reducing for loop in top.scope):
             crossed = outside(fed.scope[len(top.scope) :], reducing)
             _require_same_effect(site, top, crossed, module=module, primitive=primitive)
 

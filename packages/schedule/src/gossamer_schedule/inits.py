@@ -9,7 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import conjoined, conjuncts, index_var
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Stmt
-from gossamer_ir.touches import Values, reduction_loops
+from gossamer_ir.touches import Values, reduction_loops, selecting
 from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.nests import Around, Nest, around
@@ -76,18 +76,6 @@ def left_out(site: Site) -> set[str]:
 
 def _feeding(iters: Iterable[BlockIter], values: Values) -> set[str]:
     return {name for found in iters for name in free_vars(resolve(found.value, values))}
-
-
-def selecting(block: Block) -> tuple[BlockIter, ...]:
-    """The spatial iterators of a block, and those of the reduction that the init, or the domain of such an
-    iterator, mentions: points of a reduction may meet in the element that is initialised."""
-    needed = {name for stmt in block.init for name in free_vars(stmt)}
-    found: list[BlockIter] = []
-    for item in reversed(block.iters):
-        if item.kind == "S" or item.var in needed:
-            needed |= free_vars(item.domain)
-            found.insert(0, item)
-    return tuple(found)
 
 
 def unselecting(site: Site) -> set[str]:

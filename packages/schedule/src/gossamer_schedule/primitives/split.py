@@ -11,11 +11,10 @@ from gossamer_ir.build import ZERO, index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
-from gossamer_ir.touches import reduction_loops
+from gossamer_ir.touches import reduction_loops, selecting
 from gossamer_ir.walk import free_vars, rewrite_body
 from gossamer_schedule.digits import ceildiv_by
 from gossamer_schedule.init_places import require_inits_beside
-from gossamer_schedule.inits import selecting
 from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
 from gossamer_schedule.predicates import below, bounded, bounded_by_domain, guarded
 from gossamer_schedule.primitive import primitive
