@@ -245,3 +245,32 @@ def test_an_iterator_is_not_read_beyond_the_end_of_a_split_loop(program):
     module = program(body.replace("V[T.int64(P[vi])]", "V[vi]"))
     changed = apply(module, Step("split", {"loop": "i", "factors": (2, 8)})).module
     np.testing.assert_array_equal(values(changed), values(module))
+
+
+BLOCKS = """
+for i in T.serial(4):
+    for j in T.serial(2):
+        with T.block("rows"):
+            wi, wj = T.axis.remap("SR", [i, j])
+            with T.init():
+                for a in T.serial(LENGTH):
+                    with T.block("clear"):
+                        ui = T.axis.spatial(16, START + a)
+                        V[ui] = 0.0
+            for b in T.serial(LENGTH):
+                with T.block("sum"):
+                    vi = T.axis.spatial(16, START + b)
+                    vj = T.axis.reduce(2, wj)
+                    V[vi] = V[vi] + X[vi, vj]
+"""
+
+
+def test_loops_of_an_init_count_where_iterations_may_initialise_the_same_elements(program):
+    """Blocks of 1, 2, 3 and 4 elements from 0, 1, 2 and 3 on overlap; those of 2 side by side do not."""
+    overlapping = program(BLOCKS.replace("LENGTH", "wi + 1").replace("START", "wi"))
+    step = Step("decompose_reduction", {"block": "rows", "loop": "i"})
+    with pytest.raises(ScheduleError, match="init of block 'rows'") as caught:
+        apply(overlapping, step)
+    assert caught.value.code == "schedule.decompose_reduction.not_proved"
+    apart = program(BLOCKS.replace("LENGTH", "2").replace("START", "wi * 2"))
+    np.testing.assert_array_equal(values(apply(apart, step).module), values(apart))

@@ -12,11 +12,11 @@ from gossamer_ir.injective import is_injective
 from gossamer_ir.nodes import Binary, Expr, Fact, For, Stmt
 from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Values
-from gossamer_ir.walk import free_vars
+from gossamer_ir.walk import free_vars, statements
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.digits import digit_key, fits
 from gossamer_schedule.linear import Form, form_of, product_of
-from gossamer_schedule.sites import Site, loops_of, statements
+from gossamer_schedule.sites import Site, loops_of
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
 
@@ -49,7 +49,7 @@ def _without_changing(access: Access, buffers: set[str]) -> Access:
 
 
 def loops_within(body: tuple[Stmt, ...]) -> set[str]:
-    """The names of the loops in a body."""
+    """The names of the loops in a body, those of inits too."""
     return {found.var for found in statements(body) if isinstance(found, For)}
 
 

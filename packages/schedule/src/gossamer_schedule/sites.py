@@ -8,6 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir import walk
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import (
     Block,
@@ -23,7 +24,6 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import resolve
 
 Hop: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""
@@ -170,17 +170,18 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
 
 @remembered
 def loops_of(function: Function) -> Mapping[str, For]:
-    """Every loop by name, where it starts and its extent in terms of variables of loops."""
+    """Every loop by name, those of inits too, where it starts and its extent in terms of variables of
+    loops."""
     values: dict[str, Expr] = {}
     found: dict[str, For] = {}
-    for node in statements(function.body):
+    for node in walk.statements(function.body):
         match node:
             case Let():
-                values[node.var.name] = resolve(node.value, values)
+                values[node.var.name] = walk.resolve(node.value, values)
             case Block():
-                values |= {item.var: resolve(item.value, values) for item in node.iters}
+                values |= {item.var: walk.resolve(item.value, values) for item in node.iters}
             case For():
-                start, extent = resolve(node.start, values), resolve(node.extent, values)
+                start, extent = walk.resolve(node.start, values), walk.resolve(node.extent, values)
                 found[node.var] = replace(node, start=start, extent=extent)
     return found
 
