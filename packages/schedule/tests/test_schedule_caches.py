@@ -154,6 +154,45 @@ for i in T.serial(8):
     assert "if n > 0:" in body_text(builder.module)
 
 
+SELECTED = """
+for i in T.serial(8):
+    with T.block("outer"):
+        vi = T.axis.spatial(8, i)
+        for j in T.serial(n):
+            CONDITION
+            with T.block("inner"):
+                vj = T.axis.reduce(n, j)
+                with T.init():
+                    V[T.int64(P[vi])] = 5.0
+                V[T.int64(P[vi])] = V[T.int64(P[vi])] + 1.0
+"""
+
+
+@pytest.mark.parametrize(
+    ("condition", "held"),
+    [("", ()), ("if vi < 3:", ("if vi_c < 3:",))],
+    ids=["an empty reduction", "a condition"],
+)
+def test_what_an_init_reads_is_read_into_a_cache_also_where_its_reduction_is_empty(
+    program, condition, held
+):
+    lines = SELECTED.split("            CONDITION\n")
+    inner = lines[1].replace("\n    ", "\n        ") if condition else lines[1]
+    text = f"{lines[0]}            {condition}\n{'    ' if condition else ''}{inner}"
+    module = program(text)
+    after = ScheduleBuilder(module).cache_read("outer", buffer="P", scope="local").module
+    found = tuple(line.strip() for line in body_text(after).splitlines() if "if " in line)
+    assert found[: len(held)] == held
+    for n in (0, 1, 3):
+        results = []
+        for version in (module, after):
+            v, p = np.full(64, 7, np.float32), np.arange(9, dtype=np.int32)[::-1].copy()
+            given = {name: np.zeros((8, 8), np.float32) for name in "xyz"}
+            run(version, given | {"v": v, "w": np.zeros(64, np.float32), "p": p, "n": n})
+            results.append(v)
+        np.testing.assert_array_equal(*results)
+
+
 ROWS = """
 @T.prim_func
 def main(a: T.handle, b: T.handle, c: T.handle, m: T.int64, n: T.int64, k: T.int64) -> None:

@@ -58,7 +58,7 @@ def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
 
 
 def _require_reads(site: Site, buffer: str, *, primitive: str) -> tuple[Read, ...]:
-    reads = reads_of(site.node, buffer)
+    reads = reads_of(site, buffer)
     if not reads:
         raise refusal(
             f"{primitive}.loads",

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
-from typing import Any
+from collections.abc import Iterable, Iterator, Mapping, Set
+from typing import Any, NamedTuple
 
 import msgspec
+from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, integer_value
+from gossamer_ir.build import ZERO, conjuncts, integer_value
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -25,8 +26,10 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.simplify import TRUE
 from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import children, resolve
+from gossamer_ir.walk import children, free_vars, resolve
+from gossamer_schedule.inits import conditions_of_init, left_out
 from gossamer_schedule.predicates import in_turn
+from gossamer_schedule.sites import Site, sites
 
 Conditions = tuple[Expr, ...]
 
@@ -40,10 +43,10 @@ class Read(msgspec.Struct, frozen=True):
     condition: Expr | None
 
 
-def reads_of(block: Block, buffer: str) -> tuple[Read, ...]:
-    """Each element of the buffer that the body of a block loads, once."""
+def reads_of(site: Site, buffer: str) -> tuple[Read, ...]:
+    """Each element of the buffer that the body of the block at a site loads, once."""
     found: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
-    for load, held in _in_body(block.body, buffer, {}, ()):
+    for load, held in _Reading(site, buffer).body(site.node.body, {}, _Around((), ())):
         _, cases = found.setdefault(load.indices, (load.dtype, []))
         _add(cases, held)
     return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in found.items())
@@ -68,48 +71,112 @@ def _any_of(cases: Iterable[Conditions]) -> Expr | None:
     return condition
 
 
-def _in_body(
-    body: tuple[Stmt, ...], buffer: str, values: Mapping[str, Expr], held: Conditions
-) -> Iterator[tuple[Load, Conditions]]:
-    values = dict(values)
-    for statement in body:
-        if isinstance(statement, Block):
-            values |= {item.var: resolve(item.value, values) for item in statement.iters}
-        for part in parts_of(statement):
-            yield from _in_expression(resolve(part, values), buffer, held)
-        if isinstance(statement, Let):
-            values[statement.var.name] = resolve(statement.value, values)
-        for inner, condition in _bodies(statement):
-            more = () if condition is None else (resolve(condition, values),)
-            yield from _in_body(inner, buffer, values, (*held, *more))
+class _Around(NamedTuple):
+    """What a statement stands in: conditions that hold outside of the block around it, and loops and
+    conditions in that block, the outermost first."""
+
+    above: Conditions
+    within: tuple[For | Expr, ...]
+
+    def held(self) -> Conditions:
+        """What holds where the statement runs."""
+        return (*self.above, *(condition for part in self.within for condition in _holding(part)))
 
 
-def _bodies(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], Expr | None]]:
+class _Reading:
+    """The loads of a buffer in what is inside of a block, each with what holds where it is made."""
+
+    def __init__(self, site: Site, buffer: str) -> None:
+        self._buffer = buffer
+        self._sites = {id(found.node): found for found in sites(site.node, site.path)}
+
+    def body(
+        self, body: tuple[Stmt, ...], values: Mapping[str, Expr], around: _Around
+    ) -> Iterator[tuple[Load, Conditions]]:
+        values, held = dict(values), around.held()
+        for statement in body:
+            if isinstance(statement, Block):
+                values |= {item.var: resolve(item.value, values) for item in statement.iters}
+            for part in parts_of(statement):
+                yield from self._expression(resolve(part, values), held)
+            if isinstance(statement, Let):
+                values[statement.var.name] = resolve(statement.value, values)
+            if isinstance(statement, Block):
+                yield from self._init(statement, values, around)
+            for inner, last in _bodies(statement):
+                inside = None if last is None else _resolved(last, values)
+                yield from self.body(inner, values, _inside(around, statement, inside))
+
+    def _init(
+        self, block: Block, values: Mapping[str, Expr], around: _Around
+    ) -> Iterator[tuple[Load, Conditions]]:
+        """What an init reads runs also where loops are empty that only feed the reduction; so do the
+        bounds and conditions of the loops that it needs."""
+        if not block.init:
+            return
+        site, held = self._sites[id(block)], around.above
+        own = (_resolved(part, values) for part in conditions_of_init(site))
+        for part in (*_without(around.within, left_out(site)), *own):
+            for asked in (part.start, part.extent) if isinstance(part, For) else (part,):
+                yield from self._expression(asked, held)
+            held = (*held, *_holding(part))
+        yield from self.body(block.init, values, _Around(held, ()))
+
+    def _expression(self, expr: Node, held: Conditions) -> Iterator[tuple[Load, Conditions]]:
+        match expr:
+            case IfThenElse():
+                yield from self._expression(expr.condition, held)
+                yield from self._expression(expr.if_true, (*held, expr.condition))
+                no = Unary("not", expr.condition)
+                yield from self._expression(expr.if_false, (*held, no))
+            case _:
+                if isinstance(expr, Load) and expr.buffer == self._buffer:
+                    yield expr, held
+                for child in children(expr):
+                    yield from self._expression(child, held)
+
+
+def _inside(around: _Around, statement: Stmt, part: For | Expr | None) -> _Around:
+    """What a body of a statement stands in."""
+    within = around.within if part is None else (*around.within, part)
+    inner = _Around(around.above, within)
+    return _Around(inner.held(), ()) if isinstance(statement, Block) else inner
+
+
+def _without(parts: tuple[For | Expr, ...], dropped: Set[str]) -> Iterator[For | Expr]:
+    """The loops, and parts of conditions, but for some loops and what is about these."""
+    for part in parts:
+        if not isinstance(part, For):
+            yield from (found for found in conjuncts(part) if dropped.isdisjoint(free_vars(found)))
+        elif part.var not in dropped:
+            yield part
+
+
+def _resolved(part: For | Expr, values: Mapping[str, Expr]) -> For | Expr:
+    """A condition, or the header of a loop, in terms of what is bound outside."""
+    header = replace(part, body=()) if isinstance(part, For) else part
+    found: For | Expr = resolve(header, values)
+    return found
+
+
+def _holding(part: For | Expr) -> Conditions:
+    """What holds in a loop, or under a condition."""
+    if not isinstance(part, For):
+        return (part,)
+    return () if (integer_value(part.extent) or 0) > 0 else (Compare("gt", part.extent, ZERO),)
+
+
+def _bodies(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], For | Expr | None]]:
+    """The bodies of a statement but for an init, with the loop or the condition that they stand in."""
     match statement:
         case If():
             yield statement.then_body, statement.condition
             yield statement.else_body, Unary("not", statement.condition)
         case For():
-            runs = Compare("gt", statement.extent, ZERO)
-            yield statement.body, None if (integer_value(statement.extent) or 0) > 0 else runs
+            yield statement.body, statement
         case While():
             yield statement.body, statement.condition
         case Block():
-            yield statement.init, None
             yield statement.body, statement.predicate
         case Combine():
             yield statement.stores, None
-
-
-def _in_expression(expr: Node, buffer: str, held: Conditions) -> Iterator[tuple[Load, Conditions]]:
-    match expr:
-        case IfThenElse():
-            yield from _in_expression(expr.condition, buffer, held)
-            yield from _in_expression(expr.if_true, buffer, (*held, expr.condition))
-            no = Unary("not", expr.condition)
-            yield from _in_expression(expr.if_false, buffer, (*held, no))
-        case _:
-            if isinstance(expr, Load) and expr.buffer == buffer:
-                yield expr, held
-            for child in children(expr):
-                yield from _in_expression(child, buffer, held)
