@@ -6,7 +6,7 @@ import pytest
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Allocate, Atomic, For, Store
-from gossamer_lower import lower_atomics, outline_parallel
+from gossamer_lower import hoist_allocations, lower_atomics, outline_parallel
 from gossamer_lower.examples import program
 
 MARKED = """
@@ -34,6 +34,19 @@ def test_what_an_iteration_allocates_is_its_own():
         'S = T.alloc_buffer((1,), "float32")\nS[0] = X[i]\nY[P[i]] = Y[P[i]] + S[0]'
     ).body
     assert [type(stmt) for stmt in loop.body] == [Allocate, Store, Atomic]
+
+
+def test_what_is_allocated_once_for_all_iterations_of_a_chunk_is_its_own():
+    body = """for j in T.serial(P[i]):
+    S = T.alloc_buffer((T.vscale(),), "float32", scope="local")
+    S[0] = X[i]
+    Y[P[i]] = Y[P[i]] + S[0]"""
+    module = outline_parallel(program(MARKED.replace("BODY", body.replace("\n", "\n    "))))
+    worker = lower_atomics(hoist_allocations(module)).functions[1]
+    allocated, loop = worker.body
+    assert isinstance(allocated, Allocate)
+    ((fill, step),) = (stmt.body for stmt in loop.body)
+    assert (type(fill), fill.buffer, type(step), step.buffer) == (Store, "S", Atomic, "Y")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import Any
 
 import msgspec
@@ -59,15 +60,17 @@ def _lower_function(function: Function) -> Function:
     if not any(isinstance(stmt, For) and is_atomic(stmt) for stmt in statements(function.body)):
         return function
     namer = namer_of(function)
+    own = {stmt.buffer.name for stmt in statements(function.body) if isinstance(stmt, Allocate)}
 
     def rule(node: Any) -> For | None:
-        return _lowered(node, namer) if isinstance(node, For) and is_atomic(node) else None
+        return _lowered(node, own, namer) if isinstance(node, For) and is_atomic(node) else None
 
     return msgspec.structs.replace(function, body=rewrite_body(function.body, rule))
 
 
-def _lowered(loop: For, namer: Namer) -> For:
-    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
+def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
+    """The loop, what it accumulates into in atomic steps but for what the function `own`s: each thread
+    has that for itself."""
 
     def rule(node: Any) -> Stmt | tuple[Stmt, ...] | None:
         if not isinstance(node, Store) or node.buffer in own:
