@@ -7,11 +7,7 @@ from collections.abc import Callable
 import msgspec
 
 from gossamer_ir.errors import InternalError
-from gossamer_ir.nodes import (
-    Function,
-    Module,
-    StageName,
-)  # fmt: skip
+from gossamer_ir.nodes import Function, Module, StageName
 
 
 def map_functions(
