@@ -5,7 +5,7 @@ import pickle
 import pytest
 
 from gossamer_ir.errors import CodedError, Diagnostic, ScheduleError, VerifyError
-from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.interpret.errors import GuardFailed, InterpreterError
 from gossamer_ir.script import parse_module
 
 
@@ -35,6 +35,9 @@ def test_an_error_is_the_same_in_another_process(make):
     assert again.diagnostics == error.diagnostics
 
 
-def test_an_error_of_the_interpreter_keeps_its_buffer():
-    again = pickle.loads(pickle.dumps(InterpreterError("It stops.", buffer="Y")))
-    assert (str(again), again.buffer) == ("It stops.", "Y")
+@pytest.mark.parametrize(
+    "error", [InterpreterError("It stops.", buffer="Y"), GuardFailed("Y", " at 3")]
+)
+def test_an_error_of_the_interpreter_keeps_its_message_and_its_buffer(error):
+    again = pickle.loads(pickle.dumps(error))
+    assert (type(again), str(again), again.buffer) == (type(error), str(error), "Y")

@@ -19,7 +19,12 @@ class GuardFailed(InterpreterError):  # noqa: N818  (what happened, not what kin
     """A guard's condition was false: a kernel would return the status OUT_OF_BOUNDS."""
 
     def __init__(self, buffer: str, why: str = "") -> None:
+        self._why = why
         super().__init__(f"The guard of buffer '{buffer}' failed{why}.", buffer=buffer)
+
+    def __reduce__(self) -> tuple[type[GuardFailed], tuple[str, str]]:
+        """Another process gets the same message."""
+        return GuardFailed, (self.buffer, self._why)
 
 
 def out_of_bounds(buffer: str, indices: Sequence[object], shape: Sequence[int]) -> InterpreterError:
