@@ -364,3 +364,18 @@ def main(x: T.handle, y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64,
     with T.sp.iteration([K, I, J], "SRR", "use") as [k, l, m]:
         Y[k] = Y[k] + B[l, m]
 """
+OFFSETS_ALONE = """
+@T.prim_func
+def main(y: T.handle, indptr_j: T.handle, indptr_k: T.handle, offsets: T.handle,
+         n0: T.int64, n1: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n0)
+    J = T.sp.dense_varied(I, (n1, n1), indptr_j)
+    K = T.sp.dense_varied(I, (n1, n1), indptr_k)
+    Y = T.sp.match_buffer(y, (I,), "int32")
+    B = T.sp.alloc_buffer((I, J, K), "int32", offsets=offsets)
+    with T.sp.iteration([I, J, K], "SSS", "unread") as [i, j, k]:
+        B[i, j, k] = 1
+    with T.sp.iteration([I], "S", "step") as [l]:
+        Y[l] = 2
+"""

@@ -24,6 +24,7 @@ from tests.found_programs import (
     MODULO,
     MORE_ROWS,
     NESTED,
+    OFFSETS_ALONE,
     OTHER_ROWS,
     PADDED,
     PADDED_ROW,
@@ -424,6 +425,15 @@ FOUND = {
                 Step("compute_at", {"block": "make", "loop": "m"}),
             )
         },
+    ),
+    "a pointer to offsets is bound also where nothing is left of what they are for": (
+        OFFSETS_ALONE,
+        {
+            "y": np.zeros(2, I32), "indptr_j": np.array([0, 1, 3], I32),
+            "indptr_k": np.array([0, 2, 3], I32), "offsets": np.array([0, 2, 4], I32),
+            "n0": 2, "n1": 3,
+        },
+        {"position": (Step("compute_inline", {"block": "unread"}),)},
     ),
 }  # fmt: skip
 """Scripts, what they are called with, and steps by stage."""

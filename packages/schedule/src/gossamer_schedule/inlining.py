@@ -112,10 +112,17 @@ def without_block(site: Site) -> Function:
 
 
 def without_buffer(function: Function, buffer: str) -> Function:
-    """The function without a buffer of its own that nothing uses."""
+    """The function without a buffer of its own that nothing uses. One that alone says what its offsets
+    are, which the function is given, is still declared."""
 
     def rule(node: Any) -> tuple[Stmt, ...] | None:
         return () if isinstance(node, Allocate) and node.buffer.name == buffer else None
 
-    kept = tuple(found for found in function.buffers if found.name != buffer)
+    others = tuple(found for found in function.buffers if found.name != buffer)
+    told = {getattr(found, "offsets", None) for found in others}
+    is_needed = any(
+        found.name == buffer and getattr(found, "offsets", None) not in told | {None}
+        for found in function.buffers
+    )
+    kept = function.buffers if is_needed else others
     return replace(function, buffers=kept, body=rewrite_body(function.body, rule))
