@@ -664,6 +664,8 @@ CASES = [
      {"block": "inner", "loop": "i"}),
     ("reverse_compute_at.not_proved", SELECTED_AROUND, "reverse_compute_at",
      {"block": "used", "loop": "i"}),
+    ("compute_inline.form", COPY.replace("Y[vi, vj] = X[vi, vj]", "pass"), "compute_inline",
+     {"block": "copy"}),
 ]  # fmt: skip
 NESTED_ITERATION = parse_module("""
 @T.prim_func

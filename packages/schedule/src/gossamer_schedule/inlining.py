@@ -34,6 +34,8 @@ def required_assignment(site: Site, module: Module, *, primitive: str) -> Store:
     Raises `.form`.
     """
     block: Block = site.node
+    if not block.body:
+        raise _not_assigning(site, module, primitive)
     *lets, last = block.body
     values = {found.var.name: found.value for found in lets if isinstance(found, Let)}
     is_plain = not block.init and all(found.kind == "S" for found in block.iters)
