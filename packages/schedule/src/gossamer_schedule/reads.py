@@ -29,7 +29,7 @@ from gossamer_ir.touches import parts_of
 from gossamer_ir.walk import children, free_vars, resolve
 from gossamer_schedule.inits import conditions_of_init, left_out
 from gossamer_schedule.predicates import in_turn
-from gossamer_schedule.sites import Site, sites
+from gossamer_schedule.sites import Site
 
 Conditions = tuple[Expr, ...]
 
@@ -46,7 +46,7 @@ class Read(msgspec.Struct, frozen=True):
 def reads_of(site: Site, buffer: str) -> tuple[Read, ...]:
     """Each element of the buffer that the body of the block at a site loads, once."""
     found: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
-    for load, held in _Reading(site, buffer).body(site.node.body, {}, _Around((), ())):
+    for load, held in _Reading(buffer).body(site, "body", {}, _Around((), ())):
         _, cases = found.setdefault(load.indices, (load.dtype, []))
         _add(cases, held)
     return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in found.items())
@@ -86,15 +86,16 @@ class _Around(NamedTuple):
 class _Reading:
     """The loads of a buffer in what is inside of a block, each with what holds where it is made."""
 
-    def __init__(self, site: Site, buffer: str) -> None:
+    def __init__(self, buffer: str) -> None:
         self._buffer = buffer
-        self._sites = {id(found.node): found for found in sites(site.node, site.path)}
 
     def body(
-        self, body: tuple[Stmt, ...], values: Mapping[str, Expr], around: _Around
+        self, site: Site, field: str, values: Mapping[str, Expr], around: _Around
     ) -> Iterator[tuple[Load, Conditions]]:
+        """The loads in a body of the statement at a site."""
         values, held = dict(values), around.held()
-        for statement in body:
+        for index, statement in enumerate(getattr(site.node, field)):
+            below = Site(statement, (*site.path, (site.node, field, index)))
             if isinstance(statement, Block):
                 values |= {item.var: resolve(item.value, values) for item in statement.iters}
             for part in parts_of(statement):
@@ -102,25 +103,25 @@ class _Reading:
             if isinstance(statement, Let):
                 values[statement.var.name] = resolve(statement.value, values)
             if isinstance(statement, Block):
-                yield from self._init(statement, values, around)
+                yield from self._init(below, values, around)
             for inner, last in _bodies(statement):
                 inside = None if last is None else _resolved(last, values)
-                yield from self.body(inner, values, _inside(around, statement, inside))
+                yield from self.body(below, inner, values, _inside(around, statement, inside))
 
     def _init(
-        self, block: Block, values: Mapping[str, Expr], around: _Around
+        self, site: Site, values: Mapping[str, Expr], around: _Around
     ) -> Iterator[tuple[Load, Conditions]]:
         """What an init reads runs also where loops are empty that only feed the reduction; so do the
         bounds and conditions of the loops that it needs."""
-        if not block.init:
+        if not site.node.init:
             return
-        site, held = self._sites[id(block)], around.above
+        held = around.above
         own = (_resolved(part, values) for part in conditions_of_init(site))
         for part in (*_without(around.within, left_out(site)), *own):
             for asked in (part.start, part.extent) if isinstance(part, For) else (part,):
                 yield from self._expression(asked, held)
             held = (*held, *_holding(part))
-        yield from self.body(block.init, values, _Around(held, ()))
+        yield from self.body(site, "init", values, _Around(held, ()))
 
     def _expression(self, expr: Node, held: Conditions) -> Iterator[tuple[Load, Conditions]]:
         match expr:
@@ -166,17 +167,18 @@ def _holding(part: For | Expr) -> Conditions:
     return () if (integer_value(part.extent) or 0) > 0 else (Compare("gt", part.extent, ZERO),)
 
 
-def _bodies(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], For | Expr | None]]:
-    """The bodies of a statement but for an init, with the loop or the condition that they stand in."""
+def _bodies(statement: Any) -> Iterator[tuple[str, For | Expr | None]]:
+    """The fields of the bodies of a statement but for an init, with the loop or the condition that they
+    stand in."""
     match statement:
         case If():
-            yield statement.then_body, statement.condition
-            yield statement.else_body, Unary("not", statement.condition)
+            yield "then_body", statement.condition
+            yield "else_body", Unary("not", statement.condition)
         case For():
-            yield statement.body, statement
+            yield "body", statement
         case While():
-            yield statement.body, statement.condition
+            yield "body", statement.condition
         case Block():
-            yield statement.body, statement.predicate
+            yield "body", statement.predicate
         case Combine():
-            yield statement.stores, None
+            yield "stores", None
