@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 import msgspec
 
 from gossamer_ir.nodes import (
     Allocate,
+    AnyBuffer,
     Block,
     Expr,
-    For,
+    Function,
     Guard,
     Iteration,
     Let,
@@ -19,13 +20,15 @@ from gossamer_ir.nodes import (
     Prefetch,
     Range,
     Search,
+    SparseBuffer,
     Stmt,
     Store,
 )
 from gossamer_ir.touches import Values, parts_of, touches
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.linear import Form, form_of
-from gossamer_schedule.sites import Site, statements
+from gossamer_schedule.resolve import all_buffers
+from gossamer_schedule.sites import Site, loops_of, statements
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -96,12 +99,27 @@ def accesses(
     buffers: set[str],
     *,
     values: Values,
-    loops: Mapping[str, For],
+    function: Function,
 ) -> Iterator[Access]:
-    """Every access of some buffers in a body, the order of stores being program order."""
+    """Every access of some buffers in a body, the order of stores being program order. An index of a
+    buffer that `has_two_names` may be anything."""
+    loops, several = loops_of(function), with_two_names(function)
     forms: dict[Expr | Range, Form | None] = {}
     for found in touches(body, values=values, buffers=buffers, conditions=False):
         for at in found.indices:
             if at not in forms:
                 forms[at] = None if isinstance(at, Range) else form_of(at, {}, loops=loops)
-        yield Access(found.buffer, tuple([forms[at] for at in found.indices]), found.is_store)
+        is_told = found.buffer not in several
+        indices = tuple([forms[at] if is_told else None for at in found.indices])
+        yield Access(found.buffer, indices, found.is_store)
+
+
+def with_two_names(function: Function) -> set[str]:
+    """The buffers of a function of which an element `has_two_names`."""
+    return {found.name for found in all_buffers(function) if has_two_names(found)}
+
+
+def has_two_names(buffer: AnyBuffer) -> bool:
+    """Whether an element behind the last one of a row is the first one of the next row: indices may go
+    on behind the last element of all, and so behind that of each row."""
+    return isinstance(buffer, SparseBuffer) and buffer.extra_storage > 0 and len(buffer.axes) > 1

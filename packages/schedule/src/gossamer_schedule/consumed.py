@@ -12,7 +12,7 @@ from gossamer_ir.build import ONE, add, index_var, mul, sub
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Range, Store, Var
 from gossamer_ir.touches import Touch, touches
 from gossamer_ir.walk import free_vars, map_children, occurrences, resolve, substitute
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import mentioned, values_at, with_two_names, written
 from gossamer_schedule.digits import ascending
 from gossamer_schedule.knowledge import Knowledge
 from gossamer_schedule.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
@@ -37,7 +37,8 @@ def consumed_parts(site: Site, own: Sequence[For], target: Site, *, changing: Se
     parts: list[Parts] = []
     for touch in touches(target.node.body, values=values_at(target)):
         if touch.buffer in written((block,)):
-            found = _matched(site, touch, free=free)
+            is_named_twice = touch.buffer in with_two_names(site.function)
+            found = None if is_named_twice else _matched(site, touch, free=free)
             if found is None:
                 return {}
             parts.append(_parts(site, found, touch, target=target, changing=changing))

@@ -9,25 +9,25 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.injective import is_injective
-from gossamer_ir.nodes import Binary, Expr, Fact, For, Stmt
+from gossamer_ir.nodes import Binary, Expr, Fact, For, Function, Stmt
 from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, statements
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.digits import digit_key, fits
 from gossamer_schedule.linear import Form, form_of, product_of
-from gossamer_schedule.sites import Site, loops_of
+from gossamer_schedule.sites import Site
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
 
 
 def written_accesses(
-    body: tuple[Stmt, ...], *, values: Values, loops: Mapping[str, For]
+    body: tuple[Stmt, ...], *, values: Values, function: Function
 ) -> dict[str, list[Access]]:
     """The accesses of each buffer that a body stores to."""
     buffers = written(body)
     found: dict[str, list[Access]] = {name: [] for name in sorted(buffers)}
-    for access in accesses(body, buffers, values=values, loops=loops):
+    for access in accesses(body, buffers, values=values, function=function):
         found[access.buffer].append(_without_changing(access, buffers))
     return found
 
@@ -35,8 +35,7 @@ def written_accesses(
 @remembered
 def accesses_below(site: Site) -> Mapping[str, Sequence[Access]]:
     """The accesses of each buffer that the body of the loop at a site stores to."""
-    loops = loops_of(site.function)
-    return written_accesses(site.node.body, values=values_at(site), loops=loops)
+    return written_accesses(site.node.body, values=values_at(site), function=site.function)
 
 
 def _without_changing(access: Access, buffers: set[str]) -> Access:

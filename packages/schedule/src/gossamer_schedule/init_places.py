@@ -94,7 +94,7 @@ def _require_same_effect(
     if not crossed:
         return
     loops, varying = loops_of(top.function), loops_within((top.node,))
-    touched = written_accesses(top.node.body, values=values_at(top), loops=loops)
+    touched = written_accesses(top.node.body, values=values_at(top), function=top.function)
     _require_allocated(site, top, module=module, primitive=primitive)
     for buffer in sorted(_used(site) & touched.keys()):
         for loop in sorted(crossed):

@@ -17,7 +17,7 @@ from gossamer_ir.nodes import Binary, Expr, For, Range
 from gossamer_ir.prove import Prover
 from gossamer_ir.touches import Held, Touch, Values, touches
 from gossamer_ir.walk import substitute
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import mentioned, values_at, with_two_names, written
 from gossamer_schedule.sites import Site
 
 _LATER = "_later"
@@ -28,6 +28,8 @@ def is_ordered(site: Site, buffer: str) -> bool:
     """Whether it is proved that, along a dimension of the buffer, each iteration of the loop at the
     site touches only what lies behind everything that earlier iterations touch."""
     loop: For = site.node
+    if buffer in with_two_names(site.function):
+        return False
     changing = written(loop.body)
     found = list(touches(loop.body, values=values_at(site), buffers={buffer}))
     if any(mentioned((*touch.indices, *touch.held.expressions())) & changing for touch in found):

@@ -10,7 +10,7 @@ from gossamer_ir.build import ZERO, add, index_var, mul
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
 from gossamer_ir.touches import touches
 from gossamer_ir.walk import occurrences, resolve
-from gossamer_schedule.accesses import values_at
+from gossamer_schedule.accesses import values_at, with_two_names
 from gossamer_schedule.digits import ascending, is_covering
 from gossamer_schedule.linear import (
     UNIT,
@@ -56,6 +56,8 @@ def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form 
     block reads tell all of its iterators."""
     loads = {found for found in occurrences(Load, site.node) if found.buffer == buffer}
     names, loops = {item.var for item in site.node.iters}, loops_of(site.function)
+    if buffer in with_two_names(site.function):
+        return {}
     if len(loads) != 1 or not names <= determined_by(site, next(iter(loads)).indices):
         return {}
     (load,) = loads

@@ -18,7 +18,7 @@ from gossamer_schedule.accesses import Access, accesses, values_at
 from gossamer_schedule.disjoint import coordinate_of
 from gossamer_schedule.linear import UNIT, without_guard
 from gossamer_schedule.produced import Part
-from gossamer_schedule.sites import Site, loops_of
+from gossamer_schedule.sites import Site
 
 
 def selected_parts(
@@ -40,7 +40,7 @@ def selected_parts(
 def _read_coordinates(site: Site, buffer: str) -> tuple[Expr | None, ...]:
     """The coordinates at which the block reads a buffer, in terms of its loops."""
     values = values_at(site) | {found.var: found.value for found in site.node.iters}
-    found = accesses(site.node.body, {buffer}, values=values, loops=loops_of(site.function))
+    found = accesses(site.node.body, {buffer}, values=values, function=site.function)
     reads = {tuple(coordinate_of(at) for at in access.indices) for access in found}
     return reads.pop() if len(reads) == 1 else ()
 

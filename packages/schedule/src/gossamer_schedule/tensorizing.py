@@ -211,7 +211,8 @@ def _require_own_elements(
 def _sharing(nest: Nest, view: View) -> list[str]:
     """The loops that select elements of which points may share some."""
     loops, varying = loops_of(nest.site.function), {loop.var for loop in nest.loops}
-    touched = written_accesses((nest.site.node,), values=values_at(nest.site), loops=loops)
+    site = nest.site
+    touched = written_accesses((site.node,), values=values_at(site), function=site.function)
     found, facts = touched[view.buffer], coordinate_facts(nest.site.function)
     return [
         name

@@ -141,7 +141,8 @@ def _is_loaded_once(site: Site, store: Store) -> bool:
             break
         outside.append(found.var)
     varying = {found.var for found in nest.loops} | loops_within(site.node.body)
-    touched = written_accesses((site.node,), values=values, loops=loops)[store.buffer]
+    every = written_accesses((site.node,), values=values, function=site.function)
+    touched = every[store.buffer]
     facts = lasting_facts(site.function)
     return not nest.has_let and all(
         verdict(name, touched, loops=loops, varying=varying, facts=facts) == "disjoint"

@@ -152,7 +152,7 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
         return
     buffers = written(site.node.init)
     values = values_at(site) | {item.var: item.value for item in site.node.iters}
-    stores = list(accesses(site.node.init, buffers, values=values, loops=loops))
+    stores = list(accesses(site.node.init, buffers, values=values, function=site.function))
     varying, facts = loops_within((top.node,)), lasting_facts(site.function)
     is_once = all(
         verdict(name, _of(stores, buffer), loops=loops, varying=varying, facts=facts) == "disjoint"

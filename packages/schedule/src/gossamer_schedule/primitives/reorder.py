@@ -168,7 +168,8 @@ def _require_exchangeable(
     loops, values = loops_of(top.function), values_at(top)
     varying = loops_within((top.node,))
     ordered: set[str] = set()
-    for touched in written_accesses(chain[-1].body, values=values, loops=loops).values():
+    found = written_accesses(chain[-1].body, values=values, function=top.function)
+    for touched in found.values():
         shared = {
             loop.var
             for loop in chain

@@ -169,7 +169,7 @@ def _require_apart(
     if not buffers:
         return
     top, loops = find_loop(function, _NAME, loop=path[0].var), loops_of(function)
-    found = written_accesses((top.node,), values=values_at(top), loops=loops)
+    found = written_accesses((top.node,), values=values_at(top), function=function)
     facts = lasting_facts(function)
     for loop in path:
         varying = loops_within((loops[loop.var],))
@@ -205,7 +205,7 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
 
 
 def _stores(body: tuple[Stmt, ...], buffers: set[str], at: Site) -> list[Access]:
-    found = accesses(body, buffers, values=values_at(at), loops=loops_of(at.function))
+    found = accesses(body, buffers, values=values_at(at), function=at.function)
     return [access for access in found if access.is_store]
 
 

@@ -10,7 +10,6 @@ import msgspec
 
 from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.nodes import (
-    AnyBuffer,
     Axis,
     Binary,
     CompressedFixed,
@@ -30,6 +29,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.remembered import remembered
 from gossamer_ir.walk import free_vars, statements, walk
+from gossamer_schedule.accesses import has_two_names
 from gossamer_schedule.rules.regular_reads import (
     is_dense_root,
     reads_regularly,
@@ -109,13 +109,9 @@ def single_iteration(module: Module) -> tuple[Function, Iteration] | None:
         return None
     iteration = function.body[0]
     stored = {node.buffer for node in statements((iteration,)) if isinstance(node, Store)}
-    if any(_has_more(buffer) for buffer in function.buffers if buffer.name in stored):
+    if any(has_two_names(buffer) for buffer in function.buffers if buffer.name in stored):
         return None
     return function, iteration
-
-
-def _has_more(buffer: AnyBuffer) -> bool:
-    return isinstance(buffer, SparseBuffer) and buffer.extra_storage > 0 and len(buffer.axes) > 1
 
 
 def axes_of(function: Function, iteration: Iteration) -> tuple[Axis, ...]:
