@@ -120,6 +120,27 @@ def test_regions_of_a_block(name):
     assert verify(parse_module(print_module(declared))) == declared
 
 
+def test_elements_of_a_sparse_buffer_that_values_select_are_anywhere_in_it():
+    module = parse_module("""
+@T.prim_func
+def main(x: T.handle, p: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(n)
+    X = T.sp.match_buffer(x, (I,), "float32")
+    P = T.sp.match_buffer(p, (I,), "int32")
+    T.assume(monotone(P))
+    for i in T.serial(n):
+        with T.block("b"):
+            v = T.axis.spatial(n, i)
+            for j in T.serial(n):
+                X[T.int64(P[j])] = 1.0
+""")
+    (loop,) = declare_regions(verify(module)).functions[0].body
+    (written,) = loop.body[0].writes
+    assert print_expr(written.ranges[0].start) == "0"
+    assert print_expr(written.ranges[0].extent) == "n"
+
+
 AFFINE = """
 @T.prim_func
 def main(x: T.handle) -> None:

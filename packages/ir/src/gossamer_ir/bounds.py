@@ -160,8 +160,9 @@ class Bounds:
         *outer, last = load.indices
         is_fixed = all(loop.var not in free_vars(at) for at in outer) and load.predicate is None
         inner = self._end(affine_of(last), loop, up=up)
-        if load.buffer in self._monotone and is_fixed and inner is not None:
-            place = expr_of(self.within(inner, inner, self._lengths[load.buffer])[up])
+        length = self._lengths.get(load.buffer) if load.buffer in self._monotone else None
+        if length is not None and is_fixed and inner is not None:
+            place = expr_of(self.within(inner, inner, length)[up])
             return affine_of(build.widen(Load(load.buffer, (*outer, place), load.dtype)))
         found = self._ranges.get(load.buffer)
         if found is None:
