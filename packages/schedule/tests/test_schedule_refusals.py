@@ -244,6 +244,21 @@ STAGED_HALF = STAGED.replace(
     'vi, vj = T.axis.remap("SS", [i, j])',
     "vi = T.axis.spatial(64, i)\n            vj = T.axis.spatial(8, j)",
 )
+FIVE_ROWS = """
+Q = T.decl_buffer((8, 8), "float32")
+for i in T.serial(5):
+    for j in T.serial(8):
+        with T.block("first"):
+            vi = T.axis.spatial(8, i)
+            vj = T.axis.spatial(8, j)
+            Q[vi, vj] = X[vi, vj]
+for h in T.serial(5):
+    for k in T.serial(8):
+        with T.block("second"):
+            wh = T.axis.spatial(8, h)
+            wk = T.axis.spatial(8, k)
+            Z[wh, wk] = Q[wh, wk]
+"""
 USED_BEFORE = STAGED.replace("for i in", "for t in T.serial(8):\n    V[t] = Q[t, 0]\nfor i in")
 PREFETCHED = STAGED + "T.prefetch(Q[0, 0])\n"
 TRIANGLE_DOMAIN = TRIANGLE.replace(
@@ -666,6 +681,8 @@ CASES = [
      {"block": "used", "loop": "i"}),
     ("compute_inline.form", COPY.replace("Y[vi, vj] = X[vi, vj]", "pass"), "compute_inline",
      {"block": "copy"}),
+    ("reverse_compute_at.binding", FIVE_ROWS, "reverse_compute_at", {"block": "second", "loop": "i"}),
+    ("compute_at.binding", FIVE_ROWS, "compute_at", {"block": "first", "loop": "h"}),
 ]  # fmt: skip
 NESTED_ITERATION = parse_module("""
 @T.prim_func

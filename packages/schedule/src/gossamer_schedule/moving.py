@@ -6,11 +6,13 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.affine import affine_of
 from gossamer_ir.build import add, index_var, integer_value
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Store, Var
-from gossamer_ir.walk import occurrences, substitute
-from gossamer_schedule.accesses import written
-from gossamer_schedule.linear import UNIT, to_expr
+from gossamer_ir.touches import Values
+from gossamer_ir.walk import occurrences, resolve, substitute
+from gossamer_schedule.accesses import values_within, written
+from gossamer_schedule.linear import UNIT, to_expr, without_guard
 from gossamer_schedule.predicates import bounded_by_domain, guarded
 from gossamer_schedule.produced import Part
 from gossamer_schedule.refusals import refusal
@@ -42,18 +44,27 @@ def require_plain_loops(target: Site, module: Module, *, primitive: str) -> None
 
 
 def require_own_loops(site: Site, module: Module, *, primitive: str) -> tuple[For, ...]:
-    """The loops that hold nothing but the block, one for each iterator that is bound to one."""
+    """The loops that hold nothing but the block, one for each iterator that is bound to one, which run
+    over its domain."""
     own: list[For] = []
     for found in reversed(site.nest):
         if len(found.body) != 1:
             break
         own.insert(0, found)
-    bound = [found.value.name for found in site.node.iters if isinstance(found.value, Var)]
+    bound = [_bound(found) for found in site.node.iters]
     is_plain = all(
         found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
         for found in own
     )
-    if not is_plain or any(not isinstance(found.value, Var) for found in site.node.iters):
+    values, loops = values_within(site), {found.var: found for found in own}
+    is_whole = all(
+        _is_domain(loops[name], found, values)
+        for name, found in zip(bound, site.node.iters, strict=True)
+        if name in loops
+    )
+    if not (is_plain and is_whole) or any(
+        not isinstance(found.value, Var) for found in site.node.iters
+    ):
         raise refusal(
             f"{primitive}.binding",
             f"The iterators of block '{site.node.name}' are not its loops, one for one.",
@@ -61,6 +72,13 @@ def require_own_loops(site: Site, module: Module, *, primitive: str) -> tuple[Fo
             place=site.place(module),
         )
     return tuple(own)
+
+
+def _is_domain(loop: For, found: BlockIter, values: Values) -> bool:
+    """Whether a loop runs over the domain of an iterator."""
+    ends = (without_guard(loop.extent), found.domain.extent)
+    extent, whole = (affine_of(resolve(end, values)) for end in ends)
+    return integer_value(found.domain.start) == 0 and extent == whole
 
 
 def nest_beside(target: Site, moving: Site) -> Site | None:
