@@ -56,29 +56,31 @@ def require_own_loops(site: Site, module: Module, *, primitive: str) -> tuple[Fo
         found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
         for found in own
     )
-    values, loops = values_within(site), {found.var: found for found in own}
-    is_whole = all(
-        _is_domain(loops[name], found, values)
-        for name, found in zip(bound, site.node.iters, strict=True)
-        if name in loops
-    )
-    if not (is_plain and is_whole) or any(
-        not isinstance(found.value, Var) for found in site.node.iters
-    ):
+    if not is_plain or any(not isinstance(found.value, Var) for found in site.node.iters):
         raise refusal(
             f"{primitive}.binding",
             f"The iterators of block '{site.node.name}' are not its loops, one for one.",
             hint=f"Apply {primitive} before its loops are split or get a kind.",
             place=site.place(module),
         )
+    loops = {found.var: found for found in own}
+    for found in site.node.iters:
+        loop = loops.get(_bound(found))
+        if loop is not None and not _is_domain(loop, found, values_within(site)):
+            raise refusal(
+                f"{primitive}.binding",
+                f"Loop '{loop.var}' does not run over all of the domain of iterator '{found.var}' of block "
+                f"'{site.node.name}'.",
+                place=site.place(module),
+            )
     return tuple(own)
 
 
-def _is_domain(loop: For, found: BlockIter, values: Values) -> bool:
+def _is_domain(loop: For, item: BlockIter, values: Values) -> bool:
     """Whether a loop runs over the domain of an iterator."""
-    ends = (without_guard(loop.extent), found.domain.extent)
+    ends = (without_guard(loop.extent), item.domain.extent)
     extent, whole = (affine_of(resolve(end, values)) for end in ends)
-    return integer_value(found.domain.start) == 0 and extent == whole
+    return integer_value(item.domain.start) == 0 and extent == whole
 
 
 def nest_beside(target: Site, moving: Site) -> Site | None:

@@ -53,10 +53,10 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
 
     Raises `ScheduleError`: `schedule.compute_at.updates` (the block changes elements that were given a
     value elsewhere), `.parameter` (it writes a parameter), `.kind` (the loop or one around it is
-    neither serial nor unrolled), `.binding` (its iterators are not its loops), `.scope` (it does not
-    stand before the loop's nest), `.other_access` (what it makes is used outside of the loop or by an
-    `init`, or something on the way writes what it reads), `.no_block`, `.no_loop`, `.no_function`,
-    `.stage`.
+    neither serial nor unrolled), `.binding` (its iterators are not its loops, over all of their
+    domains), `.scope` (it does not stand before the loop's nest), `.other_access` (what it makes is
+    used outside of the loop or by an `init`, or something on the way writes what it reads),
+    `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.primitives.cache_read import cache_read

@@ -56,11 +56,12 @@ def reverse_compute_at(
 
     Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block reads other elements of
     what it writes, or combines several spatial points in one element), `.kind` (the loop or one around
-    it is neither serial nor unrolled), `.binding` (its iterators are not its loops), `.scope` (it does
-    not stand behind the loop's nest), `.other_access` (something between uses what it writes, or writes
-    what it reads; or another iteration of the nest may use what it writes), `.no_producer` (nothing
-    under the loop writes what it reads), `.not_proved` (an element may be produced by several
-    iterations, or not completely), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    it is neither serial nor unrolled), `.binding` (its iterators are not its loops, over all of their
+    domains), `.scope` (it does not stand behind the loop's nest), `.other_access` (something between
+    uses what it writes, or writes what it reads; or another iteration of the nest may use what it
+    writes), `.no_producer` (nothing under the loop writes what it reads), `.not_proved` (an element may
+    be produced by several iterations, or not completely), `.no_block`, `.no_loop`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.cache_write import cache_write
