@@ -10,7 +10,8 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import For, Guard, If, LaneReduce, Ramp
 from gossamer_ir.script import parse_module
 from gossamer_ir.walk import walk
-from gossamer_lower import lower_to_flat
+from gossamer_lower import lower_to_flat, unroll_loops
+from gossamer_lower.examples import program
 
 HEADER = """
 @T.prim_func
@@ -269,6 +270,14 @@ def test_unrolled_loops_are_copied():
         },
     )
     np.testing.assert_array_equal(y, [2, 4])
+
+
+def test_a_search_counts_for_what_it_becomes():
+    body = "for u in T.unroll({}):\n    Y[u] = X[T.search('lower', P, begin=0, end=n, value=u)]"
+    assert len(unroll_loops(program(body.format(100))).functions[0].body) == 100
+    with pytest.raises(UnsupportedError) as caught:
+        unroll_loops(program(body.format(200)))
+    assert caught.value.code == "lower.unroll_size"
 
 
 def test_a_symbolic_extent_cannot_be_unrolled():

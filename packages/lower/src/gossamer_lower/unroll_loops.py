@@ -5,7 +5,7 @@ from __future__ import annotations
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer, namer_of
-from gossamer_ir.nodes import For, Function, Module, Stmt
+from gossamer_ir.nodes import For, Function, Module, Node, Search, Stmt
 from gossamer_ir.simplify import simplify_body
 from gossamer_ir.walk import substitute_body, walk
 from gossamer_lower.bodies import each, with_bodies, with_body
@@ -17,6 +17,9 @@ MAX_NODES = 25_000
 """What one unrolled loop may become; the largest of the default schedules, of wide blocks, has 18,000.
 The time LLVM takes may grow with the fourth power of straight-line code: 9,000 nodes of it took 0.2
 seconds, 18,000 took 3, 37,000 a minute, and 73,000 more than a quarter of an hour."""
+
+SEARCH_NODES = 150
+"""What a search becomes, loops among it; 260 of them unrolled took LLVM more than five minutes."""
 
 
 def unroll_loops(module: Module) -> Module:
@@ -61,13 +64,17 @@ def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:
             hint="Split it by a constant first.",
         )  # fmt: skip
     unrolled = _body(loop.body, namer)
-    _require_few(loop, extent * sum(1 for _ in walk(*unrolled)))
+    _require_few(loop, extent * sum(map(_nodes, walk(*unrolled))))
     lets, body = hoist_shared(unrolled, loop.var, namer=namer)
     result: list[Stmt] = list(lets) if extent > 0 else []
     for at in range(extent):
         values = {loop.var: build.add(loop.start, build.index(at))}
         result += renamed(body, namer, values=values) if at else substitute_body(body, values)
     return tuple(result)
+
+
+def _nodes(node: Node) -> int:
+    return SEARCH_NODES if isinstance(node, Search) else 1
 
 
 def _require_few(loop: For, nodes: int) -> None:
