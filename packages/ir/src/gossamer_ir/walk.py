@@ -268,9 +268,8 @@ class _Rewriting:
             known = self._done.get(id(current))
             if known is not None:
                 return known
-        changed: dict[
-            str, Any
-        ] = {}  # `map_children` written out, as most of the time is spent here
+        # `map_children` written out: most of the time is spent here.
+        changed: dict[str, Any] = {}
         for name in names:
             below = getattr(current, name)
             if type(below) is tuple:
