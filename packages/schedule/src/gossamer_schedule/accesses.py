@@ -24,6 +24,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
+from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Values, parts_of, touches
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.linear import Form, form_of
@@ -114,9 +115,10 @@ def accesses(
         yield Access(found.buffer, indices, found.is_store)
 
 
-def with_two_names(function: Function) -> set[str]:
+@remembered
+def with_two_names(function: Function) -> frozenset[str]:
     """The buffers of a function of which an element `has_two_names`."""
-    return {found.name for found in all_buffers(function) if has_two_names(found)}
+    return frozenset([found.name for found in all_buffers(function) if has_two_names(found)])
 
 
 def has_two_names(buffer: AnyBuffer) -> bool:
