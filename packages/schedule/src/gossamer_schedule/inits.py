@@ -33,10 +33,11 @@ def require_init_nest(site: Site, found: Sequence[Around], *, primitive: str) ->
             f"The init of block '{site.node.name}' or its loops depend on "
             f"{', '.join(sorted(used & dropped)) or 'a let'}, which a block of its own cannot use.",
         )
-    return tuple(_kept(found, dropped))
+    return tuple(without_loops(found, dropped))
 
 
-def _kept(parts: Sequence[Around], dropped: Set[str]) -> Iterator[Around]:
+def without_loops(parts: Sequence[Around], dropped: Set[str]) -> Iterator[Around]:
+    """What a statement stands in but for some loops, and for what conditions say about these."""
     for found in parts:
         if not isinstance(found, For):
             held = (part for part in conjuncts(found) if not free_vars(part) & dropped)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Set
+from collections.abc import Iterable, Iterator, Mapping
 from typing import Any, NamedTuple
 
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, conjuncts, integer_value
+from gossamer_ir.build import ZERO, integer_value
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -26,8 +26,9 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.simplify import TRUE
 from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import children, free_vars, resolve
-from gossamer_schedule.inits import conditions_of_init, left_out
+from gossamer_ir.walk import children, resolve
+from gossamer_schedule.inits import conditions_of_init, left_out, without_loops
+from gossamer_schedule.nests import Around
 from gossamer_schedule.predicates import in_turn
 from gossamer_schedule.sites import Site
 
@@ -46,7 +47,7 @@ class Read(msgspec.Struct, frozen=True):
 def reads_of(site: Site, buffer: str) -> tuple[Read, ...]:
     """Each element of the buffer that the body of the block at a site loads, once."""
     found: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
-    for load, held in _Reading(buffer).body(site, "body", {}, _Around((), ())):
+    for load, held in _Reading(buffer).body(site, "body", {}, _Place((), ())):
         _, cases = found.setdefault(load.indices, (load.dtype, []))
         _add(cases, held)
     return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in found.items())
@@ -71,12 +72,12 @@ def _any_of(cases: Iterable[Conditions]) -> Expr | None:
     return condition
 
 
-class _Around(NamedTuple):
+class _Place(NamedTuple):
     """What a statement stands in: conditions that hold outside of the block around it, and loops and
     conditions in that block, the outermost first."""
 
     above: Conditions
-    within: tuple[For | Expr, ...]
+    within: tuple[Around, ...]
 
     def held(self) -> Conditions:
         """What holds where the statement runs."""
@@ -90,7 +91,7 @@ class _Reading:
         self._buffer = buffer
 
     def body(
-        self, site: Site, field: str, values: Mapping[str, Expr], around: _Around
+        self, site: Site, field: str, values: Mapping[str, Expr], around: _Place
     ) -> Iterator[tuple[Load, Conditions]]:
         """The loads in a body of the statement at a site."""
         values, held = dict(values), around.held()
@@ -109,7 +110,7 @@ class _Reading:
                 yield from self.body(below, inner, values, _inside(around, statement, inside))
 
     def _init(
-        self, site: Site, values: Mapping[str, Expr], around: _Around
+        self, site: Site, values: Mapping[str, Expr], around: _Place
     ) -> Iterator[tuple[Load, Conditions]]:
         """What an init reads runs also where loops are empty that only feed the reduction; so do the
         bounds and conditions of the loops that it needs."""
@@ -117,11 +118,11 @@ class _Reading:
             return
         held = around.above
         own = (_resolved(part, values) for part in conditions_of_init(site))
-        for part in (*_without(around.within, left_out(site)), *own):
+        for part in (*without_loops(around.within, left_out(site)), *own):
             for asked in (part.start, part.extent) if isinstance(part, For) else (part,):
                 yield from self._expression(asked, held)
             held = (*held, *_holding(part))
-        yield from self.body(site, "init", values, _Around(held, ()))
+        yield from self.body(site, "init", values, _Place(held, ()))
 
     def _expression(self, expr: Node, held: Conditions) -> Iterator[tuple[Load, Conditions]]:
         match expr:
@@ -137,37 +138,28 @@ class _Reading:
                     yield from self._expression(child, held)
 
 
-def _inside(around: _Around, statement: Stmt, part: For | Expr | None) -> _Around:
+def _inside(around: _Place, statement: Stmt, part: Around | None) -> _Place:
     """What a body of a statement stands in."""
     within = around.within if part is None else (*around.within, part)
-    inner = _Around(around.above, within)
-    return _Around(inner.held(), ()) if isinstance(statement, Block) else inner
+    inner = _Place(around.above, within)
+    return _Place(inner.held(), ()) if isinstance(statement, Block) else inner
 
 
-def _without(parts: tuple[For | Expr, ...], dropped: Set[str]) -> Iterator[For | Expr]:
-    """The loops, and parts of conditions, but for some loops and what is about these."""
-    for part in parts:
-        if not isinstance(part, For):
-            yield from (found for found in conjuncts(part) if dropped.isdisjoint(free_vars(found)))
-        elif part.var not in dropped:
-            yield part
-
-
-def _resolved(part: For | Expr, values: Mapping[str, Expr]) -> For | Expr:
+def _resolved(part: Around, values: Mapping[str, Expr]) -> Around:
     """A condition, or the header of a loop, in terms of what is bound outside."""
     header = replace(part, body=()) if isinstance(part, For) else part
-    found: For | Expr = resolve(header, values)
+    found: Around = resolve(header, values)
     return found
 
 
-def _holding(part: For | Expr) -> Conditions:
+def _holding(part: Around) -> Conditions:
     """What holds in a loop, or under a condition."""
     if not isinstance(part, For):
         return (part,)
     return () if (integer_value(part.extent) or 0) > 0 else (Compare("gt", part.extent, ZERO),)
 
 
-def _bodies(statement: Any) -> Iterator[tuple[str, For | Expr | None]]:
+def _bodies(statement: Any) -> Iterator[tuple[str, Around | None]]:
     """The fields of the bodies of a statement but for an init, with the loop or the condition that they
     stand in."""
     match statement:

@@ -210,10 +210,10 @@ def _require_own_elements(
 
 def _sharing(nest: Nest, view: View) -> list[str]:
     """The loops that select elements of which points may share some."""
-    loops, varying = loops_of(nest.site.function), {loop.var for loop in nest.loops}
-    site = nest.site
+    site, varying = nest.site, {loop.var for loop in nest.loops}
+    loops, facts = loops_of(site.function), coordinate_facts(site.function)
     touched = written_accesses((site.node,), values=values_at(site), function=site.function)
-    found, facts = touched[view.buffer], coordinate_facts(nest.site.function)
+    found = touched[view.buffer]
     return [
         name
         for name in view.loops
