@@ -62,9 +62,9 @@ for i in T.serial((n + 3) // 4):
 """,
     "a bound that is read": """
 if n > 2:
-    for i in T.serial((P[1] + 3) // 4):
+    for i in T.serial((T.int64(T.int32(P[1])) + 3) // 4):
         for u in T.unroll(4):
-            if i * 4 + u < P[1]:
+            if i * 4 + u < T.int64(T.int32(P[1])):
                 for j in T.serial(2):
                     Y[i * 4 + u] = Y[i * 4 + u] + X[j]
 """,

@@ -46,8 +46,8 @@ for i in T.serial((n + 3) // 4):
 """,
     "a bound that the extent reads": """
 if n > 2:
-    for i in T.serial(T.min(T.max(P[1], 0), n)):
-        if i * 2 < P[1]:
+    for i in T.serial(T.min(T.max(T.int64(T.int32(P[1])), 0), n)):
+        if i * 2 < T.int64(T.int32(P[1])):
             Y[i] = X[i]
         else:
             Y[i] = 2.0
@@ -71,6 +71,14 @@ KEPT = {
     "two bounds": choice("i < 3 and i < n - 1"),
     "a bound on something else": choice("i // 2 < 3"),
     "what changes with the loop otherwise": choice("i < P[i]"),
+    "a bound that may wrap": """
+if n > 2:
+    for i in T.serial(T.min(T.max(P[1], 0), n)):
+        if i * 2 < P[1]:
+            Y[i] = X[i]
+        else:
+            Y[i] = 2.0
+""",
     "what only an iteration reads": choice("i < P[0]"),
     "what the extent reads under a condition": choice(
         "i < P[3]", end="T.if_then_else(n > 3, T.min(T.max(P[3], 0), n), 0)"

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from gossamer_ir.nodes import Atomic, Fact, Function, Stmt, Store
+from gossamer_ir.effects import buffers_written, handles_of
+from gossamer_ir.nodes import Fact, Function, Stmt
 from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import buffers_read, statements
+from gossamer_ir.walk import buffers_read
 
 NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 """The fields of facts that hold the name of a buffer, or None."""
@@ -20,11 +21,11 @@ def written_by(function: Function) -> frozenset[str]:
 
 
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
-    """The buffers that a part of a function writes, under whatever name."""
-    handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
-    stores = (stmt for stmt in statements(body) if isinstance(stmt, (Store, Atomic)))
-    stored = {handles.get(store.buffer, store.buffer) for store in stores}
-    return frozenset(stored) | {name for name, handle in handles.items() if handle in stored}
+    """The buffers and handles that a part of a function writes, under whatever name."""
+    handles = handles_of(function)
+    written = buffers_written(body)
+    stored = {handles.get(name, name) for name in written}
+    return written | stored | {name for name, handle in handles.items() if handle in stored}
 
 
 @remembered

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import keyword
 import re
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from functools import cached_property
-from typing import Any
 
-from gossamer_ir.nodes import Allocate, Block, For, Function, Iteration, Let, ParallelFor, Stmt
+from gossamer_ir.effects import binds, effects_of
+from gossamer_ir.nodes import Function, Stmt
 from gossamer_ir.walk import statements
 
 _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
@@ -78,22 +78,9 @@ def names_of(function: Function) -> Iterator[str]:
     for reducer in function.reducers:
         yield from [var.name for var in (*reducer.lhs, *reducer.rhs)]
     for stmt in statements(function.body):
-        names = _BINDING.get(type(stmt))
-        if names is not None:
-            yield from names(stmt)
+        yield from binds(stmt)
 
 
 def bound_variables(body: Iterable[Stmt]) -> set[str]:
     """The names of all variables that statements bind."""
-    binding = (stmt for stmt in statements(body) if type(stmt) in (For, Let))
-    return {name for stmt in binding for name in _BINDING[type(stmt)](stmt)}
-
-
-_BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
-    **dict.fromkeys((For, ParallelFor), lambda stmt: (stmt.var,)),
-    Let: lambda stmt: (stmt.var.name,),
-    Allocate: lambda stmt: (stmt.buffer.name,),
-    Block: lambda stmt: (stmt.name, *[found.var for found in stmt.iters]),
-    Iteration: lambda stmt: (stmt.name, *stmt.vars),
-}
-"""The names that each kind of statement binds."""
+    return {name for stmt in statements(body) for name in effects_of(stmt).binds}

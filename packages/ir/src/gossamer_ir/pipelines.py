@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.nodes import Allocate, For, Function, Load, Search, Stmt, Store
-from gossamer_ir.walk import buffers_read, occurrences, statements, walk
+from gossamer_ir.effects import buffers_written
+from gossamer_ir.nodes import Allocate, Atomic, For, Function, Load, Search, Stmt, Store
+from gossamer_ir.walk import buffers_read, occurrences, statements
 
 PIPELINE = "pipeline"
 """The annotation of a serial loop: how many of its iterations are under way at once, as the copies that
@@ -64,7 +65,7 @@ def _written(body: Iterable[Stmt]) -> frozenset[str]:
             for inner in statements((found,))
             if isinstance(inner, Allocate) and inner is not found
         }
-        names |= {node.buffer for node in occurrences(Store, found)} - own
+        names |= buffers_written((found,)) - own
     return frozenset(names)
 
 
@@ -74,6 +75,5 @@ def _read(body: Iterable[Stmt]) -> frozenset[str]:
 
 def _uses(body: Iterable[Stmt], name: str) -> int:
     """How often statements access a buffer."""
-    return sum(
-        isinstance(node, (Load, Search, Store)) and node.buffer == name for node in walk(*body)
-    )
+    kinds = (Load, Search, Store, Atomic)
+    return sum(node.buffer == name for node in occurrences(kinds, *body))

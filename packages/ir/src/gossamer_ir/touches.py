@@ -7,26 +7,21 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.build import conjuncts, dtype_of, sub
+from gossamer_ir.build import conjuncts, sub
+from gossamer_ir.effects import Effects, effects_of
 from gossamer_ir.nodes import (
-    Allocate,
+    Atomic,
     Block,
     BlockIter,
-    Combine,
     Expr,
     For,
-    Guard,
-    If,
     IfThenElse,
     Let,
     Load,
-    Prefetch,
     Range,
     Search,
     Stmt,
     Store,
-    Unary,
-    While,
 )  # fmt: skip
 from gossamer_ir.walk import LEAVES, children, free_vars, resolve
 
@@ -34,7 +29,7 @@ Values: TypeAlias = Mapping[str, Expr]
 """What block variables and lets stand for."""
 
 
-_Access: TypeAlias = Load | Search | Store
+_Access: TypeAlias = Load | Search | Store | Atomic
 
 
 class Held(msgspec.Struct, frozen=True):
@@ -110,13 +105,20 @@ def touches(
                         buffers=buffers,
                         conditions=conditions,
                     )
-        for node, is_certain in _own(statement):
+        effects = effects_of(statement)
+        for node, is_certain in _own(effects):
             if buffers is None or node.buffer in buffers:
                 yield _touch(node, known, held, is_certain=is_certain)
-        for inner, holding in _bodies(statement):
-            deeper = _deeper(held, statement, known, holding) if conditions else held
+        for inner in effects.bodies:
+            if inner.is_init:  # above: it runs before the loops that feed a reduction
+                continue
+            deeper = _deeper(held, statement, known, inner.conditions) if conditions else held
             yield from touches(
-                inner, values=known, held=deeper, buffers=buffers, conditions=conditions
+                inner.statements,
+                values=known,
+                held=deeper,
+                buffers=buffers,
+                conditions=conditions,
             )
 
 
@@ -129,26 +131,9 @@ def touches_of_block(block: Block) -> Iterator[Touch]:
     yield from touches(block.body)
 
 
-def parts_of(statement: Any) -> tuple[Expr, ...]:
+def parts_of(statement: Stmt) -> tuple[Expr, ...]:
     """The expressions that stand in a statement itself and are evaluated there."""
-    match statement:
-        case Store():
-            parts = (*statement.indices, statement.value, statement.predicate)
-        case For():
-            parts = (statement.start, statement.extent, statement.weight, statement.grain)
-        case Block():
-            parts = (*(found.value for found in statement.iters), statement.predicate)
-        case Let():
-            parts = (statement.value,)
-        case If() | While() | Guard():
-            parts = (statement.condition,)
-        case Prefetch():
-            parts = statement.indices
-        case Allocate():
-            parts = statement.buffer.shape
-        case _:
-            parts = ()
-    return tuple(part for part in parts if part is not None)
+    return effects_of(statement).evaluates
 
 
 def reduction_loops(block: Block, values: Values) -> set[str]:
@@ -181,22 +166,6 @@ def _feeding(block: Block, values: Values, *, kind: str) -> set[str]:
     return names
 
 
-def _bodies(statement: Any) -> Iterator[tuple[tuple[Stmt, ...], tuple[Expr, ...]]]:
-    """The bodies of a statement but for an init, with the conditions under which they run."""
-    match statement:
-        case For():
-            yield statement.body, ()
-        case While():
-            yield statement.body, (statement.condition,)
-        case Block():
-            yield statement.body, tuple(conjuncts(statement.predicate))
-        case Combine():
-            yield statement.stores, ()
-        case If():
-            yield statement.then_body, tuple(conjuncts(statement.condition))
-            yield statement.else_body, (Unary("not", statement.condition),)
-
-
 def _deeper(held: Held, statement: Stmt, values: Values, conditions: tuple[Expr, ...]) -> Held:
     resolved = tuple(resolve(condition, values) for condition in conditions)
     loops = held.loops
@@ -227,16 +196,14 @@ def _conditions_of_init(block: Block, held: Held) -> Iterator[Expr]:
             yield part
 
 
-def _own(statement: Any) -> Iterator[tuple[_Access, bool]]:
+def _own(effects: Effects) -> Iterator[tuple[_Access, bool]]:
     """The accesses of a statement apart from those in its bodies, reads first, and whether each happens
     wherever the statement does."""
-    for part in parts_of(statement):
+    for part in effects.evaluates:
         yield from reads_in(part)
-    if isinstance(statement, Combine):
-        for store in statement.stores:
-            yield Load(store.buffer, store.indices, dtype_of(store.value)), True
-    if isinstance(statement, Store):
-        yield statement, statement.predicate is None
+    yield from ((found, True) for found in effects.reads)
+    for write in effects.writes:
+        yield write, isinstance(write, Atomic) or write.predicate is None
 
 
 def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
@@ -261,7 +228,7 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
 
 def _touch(node: _Access, values: Values, held: Held, *, is_certain: bool) -> Touch:
     indices = _indices(node, values)
-    is_store = isinstance(node, Store)
+    is_store = isinstance(node, (Store, Atomic))
     return Touch(node.buffer, indices, is_store=is_store, is_certain=is_certain, held=held)
 
 

@@ -7,20 +7,17 @@ from a condition as long as nothing is written to what it reads; nor from sums t
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from typing import Any
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.lasting import lasting_facts, written_by, written_in
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
-    Buffer,
     Compare,
     Expr,
-    Fact,
     For,
     Function,
     Guard,
@@ -36,9 +33,9 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
-from gossamer_ir.simplify import FALSE, TRUE
-from gossamer_ir.walk import LEAVES, buffers_read, children, free_vars, walk
+from gossamer_ir.program_point import ProgramPoint
+from gossamer_ir.simplify import TRUE
+from gossamer_ir.walk import LEAVES, children, free_vars, walk
 from gossamer_lower.bodies import with_body, with_sides
 from gossamer_lower.lane_guards import (
     LANE,
@@ -48,7 +45,6 @@ from gossamer_lower.lane_guards import (
     in_one_lane,
     lanes_of,
 )
-from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.stages import map_functions
 
 
@@ -72,66 +68,29 @@ def guard_accesses(module: Module) -> Module:
 
 
 def _guard_function(function: Function) -> Function:
-    guarding = _Guarding(function, lasting_facts(function))
-    return with_body(function, guarding.body(function.body))
+    return with_body(function, _Guarding(function).body(function.body))
+
+
+def guard_buffers(function: Function, names: Set[str]) -> Function:
+    """`guard_accesses` for some of the buffers of a function only, before it is decided what becomes of
+    lanes: a condition on one protects every access under it."""
+    return with_body(function, _Guarding(function, names).body(function.body))
 
 
 class _Guarding:
     """Walks the statements in order, with what holds at each of them."""
 
-    def __init__(self, function: Function, facts: tuple[Fact, ...]) -> None:
-        self._prover = Prover(facts)
-        self._function = function
-        self._written = written_by(function)
-        self._written_by_others: frozenset[str] = frozenset()
-        buffers = [buffer for buffer in function.buffers if isinstance(buffer, Buffer)]
-        self._magnitudes = Magnitudes(buffers, facts)
+    def __init__(self, function: Function, names: Set[str] | None = None) -> None:
+        self._names = names
+        self._point = ProgramPoint(function)
+        self._prover, self._magnitudes = self._point.prover, self._point.magnitudes
         self._lane_vars: set[str] = set()
         self._lane_conditions: list[Expr] = []
         self._answers: dict[tuple[int, Expr, Expr], tuple[Compare, ...]] = {}
-        self._shapes = {buffer.name: buffer.shape for buffer in buffers}
-        for buffer in buffers:
-            if buffer.handle is not None:
-                self._assume_sizes(buffer.shape)
-
-    def _assume_sizes(self, shape: tuple[Expr, ...]) -> None:
-        """An array that was passed has no negative extent."""
-        for extent in shape:
-            if build.integer_value(extent) is None:
-                self._prover.assume_nonnegative(extent)
-
-    def _assume(self, condition: Expr) -> None:
-        """A condition holds from here on, as far as it stays true and means what it says."""
-        if isinstance(condition, Binary) and condition.op == "and":
-            self._assume(condition.lhs)
-            self._assume(condition.rhs)
-        elif isinstance(condition, IfThenElse) and condition.if_false == FALSE:
-            self._assume(condition.condition)
-            self._assume(condition.if_true)
-        elif self._is_lasting(condition):
-            self._prover.assume(condition)
-
-    def _assume_during(self, body: tuple[Stmt, ...], condition: Expr) -> None:
-        """A condition holds while a body runs, unless that writes what the condition reads."""
-        written = self._written
-        self._written = written_in(body, self._function) | self._written_by_others
-        self._assume(condition)
-        self._written = written
-
-    def _assume_range(self, loop: For, extent: Expr) -> None:
-        """The variable of a loop lies in its range, if neither end wraps around."""
-        end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
-        if self._is_lasting(loop.start) and self._is_lasting(end):
-            self._prover.assume_range(loop.var, loop.start, extent)
-
-    def _is_lasting(self, expr: Expr) -> bool:
-        """Whether an expression keeps its value, which is that of unbounded integers."""
-        reads = buffers_read(expr)
-        return self._written.isdisjoint(reads) and self._magnitudes.is_exact(expr)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
-        with self._prover.scope():
+        with self._point.scope():
             for stmt in body:
                 result += [*self._guards_before(stmt), self._statement(stmt)]
                 self._learn(stmt)
@@ -141,21 +100,15 @@ class _Guarding:
         """What holds after a statement, to the end of the body."""
         if isinstance(stmt, Let) and free_vars(stmt.value) & self._lane_vars:
             self._lane_vars.add(stmt.var.name)
-        match stmt:
-            case Let() if stmt.var.dtype == "int64":
-                self._magnitudes.bind(stmt.var.name, stmt.value)
-                self._assume(Compare("eq", stmt.var, stmt.value))
-            case Allocate():
-                self._require_lasting_size(stmt)
-                self._shapes[stmt.buffer.name] = stmt.buffer.shape
-            case Guard():
-                self._assume(stmt.condition)
+        if isinstance(stmt, Allocate) and self._names is None:
+            self._require_lasting_size(stmt)
+        self._point.after(stmt)
 
     def _require_lasting_size(self, stmt: Allocate) -> None:
         """Guards evaluate the size again, when what it was read from may have changed."""
         for extent in stmt.buffer.shape:
             for node in walk(extent):
-                if isinstance(node, Load) and node.buffer in self._written:
+                if isinstance(node, Load) and node.buffer in self._point.written:
                     raise UnsupportedError(
                         "lower.changing_size",
                         f"The size of {stmt.buffer.name} is read from {node.buffer}, which the "
@@ -175,16 +128,10 @@ class _Guarding:
         return stmt
 
     def _loop(self, loop: For) -> For:
-        self._magnitudes.bind(loop.var, loop.start, loop.extent)
-        if loop.kind == "vectorized":
+        if loop.kind == "vectorized" and self._names is None:
             self._lane_vars.add(loop.var)
-        others = self._written_by_others
-        if loop.kind in ("parallel", "thread_binding"):
-            self._written_by_others |= written_in(loop.body, self._function)
-        with self._prover.scope():
-            self._assume_range(loop, loop.extent)
+        with self._point.inside(loop):
             body = self.body(loop.body)
-        self._written_by_others = others
         self._lane_vars.discard(loop.var)
         return with_body(loop, body)
 
@@ -201,8 +148,7 @@ class _Guarding:
             yield
             self._lane_conditions.pop()
         else:
-            with self._prover.scope():
-                self._assume_during(while_running, condition)
+            with self._point.under(condition, while_running):
                 yield
 
     def _guards_before(self, stmt: Stmt) -> list[Guard]:
@@ -229,6 +175,8 @@ class _Guarding:
         for child in children(node):
             if type(child) not in LEAVES:
                 self._guard(child, unless, found)
+        if self._names is not None and getattr(node, "buffer", None) not in self._names:
+            return
         if kind is Search:
             condition = self._unproved_window(node)
             if condition is not None:
@@ -252,10 +200,10 @@ class _Guarding:
 
     def _require_proved_weight(self, loop: For) -> None:
         """The weight is evaluated anywhere in the range, and at its end."""
-        if loop.weight is None:
+        if loop.weight is None or self._names is not None:
             return
-        with self._prover.scope():
-            self._assume_range(loop, build.add(loop.extent, build.ONE))
+        with self._point.scope():
+            self._point.assume_range(loop, build.add(loop.extent, build.ONE))
             guards: list[Guard] = []
             self._guard(loop.weight, None, guards)
         if guards:
@@ -274,9 +222,9 @@ class _Guarding:
         if not self._lane_conditions:
             return self._out_of_bounds(access)
         is_masked = any(free_vars(index) & self._lane_vars for index in access.indices)
-        with self._prover.scope():
+        with self._point.scope():
             for condition in self._lane_conditions if is_masked else ():
-                self._assume(condition)
+                self._point.assume(condition)
             unproved = self._out_of_bounds(access)
         if unproved is not None and not is_masked:
             raise _not_masked(access)
@@ -284,12 +232,12 @@ class _Guarding:
 
     def _unproved_in(self, access: Load | Store, lanes: Lanes) -> Expr | None:
         """The part of "in bounds in each lane" that is not proved."""
-        shape, mask = self._shapes[access.buffer], access.predicate
-        with self._prover.scope():
+        shape, mask = self._point.shapes[access.buffer], access.predicate
+        with self._point.scope():
             self._magnitudes.bind(LANE.name, count_of(lanes))
             self._prover.assume_range(LANE.name, build.ZERO, count_of(lanes))
             if mask is not None:
-                self._assume(in_one_lane(mask))
+                self._point.assume(in_one_lane(mask))
             return build.conjoined(
                 in_all_lanes(part, index, mask=mask, lanes=lanes)
                 if mask is not None or not self._magnitudes.is_exact(part.lhs)
@@ -299,13 +247,13 @@ class _Guarding:
             )
 
     def _out_of_bounds(self, access: Load | Store) -> Expr | None:
-        shape = self._shapes[access.buffer]
+        shape = self._point.shapes[access.buffer]
         pairs = zip(access.indices, shape, strict=True)
         return build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
 
     def _unproved_window(self, search: Search) -> Expr | None:
         """What a search reads is in bounds, if it reads anything."""
-        *outer, last = self._shapes[search.buffer]
+        *outer, last = self._point.shapes[search.buffer]
         end = build.add(last, build.ONE)
         pairs = (*zip(search.prefix, outer, strict=True), (search.begin, end), (search.end, end))
         unproved = build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
@@ -334,7 +282,7 @@ class _Guarding:
 
     def _proved(self, index: Expr, extent: Expr) -> tuple[bool, bool]:
         """Whether 0 <= index and index < extent are proved of unbounded integers."""
-        if not (self._magnitudes.is_sound(index) and self._is_lasting(extent)):
+        if not self._point.is_known(index, extent):
             return False, False
         left = Binary("sub", Binary("sub", extent, index), build.ONE)
         return self._prover.proves_nonnegative(index), self._prover.proves_nonnegative(left)

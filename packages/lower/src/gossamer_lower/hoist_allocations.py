@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.by_kind import of_kind
+from gossamer_ir.effects import READS
 from gossamer_ir.lasting import written_by
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
@@ -23,17 +24,17 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
+    Guard,
     Let,
     Load,
     Module,
     ParallelFor,
-    Search,
     Stmt,
     Store,
     Var,
 )  # fmt: skip
 from gossamer_ir.pipelines import is_pipelined
-from gossamer_ir.walk import free_vars, substitute, walk
+from gossamer_ir.walk import buffers_read, children, free_vars, occurrences, substitute
 from gossamer_lower.bodies import same, with_bodies, with_body
 from gossamer_lower.stages import map_functions
 
@@ -105,10 +106,13 @@ class _Hoisting:
         """The statements that stay in the body of a loop, and the buffers that leave it."""
         kept: list[Stmt] = []
         leaving: list[_Moving] = []
+        guards: list[Guard] = []
         for stmt in body:
+            if isinstance(stmt, Guard):
+                guards.append(stmt)
             new, moving = self._statement(stmt)
             for found in moving:
-                if loop is not None and self._may_leave(found, loop):
+                if loop is not None and self._may_leave(found, loop, guards):
                     leaving.append(found)
                 else:
                     kept += self._placed(found)
@@ -130,14 +134,15 @@ class _Hoisting:
         varies = any(build.integer_value(extent) is None for extent in buffer.shape)
         return varies and buffer.name not in self._handed
 
-    def _may_leave(self, moving: _Moving, loop: For) -> bool:
+    def _may_leave(self, moving: _Moving, loop: For, guards: list[Guard]) -> bool:
         """Whether one iteration of a loop runs after the other, and the size can be told before it."""
         if loop.kind != "serial" or is_pipelined(loop):
             return False
-        read = {
-            node.buffer for node in walk(*moving.expressions()) if isinstance(node, (Load, Search))
-        }
-        return read <= self._lasting and moving.depends().isdisjoint(bound_variables(loop.body))
+        if buffers_read(*moving.expressions()) - self._lasting:
+            return False
+        if not moving.depends().isdisjoint(bound_variables(loop.body)):
+            return False
+        return not any(_may_protect(guard, moving) for guard in guards)
 
     def _placed(self, moving: _Moving) -> Iterator[Stmt]:
         """The allocation, behind what finds out the size of each dimension."""
@@ -165,6 +170,17 @@ class _Hoisting:
             step = For(fresh[loop.var].name, start, count, (step,))
         yield from (Allocate(most), Store(most.name, (build.ZERO,), build.ZERO), step)
         yield Let(length, found)
+
+
+def _may_protect(guard: Guard, moving: _Moving) -> bool:
+    """Whether what a size reads may be in bounds because of a guard that stands before the allocation:
+    before the loop, nothing has checked it. A read that no guard is needed for is proved in bounds for
+    all iterations."""
+    indices = [
+        part for read in occurrences(READS, *moving.expressions()) for part in children(read)
+    ]
+    checked = {*occurrences(READS, guard.condition), *occurrences(Var, guard.condition)}
+    return not checked.isdisjoint({*occurrences(READS, *indices), *occurrences(Var, *indices)})
 
 
 def _handed(function: Function) -> set[str]:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of
 from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.magnitudes import Magnitudes
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
     Allocate,
@@ -32,7 +33,6 @@ from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE
 from gossamer_ir.walk import buffers_read, free_vars, occurrences, occurs, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
-from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.stages import map_functions
 
 

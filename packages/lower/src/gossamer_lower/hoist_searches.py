@@ -16,7 +16,9 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of
 from gossamer_ir.by_kind import nodes_by_kind
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.lasting import written_by
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -36,13 +38,12 @@ from gossamer_ir.nodes import (
     Module,
     Search,
     Stmt,
-    Store,
     Unary,
     Var,
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import buffers_read, free_vars, map_children, occurs, statements, walk
+from gossamer_ir.walk import buffers_read, free_vars, map_children, occurs, walk
 from gossamer_lower.stages import map_functions
 
 
@@ -97,9 +98,7 @@ class _Naming:
         self._known: list[_Known] = []
         self._holding: frozenset[Expr] = frozenset()
         self._namer = namer_of(function)
-        self._written = {
-            stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Store)
-        }
+        self._written = written_by(function)
         self._sizes = {
             found.name: found.shape[0]
             for found in function.buffers
@@ -145,7 +144,7 @@ class _Naming:
         leaving: list[Let] = []
         kept: list[Stmt] = []
         bound = {loop.var}
-        written = {stmt.buffer for stmt in statements(loop.body) if isinstance(stmt, Store)}
+        written = buffers_written(loop.body)
         for at, stmt in enumerate(loop.body):
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 kept += loop.body[at:]

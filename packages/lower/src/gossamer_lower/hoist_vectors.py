@@ -11,7 +11,6 @@ from typing import Any
 
 from gossamer_ir import build
 from gossamer_ir.by_kind import nodes_by_kind
-from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Buffer,
@@ -26,7 +25,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.walk import free_vars, occurrences, rewrite, statements
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.lane import in_lane
@@ -67,12 +66,12 @@ def _hoist_function(function: Function) -> Function:
 
 
 class _Hoisting:
-    """Knows what holds where it is: the bounds of the loops around, and conditions."""
+    """Knows what holds where it is."""
 
     def __init__(self, function: Function) -> None:
         self._namer = namer_of(function)
-        self._prover = Prover(lasting_facts(function))
-        written = written_by(function)
+        self._point = ProgramPoint(function)
+        written = self._point.written
         self._shapes = {
             found.name: found.shape
             for found in function.buffers
@@ -80,15 +79,20 @@ class _Hoisting:
         }
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return each(body, self._statement)
+        with self._point.scope():
+            return each(body, self._learning)
+
+    def _learning(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        new = self._statement(stmt)
+        self._point.after(stmt)
+        return new
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case For():
                 return self._loop(stmt)
             case If():
-                with self._prover.scope():
-                    self._prover.assume(stmt.condition)
+                with self._point.under(stmt.condition, stmt.then_body):
                     then_body = self.body(stmt.then_body)
                 return (with_sides(stmt, then_body, self.body(stmt.else_body)),)
         return (with_bodies(stmt, self.body),)
@@ -103,8 +107,7 @@ class _Hoisting:
         return both if build.integer_value(loop.extent) else (If(runs, both),)
 
     def _with_inside(self, loop: For) -> For:
-        with self._prover.scope():
-            self._prover.assume_range(loop.var, loop.start, loop.extent)
+        with self._point.inside(loop):
             body = self.body(loop.body)
         return with_body(loop, body)
 
@@ -115,8 +118,7 @@ class _Hoisting:
         found = [load for load in dict.fromkeys(loads) if self._is_same(load, inside)]
         if not found:
             return {}
-        with self._prover.scope():
-            self._prover.assume_range(loop.var, loop.start, loop.extent)
+        with self._point.inside(loop):
             found = [load for load in found if self._exists(load)]
         return {load: self._let(load) for load in found} if len(found) <= MOST_VECTORS else {}
 
@@ -139,12 +141,12 @@ class _Hoisting:
         *_, last = load.indices
         assert isinstance(last, Ramp)
         lane = build.index_var(self._namer.fresh("lane"))
-        with self._prover.scope():
-            self._prover.assume_range(lane.name, build.ZERO, build.index(last.lanes.count))
+        lanes = For(lane.name, build.ZERO, build.index(last.lanes.count), ())
+        with self._point.inside(lanes):
             if load.predicate is not None:
-                self._prover.assume(in_lane(load.predicate, lane))
+                self._point.assume(in_lane(load.predicate, lane))
             return all(
-                self._prover.proves_in_range(in_lane(index, lane), extent)
+                self._point.is_in_range(in_lane(index, lane), extent)
                 for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
             )
 

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 import msgspec
 
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Block, For, If, Let, Load, Search, Stmt, Store, While
-from gossamer_ir.walk import free_vars, occurrences, occurs, statements, substitute_body
+from gossamer_ir.nodes import Block, For, If, Let, Stmt, While
+from gossamer_ir.walk import buffers_read, free_vars, statements, substitute_body
 
 
 def inline_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """The statements, lets that stand above a block with `init` replaced by their values. Of those only
     the ones stay that read something, which may stop the program. A let of what the statements write
     is not replaced, as long as no init moves before it."""
-    written = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Store)}
-    return _Inlining(frozenset(written)).body(body, frozenset())
+    return _Inlining(buffers_written(body)).body(body, frozenset())
 
 
 class _Inlining(msgspec.Struct, frozen=True):
@@ -34,7 +34,7 @@ class _Inlining(msgspec.Struct, frozen=True):
                 done.append(self._inside(stmt, loops))
             elif self._changed_by(stmt) is None:
                 body = substitute_body(body, {stmt.var.name: stmt.value})
-                done += [stmt] * _is_reading(stmt)
+                done += [stmt] * bool(buffers_read(stmt.value))
             else:
                 self._require_below_inits(stmt, body, loops)
                 done.append(stmt)
@@ -57,8 +57,7 @@ class _Inlining(msgspec.Struct, frozen=True):
 
     def _changed_by(self, let: Let) -> str | None:
         """A buffer that the let reads and something writes."""
-        loads = (node.buffer for node in occurrences(Load, let.value))
-        return next((name for name in loads if name in self.written), None)
+        return min(buffers_read(let.value) & self.written, default=None)
 
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
         """No init behind the let moves before a loop around it."""
@@ -72,10 +71,6 @@ class _Inlining(msgspec.Struct, frozen=True):
                     f"{self._changed_by(let)}, which the function writes.",
                     hint="Use the value in place of the let.",
                 )
-
-
-def _is_reading(let: Let) -> bool:
-    return occurs((Load, Search), let.value)
 
 
 def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:

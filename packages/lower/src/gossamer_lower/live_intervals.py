@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.effects import buffers_written, effects_of
 from gossamer_ir.nodes import (
     Buffer,
     Compare,
@@ -28,10 +29,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-    While,
 )  # fmt: skip
 from gossamer_ir.touches import parts_of, reads_in
-from gossamer_ir.walk import free_vars, occurrences, statements
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements
 
 Access: TypeAlias = Load | Store | Prefetch
 
@@ -64,21 +64,16 @@ def _accesses(
 ) -> Iterator[tuple[Access, _Conditions]]:
     """The accesses to a buffer, each with the conditions of the choices that it stands in."""
     for stmt in body:
-        inner = _bodies(stmt)
-        for node in occurrences((Load, Store, Prefetch), *(parts_of(stmt) if inner else (stmt,))):
+        effects = effects_of(stmt)
+        for node in occurrences(
+            (Load, Store, Prefetch), *(effects.evaluates if effects.bodies else (stmt,))
+        ):
             if node.buffer == name:
                 yield node, held
-        for statements_inside, conditions in inner:
-            yield from _accesses(statements_inside, name, (*held, *conditions))
-
-
-def _bodies(stmt: Stmt) -> tuple[tuple[tuple[Stmt, ...], _Conditions], ...]:
-    match stmt:
-        case For() | While():
-            return ((stmt.body, ()),)
-        case If():
-            return (stmt.then_body, tuple(build.conjuncts(stmt.condition))), (stmt.else_body, ())
-    return ()
+        for inner in effects.bodies:
+            # The condition of a `while` need not hold any more where an access follows a write.
+            conditions = inner.conditions if isinstance(stmt, If) else ()
+            yield from _accesses(inner.statements, name, (*held, *conditions))
 
 
 _Bounds: TypeAlias = dict[str, tuple[int, int] | Expr | None]
@@ -89,7 +84,7 @@ class _Known:
     """What is known of the variables that statements bind, where these begin to run."""
 
     def __init__(self, live: tuple[Stmt, ...]) -> None:
-        self._stored = {node.buffer for node in statements(live) if isinstance(node, Store)}
+        self._stored = buffers_written(live)
         self._read = {
             node
             for stmt in live
@@ -147,12 +142,13 @@ class _Known:
     def _is_fixed(self, expr: Expr) -> bool:
         """Whether an expression has one value while the statements run, and reads only what they read in
         any case: other elements need not exist where they begin to run."""
-        reads = occurrences((Load, Search), expr)
-        is_unchanged = all(node.buffer not in self._stored for node in reads)
-        return is_unchanged and self._read.issuperset(reads) and self._is_free(expr)
+        return self._read.issuperset(occurrences((Load, Search), expr)) and self._is_free(expr)
 
     def _is_free(self, expr: Expr) -> bool:
-        return free_vars(expr).isdisjoint(self._bound)
+        """Whether an expression has one value while the statements run."""
+        return self._stored.isdisjoint(buffers_read(expr)) and free_vars(expr).isdisjoint(
+            self._bound
+        )
 
 
 def _bounds(live: tuple[Stmt, ...]) -> Iterator[tuple[str, tuple[int, int] | Expr | None]]:

@@ -16,6 +16,7 @@ from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine
 from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.magnitudes import Magnitudes
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
@@ -37,7 +38,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import buffers_read, free_vars, occurrences, resolve, substitute
 from gossamer_lower.bodies import each, with_bodies
-from gossamer_lower.magnitudes import Magnitudes
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import map_functions
 

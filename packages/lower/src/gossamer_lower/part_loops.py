@@ -13,7 +13,6 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.comparisons import as_nonnegative
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
@@ -27,10 +26,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.walk import free_vars, statements, substitute_body
 from gossamer_lower.bodies import Body, each, with_bodies, with_body, with_sides
-from gossamer_lower.known_before import is_known_before
 from gossamer_lower.stages import map_functions
 
 
@@ -66,64 +64,69 @@ def _part_function(function: Function) -> Function:
 
 
 class _Parting:
-    """Knows what holds where it is: the bounds of the loops around, and conditions."""
+    """Knows what holds where it is."""
 
     def __init__(self, function: Function) -> None:
-        self._function = function
         self._namer = namer_of(function)
-        self._prover = Prover(lasting_facts(function))
+        self._point = ProgramPoint(function)
 
     def body(self, body: Body) -> Body:
-        return each(body, self._statement)
+        with self._point.scope():
+            return each(body, self._statement)
 
     def _statement(self, stmt: Stmt) -> Iterator[Stmt]:
         match stmt:
             case For():
-                with self._prover.scope():
-                    self._prover.assume_range(stmt.var, stmt.start, stmt.extent)
+                with self._point.inside(stmt):
                     inside = self.body(stmt.body)
                 yield from self._loop(with_body(stmt, inside))
             case If():
-                with self._prover.scope():
-                    self._prover.assume(stmt.condition)
+                with self._point.under(stmt.condition, stmt.then_body):
                     then_body = self.body(stmt.then_body)
                 yield with_sides(stmt, then_body, self.body(stmt.else_body))
             case _:
                 yield with_bodies(stmt, self.body)
+        self._point.after(stmt)
 
     def _loop(self, loop: For) -> Iterator[Stmt]:
         choice = _choice_of(loop)
         bound = None if choice is None else _bound_of(choice.condition, loop.var)
+        end = build.add(loop.start, loop.extent)
         if (
             choice is None
             or bound is None
-            or not is_known_before(choice.condition, loop, self._function)
+            or not self._is_as_computed(choice.condition, loop, bound)
         ):
             yield loop
             return
-        end = build.add(loop.start, loop.extent)
         bound = self._greater(self._less(bound, end), loop.start)
         first = build.sub(bound, loop.start)
         yield msgspec.structs.replace(loop, extent=first, body=choice.then_body)
         yield self._rest(loop, choice.else_body, bound=bound, end=end)
 
+    def _is_as_computed(self, condition: Expr, loop: For, bound: Expr) -> bool:
+        """Whether a condition says the same of all iterations as its bound, which is found by moving
+        terms from one side to the other: neither the condition nor the bound may wrap, nor may what
+        the loop runs over."""
+        with self._point.inside(loop):
+            is_exact = self._point.is_exact(condition, bound, build.add(loop.start, loop.extent))
+        return is_exact and self._point.is_known_before(bound, loop)
+
     def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
         """The iterations from the bound on; at most one, often."""
         var, left = self._namer.fresh(loop.var), build.sub(end, bound)
         body = substitute_body(body, {loop.var: build.index_var(var)})
-        if self._prover.proves_nonnegative(Binary("sub", build.ONE, left)):
+        if self._point.is_at_most(left, build.ONE):
             return If(Compare("lt", bound, end), (Let(Var(var, "int64"), bound), *body))
         return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)
 
     def _less(self, one: Expr, other: Expr) -> Expr:
         """The lesser of two."""
-        is_less = self._prover.proves_nonnegative(Binary("sub", other, one))
-        return one if is_less else Binary("min", one, other)
+        return one if self._point.is_at_most(one, other) else Binary("min", one, other)
 
     def _greater(self, one: Expr, other: Expr) -> Expr:
         """The greater of two."""
-        is_greater = self._prover.proves_nonnegative(Binary("sub", one, other))
-        return one if is_greater else Binary("max", one, other)
+        return one if self._point.is_at_most(other, one) else Binary("max", one, other)
 
 
 def _choice_of(loop: For) -> If | None:

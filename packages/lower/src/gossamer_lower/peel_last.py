@@ -8,7 +8,9 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.names import Namer, namer_of
+from gossamer_ir.by_kind import of_kind
+from gossamer_ir.magnitudes import magnitudes_of
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import TRUE, simplify_body
@@ -42,51 +44,60 @@ def peel_last(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    return with_body(function, _body(function.body, namer_of(function)))
+    if not any(LAST_APART in loop.annotations for loop in of_kind(function, For)):
+        return function
+    return with_body(function, _Peeling(function).body(function.body))
 
 
-def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
-    return each(body, lambda stmt: _statement(stmt, namer))
+class _Peeling:
+    """Knows which loops of a function have constant ranges, and how large integers get."""
 
+    def __init__(self, function: Function) -> None:
+        self._namer = namer_of(function)
+        self._prover = Prover()
+        self._magnitudes = magnitudes_of(function)
 
-def _statement(stmt: Stmt, namer: Namer) -> tuple[Stmt, ...]:
-    inner = with_bodies(stmt, lambda body: _body(body, namer))
-    if isinstance(inner, For) and LAST_APART in inner.annotations:
-        return tuple(_peeled(inner, namer))
-    return (inner,)
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return each(body, self._statement)
 
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        inner = with_bodies(stmt, self.body)
+        if isinstance(inner, For) and LAST_APART in inner.annotations:
+            return tuple(self._peeled(inner))
+        return (inner,)
 
-def _peeled(loop: For, namer: Namer) -> Iterator[Stmt]:
-    count = build.integer_value(loop.extent)
-    kept = tuple(found for found in loop.annotations if found != LAST_APART)
-    if loop.kind != "serial" or count is None or count < 2:
-        yield msgspec.structs.replace(loop, annotations=kept)
-        return
-    most = build.index(count - 1)
-    whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
-    yield _without_conditions(whole, Prover())
-    last = {loop.var: build.add(loop.start, most)}
-    yield from simplify_body(renamed(loop.body, namer, values=last))
+    def _peeled(self, loop: For) -> Iterator[Stmt]:
+        count = build.integer_value(loop.extent)
+        kept = tuple(found for found in loop.annotations if found != LAST_APART)
+        if loop.kind != "serial" or count is None or count < 2:
+            yield msgspec.structs.replace(loop, annotations=kept)
+            return
+        most = build.index(count - 1)
+        whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
+        yield self._without_conditions(whole)
+        last = {loop.var: build.add(loop.start, most)}
+        yield from simplify_body(renamed(loop.body, self._namer, values=last))
 
+    def _without_conditions(self, loop: For) -> For:
+        """A loop without those conditions that hold by the ranges of constant loops."""
+        with self._prover.scope():
+            if build.integer_value(loop.start) is not None and build.integer_value(loop.extent):
+                self._prover.assume_range(loop.var, loop.start, loop.extent)
+            body = tuple(found for stmt in loop.body for found in self._unconditional(stmt))
+        return msgspec.structs.replace(loop, body=body)
 
-def _without_conditions(loop: For, prover: Prover) -> For:
-    """A loop without those conditions that hold by the ranges of constant loops."""
-    with prover.scope():
-        if build.integer_value(loop.start) is not None and build.integer_value(loop.extent):
-            prover.assume_range(loop.var, loop.start, loop.extent)
-        body = tuple(found for stmt in loop.body for found in _unconditional(stmt, prover))
-    return msgspec.structs.replace(loop, body=body)
+    def _unconditional(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case For():
+                return (self._without_conditions(stmt),)
+            case If():
+                left = [part for part in build.conjuncts(stmt.condition) if not self._holds(part)]
+                body = tuple(
+                    found for inner in stmt.then_body for found in self._unconditional(inner)
+                )
+                condition: Expr = build.conjoined(left) or TRUE
+                return body if condition == TRUE else (If(condition, body, stmt.else_body),)
+        return (stmt,)
 
-
-def _unconditional(stmt: Stmt, prover: Prover) -> tuple[Stmt, ...]:
-    match stmt:
-        case For():
-            return (_without_conditions(stmt, prover),)
-        case If():
-            left = [part for part in build.conjuncts(stmt.condition) if not prover.proves(part)]
-            body = tuple(
-                found for inner in stmt.then_body for found in _unconditional(inner, prover)
-            )
-            condition: Expr = build.conjoined(left) or TRUE
-            return body if condition == TRUE else (If(condition, body, stmt.else_body),)
-    return (stmt,)
+    def _holds(self, condition: Expr) -> bool:
+        return self._magnitudes.is_exact(condition) and self._prover.proves(condition)

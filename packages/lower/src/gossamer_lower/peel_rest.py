@@ -14,7 +14,9 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, scale
-from gossamer_ir.names import Namer, namer_of
+from gossamer_ir.effects import NAMING_BUFFERS, binds
+from gossamer_ir.magnitudes import magnitudes_of
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Compare,
@@ -25,17 +27,14 @@ from gossamer_ir.nodes import (
     If,
     IfThenElse,
     Let,
-    Load,
     Module,
     Node,
-    Prefetch,
-    Search,
     Stmt,
-    Store,
     Var,
 )  # fmt: skip
+from gossamer_ir.program_point import is_invariant
 from gossamer_ir.simplify import FALSE, TRUE, simplify_body
-from gossamer_ir.walk import buffers_read, free_vars, map_children, statements, substitute, walk
+from gossamer_ir.walk import free_vars, map_children, statements, substitute, walk
 from gossamer_lower.bodies import with_bodies, with_body
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions
@@ -71,8 +70,11 @@ def peel_rest(module: Module) -> Module:
 
 
 def _peel_function(function: Function) -> Function:
-    body = _body(function.body, namer_of(function), frozenset())
-    return with_body(function, body)
+    if not any(
+        isinstance(stmt, For) and stmt.kind == "unrolled" for stmt in statements(function.body)
+    ):
+        return function
+    return with_body(function, _Peeling(function).body(function.body, frozenset()))
 
 
 class _Group(msgspec.Struct, frozen=True):
@@ -95,43 +97,81 @@ class _Group(msgspec.Struct, frozen=True):
         return is_var and factor == 1 and counts.get(name, self.count + 1) <= self.count
 
 
-def _body(body: tuple[Stmt, ...], namer: Namer, unrolled: frozenset[str]) -> tuple[Stmt, ...]:
-    """`unrolled` are the variables of the unrolled loops around."""
-    for stmt in body:
-        group = _group_of(stmt, unrolled)
-        peeled = None if group is None else _peeled(body, group, namer=namer)
-        if peeled is not None:
-            before, both, after = peeled
-            others = tuple(_statement(stmt, namer, unrolled) for stmt in before)
-            return (*others, both, *_body(after, namer, unrolled))
-    return tuple(_statement(stmt, namer, unrolled) for stmt in body)
+class _Peeling:
+    """Finds groups; knows how large integers get."""
 
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._namer = namer_of(function)
+        self._magnitudes = magnitudes_of(function)
 
-def _statement(stmt: Stmt, namer: Namer, unrolled: frozenset[str]) -> Stmt:
-    if isinstance(stmt, For) and stmt.kind == "unrolled":
-        unrolled |= {stmt.var}
-    return with_bodies(stmt, lambda body: _body(body, namer, unrolled))
+    def body(self, body: tuple[Stmt, ...], unrolled: frozenset[str]) -> tuple[Stmt, ...]:
+        """`unrolled` are the variables of the unrolled loops around."""
+        for stmt in body:
+            group = self._group_of(stmt, unrolled)
+            peeled = None if group is None else self._peeled(body, group)
+            if peeled is not None:
+                before, both, after = peeled
+                others = tuple(self._statement(stmt, unrolled) for stmt in before)
+                return (*others, both, *self.body(after, unrolled))
+        return tuple(self._statement(stmt, unrolled) for stmt in body)
 
+    def _statement(self, stmt: Stmt, unrolled: frozenset[str]) -> Stmt:
+        if isinstance(stmt, For) and stmt.kind == "unrolled":
+            unrolled |= {stmt.var}
+        return with_bodies(stmt, lambda body: self.body(body, unrolled))
 
-def _group_of(stmt: Stmt, unrolled: frozenset[str]) -> _Group | None:
-    """The group that an unrolled loop runs over, if each iteration evaluates its bound in any case, and
-    copies of the unrolled loops around do so still."""
-    if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
-        return None
-    if not any(isinstance(inner, For) for inner in statements(stmt.body)):
-        return None
-    count = build.integer_value(stmt.extent)
-    for inner in stmt.body:
-        if isinstance(inner, Guard) or count is None or count < 2:
+    def _group_of(self, stmt: Stmt, unrolled: frozenset[str]) -> _Group | None:
+        """The group that an unrolled loop runs over, if each iteration evaluates its bound in any case,
+        and copies of the unrolled loops around do so still."""
+        if not isinstance(stmt, For) or stmt.kind != "unrolled" or stmt.start != build.ZERO:
             return None
-        if isinstance(inner, If):
-            condition = next(build.conjuncts(inner.condition))
-            if _is_bound(condition, stmt.var) and free_vars(condition) - {stmt.var} - unrolled:
-                first, last = {stmt.var: build.ZERO}, {stmt.var: build.index(count - 1)}
-                return _Group(
-                    _excess(substitute(condition, first)), count, substitute(condition, last)
-                )
-    return None
+        if not any(isinstance(inner, For) for inner in statements(stmt.body)):
+            return None
+        count = build.integer_value(stmt.extent)
+        for inner in stmt.body:
+            if isinstance(inner, Guard) or count is None or count < 2:
+                return None
+            if isinstance(inner, If):
+                condition = next(build.conjuncts(inner.condition))
+                if _is_bound(condition, stmt.var) and free_vars(condition) - {stmt.var} - unrolled:
+                    group = _group(condition, stmt.var, count)
+                    return group if self._is_as_computed(group) else None
+        return None
+
+    def _is_as_computed(self, group: _Group) -> bool:
+        """Whether the condition of the whole group implies those of its parts, and what is left of the
+        group is what the conditions say: none of them may wrap."""
+        return all(map(self._magnitudes.is_exact, (group.whole, expr_of(group.excess))))
+
+    def _peeled(self, body: tuple[Stmt, ...], group: _Group) -> _Peeled | None:
+        """What stands before, all that is under the bound in two forms, and what stands behind; None
+        where the condition cannot be asked before, or others use what is bound between."""
+        bounded = [
+            at for at, stmt in enumerate(body) if _without_bound(stmt, group, {}) is not stmt
+        ]
+        first, last = bounded[0], bounded[-1] + 1
+        before, run, after = body[:first], body[first:last], body[last:]
+        if _bound_names(run) & _used_names(after):
+            return None
+        if not is_invariant(group.whole, run, self._function):
+            return None
+        outside = _used_names((*before, *after))
+        private = [
+            stmt
+            for stmt in before
+            if isinstance(stmt, Allocate) and stmt.buffer.name not in outside
+        ]
+        every = (*private, *run)
+        main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
+        rest = simplify_body(tuple(_rolled(stmt, group) for stmt in renamed(every, self._namer)))
+        kept = tuple(stmt for stmt in before if stmt not in private)
+        return kept, If(group.whole, main, rest), after
+
+
+def _group(condition: Expr, var: str, count: int) -> _Group:
+    first, last = {var: build.ZERO}, {var: build.index(count - 1)}
+    return _Group(_excess(substitute(condition, first)), count, substitute(condition, last))
 
 
 def _is_bound(condition: Expr, var: str) -> bool:
@@ -153,35 +193,6 @@ def _excess(condition: Compare) -> Affine:
 
 
 _Peeled = tuple[tuple[Stmt, ...], If, tuple[Stmt, ...]]
-
-
-def _peeled(body: tuple[Stmt, ...], group: _Group, *, namer: Namer) -> _Peeled | None:
-    """What stands before, all that is under the bound in two forms, and what stands behind; None
-    where the condition cannot be asked before, or others use what is bound between."""
-    bounded = [at for at, stmt in enumerate(body) if _without_bound(stmt, group, {}) is not stmt]
-    first, last = bounded[0], bounded[-1] + 1
-    before, run, after = body[:first], body[first:last], body[last:]
-    bound = _bound_names(run)
-    if bound & _used_names(after) or not _is_known_before(group.whole, run):
-        return None
-    outside = _used_names((*before, *after))
-    private = [
-        stmt for stmt in before if isinstance(stmt, Allocate) and stmt.buffer.name not in outside
-    ]
-    every = (*private, *run)
-    main = simplify_body(tuple(_without_bound(stmt, group, {}) for stmt in every))
-    rest = simplify_body(tuple(_rolled(stmt, group) for stmt in renamed(every, namer)))
-    kept = tuple(stmt for stmt in before if stmt not in private)
-    return kept, If(group.whole, main, rest), after
-
-
-def _is_known_before(condition: Expr, run: tuple[Stmt, ...]) -> bool:
-    """Whether the statements neither bind nor write what the condition uses."""
-    inside = list(statements(run))
-    bound = {stmt.var.name for stmt in inside if isinstance(stmt, Let)}
-    written = {stmt.buffer for stmt in inside if isinstance(stmt, Store)}
-    read = buffers_read(condition)
-    return not bound & free_vars(condition) and not written & read
 
 
 def _without_bound(node: Any, group: _Group, counts: dict[str, int]) -> Any:
@@ -227,17 +238,16 @@ def _is_under_bound(stmt: Stmt, group: _Group, counts: dict[str, int]) -> bool:
 
 
 def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
-    lets = {stmt.var.name for stmt in run if isinstance(stmt, Let)}
-    return lets | {stmt.buffer.name for stmt in run if isinstance(stmt, Allocate)}
+    """What statements bind for those after them."""
+    return {name for stmt in run if isinstance(stmt, (Allocate, Let)) for name in binds(stmt)}
 
 
 def _used_names(body: tuple[Stmt, ...]) -> set[str]:
     """The variables and buffers that statements use."""
     used: set[str] = set()
     for node in walk(*body):
-        match node:
-            case Load() | Store() | Prefetch() | Search() | Guard():
-                used.add(node.buffer)
-            case Var():
-                used.add(node.name)
+        if type(node) in NAMING_BUFFERS:
+            used.add(node.buffer)  # type: ignore[attr-defined]  # that is what the table says
+        elif isinstance(node, Var):
+            used.add(node.name)
     return used

@@ -38,6 +38,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import occurrences, rewrite_body, substitute
 from gossamer_lower.bodies import with_bodies
+from gossamer_lower.guard_accesses import guard_buffers
 from gossamer_lower.live_intervals import Access, Interval, intervals_of, shrunk
 from gossamer_lower.stages import map_functions
 
@@ -66,6 +67,12 @@ def plan_allocations(module: Module) -> Module:
 
 
 def _plan_function(function: Function) -> Function:
+    planned = _planned(function)
+    guarded = guard_buffers(function, _shrunk_unseen(function, planned))
+    return planned if guarded is function else _planned(guarded)
+
+
+def _planned(function: Function) -> Function:
     facts = lasting_facts(function)
     body = _replaced(function.body, facts)
     for buffer in function.buffers:
@@ -73,6 +80,31 @@ def _plan_function(function: Function) -> Function:
             body = _place(body, buffer, facts)
     kept = tuple(found for found in function.buffers if found.handle is not None)
     return msgspec.structs.replace(function, body=body, buffers=kept)
+
+
+def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
+    """The buffers that have become smaller and of which an access may be out of bounds. That has to stop
+    the program also where all that is accessed exists now: so they are guarded before."""
+    before, after = _allocated(function), _allocated(planned)
+    shrunk = {name: shape for name, shape in before.items() if after.get(name) != shape}
+    return {
+        node.buffer
+        for node in occurrences((Load, Store), *function.body)
+        if node.buffer in shrunk and not _is_inside(node.indices, shrunk[node.buffer])
+    }
+
+
+def _allocated(function: Function) -> dict[str, tuple[Expr, ...]]:
+    """The shapes of the buffers that a function allocates."""
+    declared = [found for found in function.buffers if isinstance(found, Buffer)]
+    inside = [found.buffer for found in occurrences(Allocate, *function.body)]
+    return {found.name: found.shape for found in (*declared, *inside) if not found.handle}
+
+
+def _is_inside(indices: tuple[Expr, ...], shape: tuple[Expr, ...]) -> bool:
+    """Whether an element is one of constant indices that exists."""
+    pairs = zip(map(build.integer_value, indices), map(build.integer_value, shape), strict=True)
+    return all(at is not None and size is not None and 0 <= at < size for at, size in pairs)
 
 
 def _replaced(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:

@@ -12,10 +12,9 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.by_kind import of_kind
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import namer_of
-from gossamer_ir.nodes import Broadcast, Compare, Expr, Function, Lanes, Module, Ramp
-from gossamer_ir.prove import Prover
+from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE, simplify_body
 from gossamer_ir.walk import rewrite_body
 from gossamer_lower.lane import in_lane
@@ -56,7 +55,8 @@ class _Removing:
     """Remembers the answer for each comparison: copies of a body repeat them."""
 
     def __init__(self, function: Function) -> None:
-        self._prover = Prover(lasting_facts(function))
+        self._point = ProgramPoint(function)
+        self._point.magnitudes.bind_all(function.body)
         self._lane = build.index_var(namer_of(function).fresh("lane"))
         self._holding: dict[Compare, bool] = {}
 
@@ -74,6 +74,5 @@ class _Removing:
         return None
 
     def _holds(self, condition: Compare, lanes: Lanes) -> bool:
-        with self._prover.scope():
-            self._prover.assume_range(self._lane.name, build.ZERO, build.index(lanes.count))
-            return self._prover.proves(in_lane(condition, self._lane))
+        with self._point.inside(For(self._lane.name, build.ZERO, build.index(lanes.count), ())):
+            return self._point.proves(in_lane(condition, self._lane))

@@ -7,25 +7,10 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.effects import NAMING_BUFFERS, binds
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import (
-    Allocate,
-    Atomic,
-    Expr,
-    For,
-    Guard,
-    If,
-    Let,
-    Load,
-    ParallelFor,
-    Prefetch,
-    Search,
-    Stmt,
-    Store,
-    Var,
-    While,
-)  # fmt: skip
-from gossamer_ir.walk import rewrite_body
+from gossamer_ir.nodes import Allocate, Expr, For, ParallelFor, Stmt, Var
+from gossamer_ir.walk import rewrite_body, statements
 
 
 def renamed(
@@ -33,33 +18,17 @@ def renamed(
 ) -> tuple[Stmt, ...]:
     """The body with a fresh name for everything that it binds, and with values for variables from
     outside."""
-    names: dict[str, str] = {}
-    _collect(body, names, namer)
+    names = _collect(body, namer)
     if not names and not values:
         return body
     given = values or {}
     return rewrite_body(body, lambda node: _copied(node, names, given))
 
 
-def _collect(body: tuple[Any, ...], names: dict[str, str], namer: Namer) -> None:
-    for stmt in body:
-        match stmt:
-            case For():
-                names[stmt.var] = namer.fresh(stmt.var)
-                _collect(stmt.body, names, namer)
-            case ParallelFor():
-                names[stmt.var] = namer.fresh(stmt.var)
-            case While():
-                _collect(stmt.body, names, namer)
-            case If():
-                _collect((*stmt.then_body, *stmt.else_body), names, namer)
-            case Let():
-                names[stmt.var.name] = namer.fresh(stmt.var.name)
-            case Allocate():
-                names[stmt.buffer.name] = namer.fresh(stmt.buffer.name)
+def _collect(body: tuple[Stmt, ...], namer: Namer) -> dict[str, str]:
+    return {name: namer.fresh(name) for stmt in statements(body) for name in binds(stmt)}
 
 
-_TOUCHING = (Load, Search, Store, Atomic, Prefetch, Guard)
 _COUNTING = (For, ParallelFor)
 
 
@@ -68,7 +37,7 @@ def _copied(node: Any, names: Mapping[str, str], values: Mapping[str, Expr]) -> 
     if kind is Var:
         name = names.get(node.name)
         return values.get(node.name) if name is None else Var(name, node.dtype)
-    if kind in _TOUCHING:
+    if kind in NAMING_BUFFERS:
         name = names.get(node.buffer)
         return None if name is None else msgspec.structs.replace(node, buffer=name)
     if kind in _COUNTING and node.var in names:

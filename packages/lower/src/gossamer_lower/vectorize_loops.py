@@ -12,7 +12,6 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.dtypes import DType
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
@@ -37,12 +36,11 @@ from gossamer_ir.nodes import (
     Store,
     VScale,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
 from gossamer_ir.walk import free_vars, occurs, substitute, substitute_body
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
-from gossamer_lower.known_before import is_known_before
 from gossamer_lower.stages import map_functions
 from gossamer_lower.vectors import Vectors
 
@@ -71,27 +69,25 @@ def _vectorize_function(function: Function) -> Function:
 
 
 class _Vectorizing:
-    """Finds vectorized loops, knowing the bounds of the loops around and the local buffers."""
+    """Finds vectorized loops, knowing what holds where it is, and the local buffers."""
 
     def __init__(self, function: Function) -> None:
-        self._function = function
         self._namer = namer_of(function)
-        self._prover = Prover(lasting_facts(function))
+        self._point = ProgramPoint(function)
         self._locals: dict[str, tuple[Expr, ...]] = {}
-        self._shapes = {
-            buffer.name: buffer.shape for buffer in function.buffers if isinstance(buffer, Buffer)
-        }
-        passed = (found for found in function.buffers if isinstance(found, Buffer) and found.handle)
-        for extent in (extent for buffer in passed for extent in buffer.shape):
-            self._prover.assume_nonnegative(extent)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return each(body, self._statement)
+        with self._point.scope():
+            return each(body, self._learning)
+
+    def _learning(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        new = self._statement(stmt)
+        self._point.after(stmt)
+        return new
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
         match stmt:
             case Allocate():
-                self._shapes[stmt.buffer.name] = stmt.buffer.shape
                 if stmt.buffer.scope == "local":
                     self._locals[stmt.buffer.name] = stmt.buffer.shape
             case For(kind="vectorized"):
@@ -99,8 +95,7 @@ class _Vectorizing:
             case For():
                 return self._loop(stmt)
             case If():
-                with self._prover.scope():
-                    self._prover.assume(stmt.condition)
+                with self._point.under(stmt.condition, stmt.then_body):
                     then_body = self.body(stmt.then_body)
                 return (with_sides(stmt, then_body, self.body(stmt.else_body)),)
         return (with_bodies(stmt, self.body),)
@@ -110,8 +105,7 @@ class _Vectorizing:
         partial = self._partial_results(loop) if is_ordered else None
         if partial is not None:
             return partial
-        with self._prover.scope():
-            self._prover.assume_range(loop.var, loop.start, loop.extent)
+        with self._point.inside(loop):
             body = self.body(loop.body)
         return (with_body(loop, body),)
 
@@ -133,9 +127,7 @@ class _Vectorizing:
         ):
             return False
         end = build.add(last.base, build.index(last.lanes.count - 1))
-        return self._prover.proves_nonnegative(last.base) and self._prover.proves_in_range(
-            end, shape[-1]
-        )
+        return self._point.is_nonnegative(last.base) and self._point.is_in_range(end, shape[-1])
 
     def _partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
         """The loop with one partial result per lane; None where it is no such reduction."""
@@ -187,8 +179,8 @@ class _Vectorizing:
     def _is_always_in_bounds(self, store: Store) -> bool:
         """Whether the element exists also where the loop does not run, or no lane's condition holds."""
         return all(
-            self._prover.proves_in_range(index, extent)
-            for index, extent in zip(store.indices, self._shapes[store.buffer], strict=True)
+            self._point.is_in_range(index, extent)
+            for index, extent in zip(store.indices, self._point.shapes[store.buffer], strict=True)
         )
 
     def _peeled(self, outer: For, inner: For, found: _LaneReduction) -> _Peeled | None:
@@ -200,27 +192,34 @@ class _Vectorizing:
             bound = _bound_of(outer, inner, part)
             if bound is None or lanes is None or not self._covers(outer, lanes, bound):
                 continue
-            if not is_known_before(part, outer, self._function):
+            if not self._point.is_known_before(bound, outer):
+                continue
+            if not self._is_as_computed(part, bound, loops=(outer, inner)):
                 continue
             rest = build.conjoined([other for other in parts if other is not part])
             return _Peeled(part, bound, rest) if rest is None or _is_masked_rest(inner) else None
         return None
+
+    def _is_as_computed(self, condition: Expr, bound: Expr, *, loops: tuple[For, For]) -> bool:
+        """Whether a condition and its bound, which is found by moving terms from one side to the other,
+        say the same: neither may wrap."""
+        outer, inner = loops
+        with self._point.inside(outer), self._point.inside(inner):
+            return self._point.is_exact(condition, bound)
 
     def _whole_vectors(self, outer: For, inner: For, bound: Expr) -> Expr:
         """How many vectors have all their lanes below the bound, which may be negative; all but one is a
         constant, often."""
         last = build.sub(outer.extent, build.ONE)
         reached = build.mul(last, inner.extent)
-        if build.integer_value(last) and self._prover.proves_nonnegative(
-            Binary("sub", bound, reached)
-        ):
+        if build.integer_value(last) and self._point.is_at_most(reached, bound):
             return last
         whole = build.floordiv(bound, inner.extent)
-        return whole if self._prover.proves_nonnegative(bound) else Binary("max", whole, build.ZERO)
+        return whole if self._point.is_nonnegative(bound) else Binary("max", whole, build.ZERO)
 
     def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
         reached = build.mul(outer.extent, build.index(lanes))
-        return self._prover.proves_nonnegative(Binary("sub", reached, bound))
+        return self._point.is_at_most(bound, reached)
 
 
 # --- reductions over lanes

@@ -12,6 +12,7 @@ from typing import TypeGuard
 from gossamer_ir.build import ONE, dtype_of, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.dtypes import DType
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
     Binary,
     Buffer,
@@ -20,22 +21,40 @@ from gossamer_ir.nodes import (
     Const,
     Expr,
     Fact,
+    For,
+    Function,
+    HasValue,
     IfThenElse,
     InRange,
+    Let,
     Load,
+    Monotone,
     Node,
+    ProductSteps,
     Search,
     Select,
+    SortedSegments,
+    Stmt,
     Unary,
     Var,
     VScale,
 )  # fmt: skip
-from gossamer_ir.walk import LEAVES, children, free_vars
+from gossamer_ir.remembered import remembered
+from gossamer_ir.walk import LEAVES, children, free_vars, statements
 
 LARGEST_VSCALE = 2**10
 _RING = ("add", "sub", "mul")
 _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 """Operations about whose operands the prover knows something."""
+
+
+@remembered
+def magnitudes_of(function: Function) -> Magnitudes:
+    """Bounds of all variables of a function, and of the index buffers that it does not write."""
+    buffers = [found for found in function.buffers if isinstance(found, Buffer)]
+    found = Magnitudes(buffers, lasting_facts(function))
+    found.bind_all(function.body)
+    return found
 
 
 class Magnitudes:
@@ -53,7 +72,23 @@ class Magnitudes:
         extents: set[Expr] = {size for (size,) in shapes if not isinstance(size, Const)}
         sizes: set[Expr] = {found.lhs for found in extents if _is_one_more(found)}
         self._extents = extents | sizes
+        facts = tuple(facts)
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        # What these facts say of an element depends on its index, which then must not wrap.
+        self._ordered = frozenset(
+            fact.buffer
+            for fact in facts
+            if isinstance(fact, (HasValue, Monotone, ProductSteps, SortedSegments))
+        )
+
+    def bind_all(self, body: Iterable[Stmt]) -> None:
+        """Variables of loops and lets, whose names are unique in a function."""
+        for stmt in statements(body):
+            match stmt:
+                case For():
+                    self.bind(stmt.var, stmt.start, stmt.extent)
+                case Let() if stmt.var.dtype == "int64":
+                    self.bind(stmt.var.name, stmt.value)
 
     def bind(self, variable: str, *values: Expr) -> None:
         """A variable is at most as large as these together."""
@@ -93,7 +128,9 @@ class Magnitudes:
                 sides = (expr.if_true, expr.if_false)
                 return self.is_exact(expr.condition) and all(map(self.is_sound, sides))
             case Search():
-                return self.is_exact(expr.begin) and self.is_exact(expr.end)
+                return all(map(self.is_exact, children(expr)))
+            case Load() if expr.buffer in self._ordered:
+                return all(map(self.is_exact, expr.indices))
         return all(map(self.is_sound, children(expr)))
 
     def _unwrapped(self, expr: Expr) -> int:
@@ -128,7 +165,10 @@ class Magnitudes:
                 return lhs + rhs
             case "mul":
                 return lhs * rhs
-            case "floordiv" | "shr":
+            case "floordiv":
+                divisor = abs(integer_value(expr.rhs) or 1)
+                return -(-lhs // divisor)
+            case "shr":
                 return lhs
             case "floormod":
                 return rhs

@@ -1,0 +1,207 @@
+"""What holds where a statement runs, for passes that walk a function without blocks.
+
+A pass enters loops and choices through a `ProgramPoint` and asks it, instead of keeping a prover of
+its own. Three rules make what it says sound:
+
+* A condition is assumed only while the statements under it run, and only if they (and what runs at
+  the same time) write nothing that it reads.
+* Proofs are about unbounded integers, machine integers wrap. What is assumed, and what is compared,
+  must be proved not to wrap; what is proved to lie in a range may wrap on the way there.
+* Facts are used about buffers that the function does not write.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from gossamer_ir import build
+from gossamer_ir.lasting import lasting_facts, written_by, written_in
+from gossamer_ir.magnitudes import Magnitudes
+from gossamer_ir.names import bound_variables
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Buffer,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Guard,
+    IfThenElse,
+    Let,
+    Load,
+    Search,
+    Stmt,
+)  # fmt: skip
+from gossamer_ir.prove import Prover
+from gossamer_ir.simplify import FALSE
+from gossamer_ir.walk import buffers_read, free_vars, occurrences
+
+
+class ProgramPoint:
+    """What holds at one place of a function of the position, loop or flat stage; entering and leaving
+    statements moves it.
+
+    >>> from gossamer_ir.build import index, index_var
+    >>> from gossamer_ir.nodes import If, Store
+    >>> function = Function("f", (), (), buffers=(Buffer("Y", (index_var("n"),), "float32", "y"),))
+    >>> i, n = index_var("i"), index_var("n")
+    >>> loop = For("i", index(0), n, (Store("Y", (i,), Load("Y", (i,), "float32")),))
+    >>> point = ProgramPoint(function)
+    >>> with point.inside(loop):
+    ...     point.is_in_range(i, n)
+    True
+    >>> point.is_in_range(i, n)
+    False
+    """
+
+    def __init__(self, function: Function) -> None:
+        facts = lasting_facts(function)
+        buffers = [found for found in function.buffers if isinstance(found, Buffer)]
+        self.prover = Prover(facts)
+        self.magnitudes = Magnitudes(buffers, facts)
+        self.shapes = {buffer.name: buffer.shape for buffer in buffers}
+        self.written = written_by(function)
+        self._function = function
+        self._changing = self.written
+        self._written_by_others: frozenset[str] = frozenset()
+        for buffer in buffers:
+            if buffer.handle is not None:
+                self._assume_sizes(buffer.shape)
+
+    def _assume_sizes(self, shape: tuple[Expr, ...]) -> None:
+        """An array that was passed has no negative extent."""
+        for extent in shape:
+            if build.integer_value(extent) is None:
+                self.prover.assume_nonnegative(extent)
+
+    # --- moving
+
+    @contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is assumed until the end is forgotten there."""
+        with self.prover.scope():
+            yield
+
+    @contextmanager
+    def inside(self, loop: For) -> Iterator[None]:
+        """The place is in the body of a loop: its variable lies in its range."""
+        self.bind_loop(loop)
+        others = self._written_by_others
+        if loop.kind in ("parallel", "thread_binding"):
+            self._written_by_others |= written_in(loop.body, self._function)
+        with self.prover.scope():
+            self.assume_range(loop, loop.extent)
+            yield
+        self._written_by_others = others
+
+    @contextmanager
+    def under(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> Iterator[None]:
+        """The place is where a condition was true before `body`, which is around the place, began."""
+        with self.prover.scope():
+            changing = self._changing
+            self._changing = written_in(body, self._function) | self._written_by_others
+            self.assume(condition)
+            self._changing = changing
+            yield
+
+    def after(self, stmt: Stmt) -> None:
+        """The place is after a statement, in the same body: what it made true holds from here on."""
+        match stmt:
+            case Let() if stmt.var.dtype == "int64":
+                self.magnitudes.bind(stmt.var.name, stmt.value)
+                self.assume(Compare("eq", stmt.var, stmt.value))
+            case Allocate():
+                self.shapes[stmt.buffer.name] = stmt.buffer.shape
+            case Guard():
+                self.assume(stmt.condition)
+
+    def bind_loop(self, loop: For) -> None:
+        """The variable of a loop is at most as large as its ends."""
+        self.magnitudes.bind(loop.var, loop.start, loop.extent)
+
+    # --- assuming
+
+    def assume(self, condition: Expr) -> None:
+        """A condition holds from here on, as far as it stays true and means what it says."""
+        if isinstance(condition, Binary) and condition.op == "and":
+            self.assume(condition.lhs)
+            self.assume(condition.rhs)
+        elif isinstance(condition, IfThenElse) and condition.if_false == FALSE:
+            self.assume(condition.condition)
+            self.assume(condition.if_true)
+        elif self.is_lasting(condition):
+            self.prover.assume(condition)
+
+    def assume_range(self, loop: For, extent: Expr) -> None:
+        """The variable of a loop lies in the range of this extent, if neither end wraps around."""
+        end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
+        if self.is_lasting(loop.start) and self.is_lasting(end):
+            self.prover.assume_range(loop.var, loop.start, extent)
+
+    # --- asking
+
+    def is_lasting(self, expr: Expr) -> bool:
+        """Whether an expression keeps its value, which is that of unbounded integers."""
+        return self._changing.isdisjoint(buffers_read(expr)) and self.magnitudes.is_exact(expr)
+
+    def is_exact(self, *exprs: Expr) -> bool:
+        """Whether the values of expressions are those of unbounded integers."""
+        return all(map(self.magnitudes.is_exact, exprs))
+
+    def is_in_range(self, index: Expr, extent: Expr) -> bool:
+        """Whether 0 <= index < extent is proved."""
+        return self.is_known(index, extent) and self.prover.proves_in_range(index, extent)
+
+    def is_known(self, index: Expr, extent: Expr) -> bool:
+        """Whether what is proved of both as unbounded integers holds: the index may wrap on the way into
+        a range, its end may not."""
+        return self.magnitudes.is_sound(index) and self.is_lasting(extent)
+
+    def is_at_most(self, lesser: Expr, greater: Expr) -> bool:
+        """Whether lesser <= greater is proved."""
+        if not (self.is_lasting(lesser) and self.is_lasting(greater)):
+            return False
+        return self.prover.proves_nonnegative(Binary("sub", greater, lesser))
+
+    def is_nonnegative(self, expr: Expr) -> bool:
+        """Whether 0 <= expr is proved."""
+        return self.is_lasting(expr) and self.prover.proves_nonnegative(expr)
+
+    def proves(self, condition: Expr) -> bool:
+        """Whether a condition is proved."""
+        return self.is_lasting(condition) and self.prover.proves(condition)
+
+    def is_invariant(self, expr: Expr, body: tuple[Stmt, ...]) -> bool:
+        """Whether an expression has the same value before, between and after statements: they bind no
+        variable of it and write nothing that it reads."""
+        return is_invariant(expr, body, self._function)
+
+    def is_known_before(self, expr: Expr, loop: For) -> bool:
+        """Whether an expression has a value before a loop, also where that has no iteration, and keeps
+        it."""
+        evaluated = set(_in_any_case(loop.start, loop.extent))
+        return evaluated.issuperset(_partial(expr)) and self.is_invariant(expr, loop.body)
+
+
+def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:
+    """As `ProgramPoint.is_invariant`."""
+    reads = buffers_read(expr)
+    if reads and not reads.isdisjoint(written_in(body, function)):
+        return False
+    return free_vars(expr).isdisjoint(bound_variables(body))
+
+
+def _in_any_case(*exprs: Expr) -> list[Expr]:
+    """What expressions read and divide, unless they may leave it out."""
+    return [] if occurrences(IfThenElse, *exprs) else _partial(*exprs)
+
+
+def _partial(*exprs: Expr) -> list[Expr]:
+    """What may have no value in expressions: reads, and quotients by what may be zero."""
+    return [
+        found for found in occurrences((Load, Search, Binary), *exprs)
+        if not isinstance(found, Binary)
+        or (found.op in ("floordiv", "floormod") and not build.integer_value(found.rhs))
+    ]  # fmt: skip

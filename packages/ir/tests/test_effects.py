@@ -1,0 +1,140 @@
+"""The table of effects covers the language and says what the fields of each node say."""
+
+from __future__ import annotations
+
+import msgspec
+import pytest
+
+from gossamer_ir.build import ONE, ZERO, handle, index_var
+from gossamer_ir.effects import (
+    EFFECTS,
+    EXPRESSION_EFFECTS,
+    NAMING_BUFFERS,
+    binds,
+    buffers_written,
+    effects_of,
+)
+from gossamer_ir.nodes import (
+    EXPRESSIONS,
+    STATEMENTS,
+    Allocate,
+    Atomic,
+    Block,
+    BlockIter,
+    Buffer,
+    Combine,
+    Const,
+    For,
+    Guard,
+    If,
+    Iteration,
+    Launch,
+    Let,
+    Load,
+    OverAxis,
+    ParallelFor,
+    Prefetch,
+    Range,
+    Search,
+    Store,
+    ThreadExtent,
+    Var,
+    While,
+)
+from gossamer_ir.walk import children, free_vars, statements
+
+A, B, C, D = map(index_var, "abcd")
+STORE = Store("Y", (A,), B)
+LET = Let(index_var("let"), C)
+TRUE = Const("bool", "True")
+DOMAIN = Range(ZERO, index_var("domain"))
+
+SAMPLES = {
+    Store: Store("Y", (A,), B, C),
+    Combine: Combine("sum", (STORE,)),
+    Atomic: Atomic("add", "Y", (A,), B),
+    Let: LET,
+    Allocate: Allocate(Buffer("W", (A, B), "float32")),
+    If: If(A, (STORE,), (LET,)),
+    While: While(A, (STORE,)),
+    For: For("i", A, B, (STORE,), "parallel", weight=C, grain=D),
+    Block: Block("b", (BlockIter("v", "S", DOMAIN, A),), (STORE,), (LET,), B),
+    Iteration: Iteration("it", (OverAxis("I"),), "S", ("i",), (STORE,), (LET,)),
+    Prefetch: Prefetch("X", (A,)),
+    Guard: Guard(A, "X"),
+    ParallelFor: ParallelFor("f", "i", A, B, (handle("y"), C), D),
+    Launch: Launch("f", (handle("y"), A), (ThreadExtent("threadIdx.x", B),)),
+}
+"""One statement of each kind with a variable in each place where an expression is evaluated."""
+
+
+def test_every_kind_of_node_has_an_entry():
+    assert set(EFFECTS) == set(STATEMENTS) == set(SAMPLES)
+    assert set(EXPRESSION_EFFECTS) == set(EXPRESSIONS)
+
+
+@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+def test_every_expression_of_a_statement_is_evaluated_or_in_a_body(kind):
+    stmt = SAMPLES[kind]
+    found = effects_of(stmt)
+    inside = [inner for body in found.bodies for inner in body.statements]
+    assert not {found for found in children(stmt) if isinstance(found, STATEMENTS)} - set(inside)
+    evaluated = free_vars(*found.evaluates, *inside) | {"domain", *found.binds, *found.passes}
+    assert free_vars(stmt) <= evaluated
+
+
+@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+def test_every_text_field_is_an_effect(kind):
+    """A name in a statement is bound, labels it, names a buffer or a function; nothing else."""
+    stmt, found = SAMPLES[kind], effects_of(SAMPLES[kind])
+    texts = {
+        field.name: getattr(stmt, field.name)
+        for field in msgspec.structs.fields(kind)
+        if field.type is str
+    }
+    told = {*binds(stmt), found.calls, *(write.buffer for write in found.writes)}
+    known = {"buffer": kind in NAMING_BUFFERS, "reducer": kind is Combine, "kinds": True}
+    assert [name for name, text in texts.items() if not known.get(name, text in told)] == []
+
+
+def test_kinds_that_name_a_buffer():
+    assert {Load, Search, Store, Atomic, Prefetch, Guard} == NAMING_BUFFERS
+
+
+def test_what_reads_memory_is_what_names_a_buffer():
+    reading = {kind for kind, found in EXPRESSION_EFFECTS.items() if found.reads}
+    assert reading == NAMING_BUFFERS & set(EXPRESSIONS)
+
+
+@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+def test_what_is_written_is_what_the_table_says(kind):
+    body = (SAMPLES[kind],)
+    effects = [effects_of(stmt) for stmt in statements(body)]
+    told = {write.buffer for found in effects for write in found.writes}
+    assert buffers_written(body) == told | {name for found in effects for name in found.passes}
+
+
+def test_a_body_that_may_not_run_says_so():
+    always = {
+        kind.__name__: [body.always_runs for body in effects_of(stmt).bodies]
+        for kind, stmt in SAMPLES.items()
+        if effects_of(stmt).bodies
+    }
+    assert always == {
+        "Combine": [True],
+        "If": [False, False],
+        "While": [False],
+        "For": [False],
+        "Block": [False, False],
+        "Iteration": [False, False],
+    }
+    assert effects_of(For("i", ZERO, ONE, (STORE,))).bodies[0].always_runs
+    assert not effects_of(For("i", ZERO, ZERO, (STORE,))).bodies[0].always_runs
+
+
+def test_a_loop_binds_for_its_body_and_a_let_for_what_follows():
+    assert binds(SAMPLES[Block]) == ("b", "v")
+    assert binds(LET) == ("let",)
+    assert effects_of(LET).bodies == ()
+    assert binds(SAMPLES[Allocate]) == ("W",)
+    assert isinstance(LET.var, Var)

@@ -1,0 +1,182 @@
+"""Programs that write what they read as indices, bounds, conditions and sizes mean the same when lowered."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.interpret import run
+from gossamer_ir.interpret.errors import GuardFailed, InterpreterError
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import diagnostics
+from gossamer_lower.pipeline import FLAT_PASSES
+
+HEADER = """
+@T.prim_func
+def f(
+    x: T.handle, y: T.handle, p: T.handle, q: T.handle, s: T.handle, n: T.int64, m: T.int64
+) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    P = T.match_buffer(p, (n,), "int64")
+    Q = T.match_buffer(q, (n,), "int64")
+    S = T.match_buffer(s, (4,), "int64")
+    T.assume(in_range(P, 0, n))
+    T.assume(monotone(P))
+"""
+LARGEST = 2**63 - 1
+
+PROGRAMS = {
+    "a buffer whose index counts": """
+W = T.decl_buffer((8,), "float32", scope="local")
+for i in T.serial(4):
+    W[S[0]] = X[i]
+    S[0] = S[0] + 1
+S[0] = 0
+for i_2 in T.serial(4):
+    Y[i_2] = W[S[0]]
+    S[0] = S[0] + 1
+""",
+    "a buffer whose offset changes with the loop": """
+W = T.decl_buffer((16,), "float32", scope="local")
+for i in T.serial(4):
+    W[i + S[0]] = X[i]
+    S[0] = S[0] + 1
+    if i > 1:
+        Y[i] = W[i + S[0] - 3]
+""",
+    "a buffer that shrinks and is accessed out of bounds": """
+W = T.decl_buffer((4,), "float32", scope="local")
+W[S[1]] = X[0]
+Y[0] = W[S[1]]
+""",
+    "a buffer that no loop accesses in bounds": """
+W = T.decl_buffer((4,), "float32", scope="local")
+for i in T.serial(8):
+    W[i] = X[i]
+    Y[i] = W[i]
+""",
+    "a size behind a guard": """
+for i in T.serial(4):
+    Y[i] = X[S[i]]
+    row = T.alloc_buffer((P[S[i]] + 1,), "float32")
+    for j in T.serial(P[S[i]] + 1):
+        row[j] = X[i]
+    for k in T.serial(P[S[i]] + 1):
+        Y[i] = Y[i] + row[k]
+""",
+    "a size that is read where a guard allows it": """
+for i in T.serial(4):
+    T.guard(S[i] >= 0 and S[i] < n, P)
+    row = T.alloc_buffer((P[S[i]] + 1,), "float32")
+    for j in T.serial(P[S[i]] + 1):
+        row[j] = X[i]
+    for k in T.serial(P[S[i]] + 1):
+        Y[i] = Y[i] + row[k]
+""",
+    "a condition that its body makes false": """
+if m < S[0]:
+    S[0] = 0
+    if S[0] <= n:
+        for i in T.serial(n):
+            if i < m:
+                Y[i] = X[i]
+            else:
+                Y[i] = 2.0
+""",
+    "a condition of lanes that its body makes false": """
+if n > 9:
+    if S[0] < n:
+        S[0] = n + 8
+        for t in T.serial(2):
+            for l in T.vectorized(4):
+                if t * 4 + l < S[0] - n:
+                    Y[0] = Y[0] + X[t * 4 + l]
+""",
+    "vectors under a condition that its body makes false": """
+if S[1] > 7:
+    S[1] = 0
+    for i in T.serial(S[1] // 8):
+        if P[0] > 0:
+            Y[T.ramp(i * 8, 1, 8)] = X[T.ramp(0, 1, 8)]
+""",
+    "a search before a write of what it searches": """
+at = T.search("lower", Q, begin=0, end=n, value=3)
+Q[0] = 9
+for i in T.serial(n):
+    with T.block("sum"):
+        vi = T.axis.spatial(n, i)
+        with T.init():
+            Y[vi] = 0.0
+        Y[vi] = Y[vi] + T.float32(at)
+""",
+    "an index that wraps inside another": """
+for i in T.serial(4, 4 + T.min(n, 1)):
+    Y[i] = X[P[i * 4611686018427387904] - P[1]]
+""",
+    "an index that wraps": """
+for i in T.serial(4, 4 + T.min(n, 1)):
+    Y[i] = X[i * 4611686018427387904 + P[i] - P[1]]
+""",
+    "a bound that wraps": """
+for i in T.serial(4):
+    if i * 4 + m < S[2]:
+        Y[i] = X[i]
+    else:
+        Y[i] = 2.0
+""",
+    "a group of a bound that wraps": """
+for i in T.serial(2):
+    for u in T.unroll(4):
+        if m + i * 4 + u < S[2]:
+            for j in T.serial(2):
+                Y[i * 4 + u] = Y[i * 4 + u] + X[j]
+""",
+    "a mask that wraps": """
+for i in T.serial(1):
+    Y[T.ramp(0, 1, 4)] = T.Select(
+        T.ramp(m, 1, 4) >= T.broadcast(m, 4), X[T.ramp(0, 1, 4)], X[T.ramp(4, 1, 4)])
+""",
+    "sums of lanes up to a bound that wraps": """
+if n > 9:
+    for t in T.serial(2):
+        for l in T.vectorized(4):
+            if t * 4 + l + m < S[2]:
+                Y[0] = Y[0] + X[t * 4 + l]
+""",
+}
+SCALARS = [0, 1, 5, 20, -3, 2**62, LARGEST - 2, LARGEST, -(2**63)]
+UNGUARDED = ("expand_reducers", "lower_blocks", "plan_allocations", "hoist_conditions")
+"""Passes before accesses are guarded: what goes out of bounds is not stopped by a guard there."""
+
+
+def outcome(module, *, m, s):
+    """The arrays after a run, or the error that stopped it."""
+    x = np.arange(1, 13, dtype=np.float32)
+    p = np.array([0, 1, 1, 1, 2, 2, 2, 3, 3, 7, 8, 9])
+    arrays = {"x": x, "y": np.zeros_like(x), "p": p, "q": p.copy(), "s": np.array(s)}
+    try:
+        run(module, {**arrays, "n": 12, "m": m})
+    except (GuardFailed, InterpreterError) as error:
+        return type(error).__name__
+    return [array.tolist() for array in arrays.values()]
+
+
+@pytest.mark.parametrize("m", SCALARS)
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_every_pass_keeps_what_a_program_does(name, m):
+    body = "".join(f"    {line}\n" for line in PROGRAMS[name].strip().splitlines())
+    module = parse_module(HEADER + body)
+    assert diagnostics(module) == ()
+    for s in ([0, 9, m, 0], [13, 2, LARGEST, 0], [30, 8, 40, m]):
+        wanted = outcome(module, m=m, s=s)
+        lowered = module
+        for lower in FLAT_PASSES:
+            lowered = lower(lowered)
+            assert diagnostics(lowered) == (), lower.__name__
+            found = outcome(lowered, m=m, s=s)
+            if isinstance(wanted, list):
+                assert found == wanted, lower.__name__
+            elif lower.__name__ not in UNGUARDED:
+                assert found == "GuardFailed", lower.__name__
