@@ -134,5 +134,6 @@ def read_by_init(site: Site) -> set[str]:
 def _used(site: Site) -> set[str]:
     """The buffers that an init touches, and those that tell where it runs."""
     block: Block = site.node
-    around = (part for parent in site.parents for part in parts_of(parent))
+    outside = site.parents[1:]  # the first one is the function
+    around = (part for parent in outside for part in parts_of(parent))
     return mentioned((*block.init, *parts_of(block), *around, *values_at(site).values()))
