@@ -17,6 +17,7 @@ from gossamer_lower.passes import PASSES
 from gossamer_lower.pipeline import FLAT_PASSES
 from gossamer_schedule.examples import MATMUL
 from gossamer_schedule.replay import PRIMITIVES
+from gossamer_testkit import script, script_names
 
 STAGES = ("coordinate", "position", "loop", "flat")
 SCALE = """
@@ -71,6 +72,19 @@ def test_stages_of_the_pipeline_are_passes(command, opt):
     text = opt(SCALE, "--pass", "lower_to_flat").out
     words = [word for found in FLAT_PASSES for word in ("--pass", found.__name__)]
     assert opt(SCALE, *words).out == text
+
+
+@pytest.mark.parametrize("name", script_names())
+def test_every_pass_on_every_program_keeps_its_promise(opt, name):
+    text = script(name)
+    stages = {"_position": 1, "_loop": 2}
+    first = next((at for end, at in stages.items() if name.endswith(end)), 0)
+    steps = ["lower_iterations", "lower_buffers", "lower_to_flat"][first:]
+    words = [word for step in steps for word in ("--pass", step)]
+    plain, verified = opt(text, *words), opt(text, "--verify-each", *words)
+    assert verified.status == plain.status
+    assert verified.out == plain.out
+    assert "InternalError" not in verified.err
 
 
 def test_steps_are_done_in_order_those_of_the_trace_first(opt, tmp_path):

@@ -10,12 +10,12 @@ import pytest
 from msgspec.structs import replace
 
 import gossamer_lower
-from gossamer_ir.errors import ArgumentError
+from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.examples import program
-from gossamer_lower.passes import PASSES, apply_pass
-from gossamer_lower.pipeline import FLAT_PASSES
+from gossamer_lower.passes import PASSES, apply_pass, require_kept_promise
+from gossamer_lower.pipeline import FLAT_PASSES, lower_to_flat
 
 COORDINATE = parse_module("""
 @T.prim_func
@@ -97,3 +97,18 @@ def test_what_a_pass_does_not_take_is_refused_by_name(name, module, arguments, c
     with pytest.raises(ArgumentError) as caught:
         apply_pass(name, module, arguments=arguments)
     assert caught.value.code == code
+
+
+def test_each_pass_to_the_flat_stage_can_be_verified():
+    assert lower_to_flat(LOOP, verify_each=True) == lower_to_flat(LOOP)
+
+
+def test_a_pass_that_breaks_its_promise_is_named():
+    with pytest.raises(InternalError, match=r"pass lower_blocks .* still holds blocks"):
+        require_kept_promise("lower_blocks", LOOP)
+    with pytest.raises(InternalError, match=r"pass lower_to_flat .* of the loop stage"):
+        require_kept_promise("lower_to_flat", LOOP)
+    broken = program("for i in T.serial(n): Y[i] = X[i]")
+    function = replace(broken.functions[0], buffers=broken.functions[0].buffers[:1])
+    with pytest.raises(InternalError, match=r"pass lower_blocks .* \[verify\."):
+        require_kept_promise("lower_blocks", replace(broken, functions=(function,)))

@@ -90,8 +90,9 @@ def to_module(text: str, *, name: str) -> Module:
     return parsed.module
 
 
-def applied(module: Module, steps: Iterable[Step]) -> Module:
-    """The module after passes and primitives in order, verified after each.
+def applied(module: Module, steps: Iterable[Step], *, verify_each: bool = False) -> Module:
+    """The module after passes and primitives in order, verified after each; with `verify_each` also
+    after each pass that a step consists of, and against what the table of passes promises.
 
     Raises what they raise; `ArgumentError` (`option.pass`) for a name that is neither.
 
@@ -105,16 +106,20 @@ def applied(module: Module, steps: Iterable[Step]) -> Module:
                 Y[i_0 * 8 + i_1] = X[i_0 * 8 + i_1] * 2.0
     """
     for step in steps:
-        module = verify(_applied(module, step))
+        module = verify(_applied(module, step, verify_each=verify_each))
     return module
 
 
-def _applied(module: Module, step: Step) -> Module:
-    from gossamer_lower.passes import PASSES, apply_pass
+def _applied(module: Module, step: Step, *, verify_each: bool) -> Module:
+    from gossamer_lower.passes import PASSES, apply_pass, require_kept_promise
     from gossamer_schedule import PRIMITIVES, replay
 
     if step.op in PASSES:
-        return apply_pass(step.op, module, arguments=step.args)
+        inner = {"verify_each": True} if verify_each and step.op == "lower_to_flat" else {}
+        result = apply_pass(step.op, module, arguments={**step.args, **inner})
+        if verify_each:
+            require_kept_promise(step.op, result)
+        return result
     if step.op not in PRIMITIVES:
         raise ArgumentError(
             "option.pass",

@@ -8,73 +8,94 @@ from importlib import import_module
 from typing import Any
 
 import msgspec
+from msgspec.structs import replace
 
-from gossamer_ir.errors import ArgumentError
+from gossamer_ir.by_kind import of_kind
+from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.nodes import (
     Block,
+    Combine,
     For,
+    Function,
+    Iteration,
     Module,
     Node,
     Search,
     StageName,
-)
-from gossamer_ir.walk import walk
+)  # fmt: skip
+from gossamer_ir.verify import diagnostics
 
-_Test = Callable[[Node], bool]
+_Finder = Callable[[Function], bool]
 
-_LEFT: dict[str, tuple[_Test, str]] = {
-    "blocks": (lambda node: isinstance(node, Block), "lower_blocks"),
-    "vectorized loops": (
-        lambda node: isinstance(node, For) and node.kind == "vectorized",
-        "vectorize_loops",
-    ),
-    "unrolled loops": (
-        lambda node: isinstance(node, For) and node.kind == "unrolled",
-        "unroll_loops",
-    ),
-    "searches": (lambda node: isinstance(node, Search), "expand_search"),
+
+def _has(*kinds: type[Node]) -> _Finder:
+    return lambda function: any(True for _ in of_kind(function, *kinds))
+
+
+def _has_loops(kind: str) -> _Finder:
+    return lambda function: any(loop.kind == kind for loop in of_kind(function, For))
+
+
+def _has_declared(function: Function) -> bool:
+    return any(found.handle is None for found in function.buffers)
+
+
+CONTENTS: dict[str, _Finder] = {
+    "iterations": _has(Iteration),
+    "axes": lambda function: bool(function.axes),
+    "reducers": _has(Combine),
+    "blocks": _has(Block),
+    "declared scratch": _has_declared,
+    "vectorized loops": _has_loops("vectorized"),
+    "unrolled loops": _has_loops("unrolled"),
+    "searches": _has(Search),
+    "parallel loops": _has_loops("parallel"),
 }
-"""What a pass may not find in a module, and the pass that takes it out."""
+"""What a function may hold until a pass takes it out."""
 
 
 class Pass(msgspec.Struct, frozen=True):
     """A pass takes a module of one of the stages `takes` (any, where there are none) without `without`,
-    and gives one of `gives`, or of the same stage."""
+    and gives one of `gives`, or of the same stage, in which there is none of what it `removes`."""
 
     takes: tuple[StageName, ...] = ()
     gives: StageName | None = None
     without: tuple[str, ...] = ()
+    removes: tuple[str, ...] = ()
 
 
 _LOOPS = Pass(("loop",), "loop", ("blocks",))
 
 PASSES: dict[str, Pass] = {
-    "lower_iterations": Pass(("coordinate",), "position"),
-    "lower_buffers": Pass(("position",), "loop"),
-    "lower_to_flat": Pass(("loop",), "flat"),
+    "lower_iterations": Pass(("coordinate",), "position", removes=("iterations",)),
+    "lower_buffers": Pass(("position",), "loop", removes=("axes",)),
+    "lower_to_flat": Pass(("loop",), "flat", removes=tuple(CONTENTS)),
     "extract_preprocess": Pass(("position", "loop")),
     "remove_preprocess": Pass(("position", "loop")),
     "specialize_buffer": Pass(("loop",), "loop"),
     "remove_unused_args": Pass(),
-    "expand_reducers": Pass(("loop",), "loop"),
-    "lower_blocks": Pass(("loop",), "loop"),
-    "plan_allocations": _LOOPS,
+    "expand_reducers": Pass(("loop",), "loop", removes=("reducers",)),
+    "lower_blocks": Pass(("loop",), "loop", removes=("blocks",)),
+    "plan_allocations": replace(_LOOPS, removes=("declared scratch",)),
     "hoist_conditions": _LOOPS,
     "guard_accesses": _LOOPS,
     "hoist_guards": _LOOPS,
     "peel_last": _LOOPS,
     "peel_rest": _LOOPS,
-    "vectorize_loops": _LOOPS,
-    "unroll_loops": _LOOPS,
+    "vectorize_loops": replace(_LOOPS, removes=("vectorized loops",)),
+    "unroll_loops": replace(_LOOPS, removes=("unrolled loops",)),
     "remove_masks": _LOOPS,
     "combine_lane_reductions": _LOOPS,
     "hoist_vectors": _LOOPS,
     "hoist_searches": _LOOPS,
     "merge_searches": _LOOPS,
-    "expand_search": _LOOPS,
+    "expand_search": replace(_LOOPS, removes=("searches",)),
     "part_loops": _LOOPS,
     "outline_parallel": Pass(
-        ("loop",), "flat", ("blocks", "vectorized loops", "unrolled loops", "searches")
+        ("loop",),
+        "flat",
+        without=("blocks", "vectorized loops", "unrolled loops", "searches"),
+        removes=("parallel loops",),
     ),
     "hoist_allocations": Pass(("flat",), "flat"),
     "lower_atomics": Pass(("flat",), "flat"),
@@ -141,13 +162,32 @@ def _require_stage(name: str, found: Pass, module: Module) -> None:
 
 
 def _require_none_left(name: str, what: str, module: Module) -> None:
-    is_left, earlier = _LEFT[what]
-    if any(is_left(node) for node in walk(module)):
+    if holds(module, what):
+        earlier = next(key for key, found in PASSES.items() if found.removes == (what,))
         raise ArgumentError(
             "pass.order",
             f"The pass {name} takes a module without {what}, and it has some.",
             hint=f"Apply {earlier} before.",
         )
+
+
+def holds(module: Module, what: str) -> bool:
+    """Whether a function of a module holds any of these `CONTENTS`."""
+    return any(map(CONTENTS[what], module.functions))
+
+
+def require_kept_promise(name: str, module: Module) -> None:
+    """What a pass has given is a valid module of the stage and with the contents that the table says.
+
+    Raises `InternalError`: a pass that breaks its promise is a bug of the pass.
+    """
+    promised = PASSES[name]
+    wrong = [f"{one.message} [{one.code}]" for one in diagnostics(module)]
+    wrong += [f"it still holds {what}" for what in promised.removes if holds(module, what)]
+    if promised.gives not in (None, module.stage):
+        wrong.append(f"it is of the {module.stage} stage")
+    if wrong:
+        raise InternalError(f"The pass {name} has given a module that is wrong: {'; '.join(wrong)}")
 
 
 def _arguments(
@@ -167,6 +207,7 @@ def _arguments(
 
 
 _WHAT = {
+    "bool": "true or false",
     "str": "text",
     "Collection[str]": "a list of names",
     "tuple[str, ...]": "a list of names",
@@ -188,6 +229,7 @@ def _read(name: str, parameter: inspect.Parameter, value: object) -> object:
 
 
 _TYPES: Mapping[str, Any] = {
+    "bool": bool,
     "str": str,
     "Collection[str]": frozenset[str],
     "tuple[str, ...]": tuple[str, ...],

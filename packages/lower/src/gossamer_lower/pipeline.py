@@ -17,6 +17,7 @@ from gossamer_lower.lower_blocks import lower_blocks
 from gossamer_lower.merge_searches import merge_searches
 from gossamer_lower.outline_parallel import outline_parallel
 from gossamer_lower.part_loops import part_loops
+from gossamer_lower.passes import require_kept_promise
 from gossamer_lower.peel_last import peel_last
 from gossamer_lower.peel_rest import peel_rest
 from gossamer_lower.plan_allocations import plan_allocations
@@ -51,10 +52,11 @@ FLAT_PASSES = (
 """What runs on a module of the loop stage, in this order."""
 
 
-def lower_to_flat(module: Module) -> Module:
+def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
     """Takes a module of the loop stage to the flat stage, which a backend receives.
 
-    Raises `UnsupportedError` where a pass does.
+    Raises `UnsupportedError` where a pass does. With `verify_each`, `InternalError` names the first
+    pass that gives an invalid module or leaves what it should have taken out.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> flat = lower_to_flat(program("for i in T.serial(n): Y[i] = X[P[i]]"))
@@ -67,4 +69,6 @@ def lower_to_flat(module: Module) -> Module:
     """
     for lower in FLAT_PASSES:
         module = lower(module)
+        if verify_each:
+            require_kept_promise(lower.__name__, module)
     return module

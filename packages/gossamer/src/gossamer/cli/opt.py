@@ -27,6 +27,10 @@ def opt(
     trace: Annotated[
         str | None, typer.Option(metavar="<file>", help="a JSON list of steps, done before --pass")
     ] = None,
+    verify_each: Annotated[
+        bool,
+        typer.Option("--verify-each", help="verify after every single pass, also inside of a step"),
+    ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print canonical JSON")] = False,
     listed: Annotated[bool, typer.Option("--list", help="print the steps there are")] = False,
 ) -> None:
@@ -43,7 +47,9 @@ def opt(
         return
     wanted = [*to_trace(_read(trace, "--trace"))] if trace is not None else []
     wanted += map(to_step, steps or [])
-    module = applied(to_module(_read(file, "The program"), name=_called(file)), wanted)
+    module = applied(
+        to_module(_read(file, "The program"), name=_called(file)), wanted, verify_each=verify_each
+    )
     print(_text(module, as_json=as_json))
 
 
