@@ -111,6 +111,17 @@ for i in T.serial(n):
             Y[vi] = 0.0
         Y[vi] = Y[vi] + T.float32(at)
 """,
+    "a buffer that is searched": """
+R = T.decl_buffer((8,), "int64", scope="local")
+for i in T.serial(8):
+    R[i] = P[i] + 1
+for k in T.serial(4):
+    Y[k] = T.float32(T.search("lower", R, begin=0, end=8, value=k))
+""",
+    "a prefetch whose index reads out of bounds": """
+T.prefetch(X, P[S[0]])
+Y[0] = 1.0
+""",
     "an index that wraps inside another": """
 for i in T.serial(4, 4 + T.min(n, 1)):
     Y[i] = X[P[i * 4611686018427387904] - P[1]]

@@ -13,6 +13,7 @@ from typing import Any, Literal
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of, product
 from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -41,6 +42,7 @@ class Bounds:
     def __init__(self, function: Function, body: tuple[Stmt, ...]) -> None:
         facts = lasting_facts(function)
         self._changing = written_by(function)
+        self._magnitudes = magnitudes_of(function)
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
@@ -64,7 +66,7 @@ class Bounds:
     def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
         """The least and the greatest value of an index while loops run, outermost first; None where
         it may be anything."""
-        if self._is_changing(expr):
+        if self._is_changing(expr) or not self._magnitudes.is_exact(expr):
             return None
         low: Affine | None = affine_of(expr)
         high = low

@@ -6,7 +6,7 @@ be known not to wrap before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Iterator
 from typing import TypeGuard
 
 from gossamer_ir.build import ONE, dtype_of, integer_value
@@ -14,13 +14,19 @@ from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
+    AnyBuffer,
+    Axis,
     Binary,
+    Block,
     Buffer,
     Cast,
     Compare,
+    CompressedFixed,
+    CompressedVaried,
     Const,
+    DenseFixed,
+    DenseVaried,
     Expr,
-    Fact,
     For,
     Function,
     HasValue,
@@ -51,8 +57,7 @@ _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 @remembered
 def magnitudes_of(function: Function) -> Magnitudes:
     """Bounds of all variables of a function, and of the index buffers that it does not write."""
-    buffers = [found for found in function.buffers if isinstance(found, Buffer)]
-    found = Magnitudes(buffers, lasting_facts(function))
+    found = Magnitudes(function)
     found.bind_all(function.body)
     return found
 
@@ -60,19 +65,20 @@ def magnitudes_of(function: Function) -> Magnitudes:
 class Magnitudes:
     """Bounds of absolute values: of sizes, of variables as they are bound, of index buffers."""
 
-    def __init__(self, buffers: Iterable[Buffer], facts: Iterable[Fact]) -> None:
-        bound = [buffer for buffer in buffers if buffer.handle is not None]
+    def __init__(self, function: Function) -> None:
+        facts = lasting_facts(function)
+        bound = [buffer for buffer in function.buffers if buffer.handle is not None]
         self._variables = {
             name: LARGEST_SIZE
             for buffer in bound
-            for extent in buffer.shape
+            for extent in _extents_of(buffer, function.axes)
             for name in free_vars(extent)
         }
-        shapes = [buffer.shape for buffer in bound if len(buffer.shape) == 1]
+        shapes = [found.shape for found in bound if isinstance(found, Buffer)]
+        shapes = [shape for shape in shapes if len(shape) == 1]
         extents: set[Expr] = {size for (size,) in shapes if not isinstance(size, Const)}
         sizes: set[Expr] = {found.lhs for found in extents if _is_one_more(found)}
         self._extents = extents | sizes
-        facts = tuple(facts)
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         # What these facts say of an element depends on its index, which then must not wrap.
         self._ordered = frozenset(
@@ -82,13 +88,16 @@ class Magnitudes:
         )
 
     def bind_all(self, body: Iterable[Stmt]) -> None:
-        """Variables of loops and lets, whose names are unique in a function."""
+        """Variables of loops, blocks and lets, whose names are unique in a function."""
         for stmt in statements(body):
             match stmt:
                 case For():
                     self.bind(stmt.var, stmt.start, stmt.extent)
                 case Let() if stmt.var.dtype == "int64":
                     self.bind(stmt.var.name, stmt.value)
+                case Block():
+                    for item in stmt.iters:
+                        self.bind(item.var, item.domain.start, item.domain.extent)
 
     def bind(self, variable: str, *values: Expr) -> None:
         """A variable is at most as large as these together."""
@@ -189,6 +198,22 @@ class Magnitudes:
         found = max(self.of(fact.low), self.of(fact.high))
         self._ranges[load.buffer] = fact
         return found
+
+
+def _extents_of(buffer: AnyBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
+    """What a buffer holds along each dimension, as far as its array says so at a call."""
+    if isinstance(buffer, Buffer):
+        yield from buffer.shape
+        return
+    for axis in axes:
+        if axis.name in buffer.axes:
+            match axis:
+                case DenseFixed():
+                    yield axis.length
+                case CompressedFixed():
+                    yield axis.width
+                case DenseVaried() | CompressedVaried() if axis.nnz is not None:
+                    yield axis.nnz
 
 
 def _is_one_more(extent: Expr) -> TypeGuard[Binary]:

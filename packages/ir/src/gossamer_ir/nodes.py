@@ -160,6 +160,9 @@ class Search(Node, frozen=True):
     `exact`: the position of the element equal to value, -1 where there is none;
     `lower`: the first position whose element is >= value, `end` where there is none;
     `upper`: the first position whose element is > value, `end` where there is none.
+
+    The elements must not decrease from begin to end; facts say so of the index arrays of axes. Of
+    others any position from begin to end (for `exact` -1, or one of an equal element) may result.
     """
 
     kind: Literal["exact", "lower", "upper"]
@@ -369,7 +372,8 @@ class Iteration(Node, frozen=True):
 
 
 class Prefetch(Node, frozen=True):
-    """A hint that the element will be read soon; it may lie outside the buffer and never faults."""
+    """A hint that the element will be read soon; it may lie outside the buffer and never faults. Its
+    indices are evaluated, so what they read is in bounds."""
 
     buffer: str
     indices: tuple[Expr, ...]

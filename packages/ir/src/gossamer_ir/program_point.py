@@ -57,10 +57,9 @@ class ProgramPoint:
     """
 
     def __init__(self, function: Function) -> None:
-        facts = lasting_facts(function)
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
-        self.prover = Prover(facts)
-        self.magnitudes = Magnitudes(buffers, facts)
+        self.prover = Prover(lasting_facts(function))
+        self.magnitudes = Magnitudes(function)
         self.shapes = {buffer.name: buffer.shape for buffer in buffers}
         self.written = written_by(function)
         self._function = function

@@ -77,7 +77,7 @@ class _Hoisting:
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
         self._written = written_by(function)
         self._prover = Prover(facts)
-        self._magnitudes = Magnitudes(buffers, facts)
+        self._magnitudes = Magnitudes(function)
         for extent in (extent for found in buffers if found.handle for extent in found.shape):
             self._prover.assume_nonnegative(extent)
 

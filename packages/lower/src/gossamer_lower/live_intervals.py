@@ -50,7 +50,9 @@ class Interval(msgspec.Struct, frozen=True):
 
 def intervals_of(buffer: Buffer, live: tuple[Stmt, ...]) -> list[Interval | None]:
     """One interval for each dimension, while these statements run; None where an index does not
-    split, or the parts of different accesses do not agree."""
+    split, the parts of different accesses do not agree, or a search looks at more than one element."""
+    if any(found.buffer == buffer.name for found in occurrences(Search, *live)):
+        return [None] * len(buffer.shape)
     known = _Known(live)
     accesses = list(_accesses(live, buffer.name, ()))
     return [

@@ -111,7 +111,7 @@ class _Merging:
             (fact.buffer, fact.indptr) for fact in facts if isinstance(fact, SortedSegments)
         }
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
-        self._magnitudes = Magnitudes(buffers, facts)
+        self._magnitudes = Magnitudes(function)
         self._prover = Prover(facts)
         for extent in (extent for found in buffers if found.handle for extent in found.shape):
             self._prover.assume_nonnegative(extent)

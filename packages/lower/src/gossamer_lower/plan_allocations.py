@@ -27,16 +27,14 @@ from gossamer_ir.nodes import (
     Fact,
     For,
     Function,
-    Guard,
     If,
     Load,
     Module,
-    Prefetch,
     Stmt,
     Store,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import occurrences, rewrite_body, substitute
+from gossamer_ir.walk import occurrences, rewrite_body, substitute, walk
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.guard_accesses import guard_buffers
 from gossamer_lower.live_intervals import Access, Interval, intervals_of, shrunk
@@ -145,9 +143,7 @@ def _place(
 
 def _mentions(nodes: Iterable[Any], name: str) -> bool:
     """Whether the buffer has to be there: a guard that names it may stand far before an access."""
-    return any(
-        found.buffer == name for found in occurrences((Load, Store, Prefetch, Guard), *nodes)
-    )
+    return any(getattr(node, "buffer", None) == name for node in walk(*nodes))
 
 
 def _is_in_one_side(stmt: If, name: str) -> bool:

@@ -112,7 +112,13 @@ def _ordered(parts: Iterable[range]) -> Iterator[int]:
 
 
 def _prefetch(node: Prefetch, scope: Scope) -> Exec:
-    return lambda frame: None
+    """Evaluates the indices, which may read out of bounds; the element itself may lie anywhere."""
+    indices = scope.exprs(node.indices)
+
+    def run(frame: Frame) -> None:
+        indices(frame)
+
+    return run
 
 
 def _guard(node: Guard, scope: Scope) -> Exec:

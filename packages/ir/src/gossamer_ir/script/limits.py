@@ -7,6 +7,7 @@ costs at most one bracket, every statement one level (an `init` one more).
 from __future__ import annotations
 
 import ast
+import warnings
 
 from gossamer_ir.errors import ParseError, Place, VerifyError
 from gossamer_ir.nodes import Module, Node
@@ -34,7 +35,9 @@ def parse_syntax(text: str) -> ast.Module:
             "parse.size", f"The script has {len(text)} characters, more than {MAX_CHARACTERS}."
         )
     try:
-        tree = ast.parse(text)
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", SyntaxWarning)  # Python's advice to who runs the text
+            tree = ast.parse(text)
     except SyntaxError as error:
         raise _syntax_error(text, error) from None
     except ValueError as error:
