@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 from msgspec.structs import replace
@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.walk import free_vars, resolve, rewrite_body
+from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute
 from gossamer_schedule.accesses import mentioned, written
 from gossamer_schedule.predicates import below
 from gossamer_schedule.refusals import refusal
@@ -47,17 +47,20 @@ def required_assignment(site: Site, module: Module, *, primitive: str) -> Store:
     return store
 
 
-def require_own_conditions(site: Site, *, primitive: str) -> None:
-    """The conditions of a block must be of its iterators, not of the loops around it.
+def require_no_loops(site: Site, *, primitive: str) -> None:
+    """What a block does may not mention the loops that are removed with it, only its iterators.
 
     Raises `.predicate`.
     """
-    used = {name for part in conjuncts(site.node.predicate) for name in free_vars(part)}
-    loops = sorted(used & {loop.var for loop in site.loops})
-    if loops:
+    block: Block = site.node
+    removed = {loop.var for loop in site.loops[len(own_nest(site).loops) :]}
+    domains = (item.domain for item in block.iters)
+    used = sorted(free_vars(replace(block, iters=()), *domains) & removed)
+    if used:
         raise refusal(
             f"{primitive}.predicate",
-            f"A condition of block '{site.node.name}' is not of its iterators, but of {', '.join(loops)}.",
+            f"Block '{block.name}' uses {', '.join(used)} of the loops around it, and not only its "
+            "iterators.",
             hint=f"Apply {primitive} before the loops are split again.",
         )
 
@@ -96,6 +99,14 @@ def domain_conditions(
     """That a value of an iterator is in its domain, at values of other iterators."""
     start, extent = resolve(item.domain.start, values), resolve(item.domain.extent, values)
     return Compare("ge", value, start), below(sub(value, start), extent)
+
+
+def conditions_at(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
+    """The conditions under which a block visits a point."""
+    for item in block.iters:
+        yield from domain_conditions(item, point[item.var], point)
+    for part in conjuncts(block.predicate):
+        yield substitute(part, point)
 
 
 def own_nest(site: Site) -> Site:

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 
-from gossamer_ir.build import ONE, ZERO, add
+from gossamer_ir.build import ONE, ZERO, add, index_var
 from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.nodes import (
+    BlockIter,
+    Compare,
     CompressedFixed,
     CompressedVaried,
     DenseVaried,
@@ -72,6 +74,11 @@ class Knowledge(Prover):
     def learn_loop(self, loop: For) -> None:
         """From here on, a loop runs."""
         self.learn_range(loop.var, loop.start, loop.extent)
+
+    def learn_iterator(self, item: BlockIter) -> None:
+        """From here on, an iterator of a block is in its domain and has its value."""
+        self.learn_range(item.var, item.domain.start, item.domain.extent)
+        self.learn(Compare("eq", index_var(item.var), item.value))
 
     def learn(self, condition: Expr) -> None:
         """From here on, a condition holds."""

@@ -2,21 +2,35 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
 from gossamer_ir.affine import affine_of
 from gossamer_ir.build import add, index_var, integer_value
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Module, Stmt, Store, Var
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    BlockIter,
+    Expr,
+    For,
+    Let,
+    Load,
+    Module,
+    Stmt,
+    Store,
+    Var,
+)
 from gossamer_ir.touches import Values
-from gossamer_ir.walk import occurrences, resolve, substitute
-from gossamer_schedule.accesses import values_within, written
+from gossamer_ir.walk import free_vars, occurrences, resolve, substitute
+from gossamer_schedule.accesses import named, values_at, values_within, written
+from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.linear import UNIT, to_expr, without_guard
 from gossamer_schedule.predicates import bounded_by_domain, guarded
 from gossamer_schedule.produced import Part
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.sites import Site
+from gossamer_schedule.sites import Site, loops_of, name_of
 
 
 def is_recurrence(block: Block) -> bool:
@@ -104,6 +118,40 @@ def path_between(target: Site, top: Site) -> tuple[For, ...]:
     """The loops from one site down to another."""
     inner = tuple(found for found, _, _ in target.path[len(top.path) :])
     return (*inner, target.node)
+
+
+def require_bound_before(moving: Site, top: Site, *, primitive: str) -> None:
+    """Where a statement moves forward to a nest in the same body, nothing that it uses may be bound or
+    allocated between them.
+
+    Raises `.scope`.
+    """
+    between = top.siblings[position(top) + 1 : position(moving)]
+    bound = {found.var.name for found in between if isinstance(found, Let)}
+    bound |= {found.buffer.name for found in between if isinstance(found, Allocate)}
+    late = bound & (free_vars(moving.node) | named((moving.node,)))
+    if late:
+        raise refusal(
+            f"{primitive}.scope",
+            f"What moves uses {', '.join(sorted(late))}, which is not there yet at loop nest "
+            f"'{name_of(top.node)}'.",
+        )
+
+
+def meeting(top: Site, path: Sequence[For], *, buffers: Set[str]) -> str:
+    """The first of some buffers that the nest at `top` writes, of which two iterations of a loop of a path
+    there may use one element; nothing where there is none."""
+    if not buffers:
+        return ""
+    loops, facts = loops_of(top.function), lasting_facts(top.function)
+    found = written_accesses((top.node,), values=values_at(top), function=top.function)
+    for loop in path:
+        varying = loops_within((loops[loop.var],))
+        for name in sorted(buffers & found.keys()):
+            told = verdict(loop.var, found[name], loops=loops, varying=varying, facts=facts)
+            if told != "disjoint":
+                return name
+    return ""
 
 
 def moved(

@@ -9,9 +9,10 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.build import conjuncts, index_var
-from gossamer_ir.nodes import Block, BlockIter, Combine, Expr, For, Load, Store, Var
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Search, Store, Var
 from gossamer_ir.walk import free_vars, rewrite, substitute, walk
-from gossamer_schedule.accesses import mentioned, statements_beside, used_by
+from gossamer_schedule.accesses import statements_beside, used_by
+from gossamer_schedule.assigned import always_stores, gives_value
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.inits import conditions_of_init, unselecting
@@ -69,9 +70,9 @@ def _require_one_store(site: Site, buffer: str, *, primitive: str) -> Store:
 def _require_own_element(site: Site, store: Store, *, primitive: str) -> None:
     """Every access in the block must be to the element of the store."""
     for node in walk(replace(site.node, reads=None, writes=None)):
-        if not isinstance(node, (Load, Store)) or node.buffer != store.buffer:
+        if not isinstance(node, (Load, Search, Store)) or node.buffer != store.buffer:
             continue
-        if node.indices != store.indices:
+        if isinstance(node, Search) or node.indices != store.indices:
             raise refusal(
                 f"{primitive}.reads",
                 f"Block '{site.node.name}' uses other elements of '{store.buffer}' than the one it "
@@ -137,18 +138,19 @@ def _conditions_around(nest: Nest) -> Iterator[Expr]:
 
 
 def require_existing(site: Site, element: Element, *, primitive: str) -> None:
-    """What a reduction goes on from is looked at before it starts: the element must exist, also where the
-    reduction turns out to be empty.
+    """What a block goes on from is looked at before it starts: the element must exist, also where the
+    reduction turns out to be empty, or the block does not store to it.
 
     Raises `.not_proved`.
     """
     block, store = site.node, element.store
-    if all(found.kind == "S" for found in block.iters) or _exists(site, element):
+    is_reducing = any(found.kind == "R" for found in block.iters)
+    if (not is_reducing and always_stores(block.body, store.buffer)) or _exists(site, element):
         return
     raise refusal(
         f"{primitive}.not_proved",
         f"It is not proved that the element of '{store.buffer}' which block '{block.name}' goes on from "
-        "exists, also where its reduction is empty.",
+        "exists, also where its reduction is empty or it stores nothing.",
         needs=f"{', '.join(map(text_of, store.indices))} in bounds",
         hint="Give the block an init.",
     )
@@ -169,18 +171,13 @@ def _exists(site: Site, element: Element) -> bool:
 
 
 def gives_values(block: Block, buffer: str) -> bool:
-    """Whether a block gives elements a value whatever they held before."""
-    nodes = list(walk(*block.body))
-    is_read = any(isinstance(node, Load) and node.buffer == buffer for node in nodes)
-    is_combined = any(isinstance(node, Combine) and buffer in mentioned((node,)) for node in nodes)
-    return not block.init and not is_read and not is_combined
+    """Whether a block gives each element that it visits a value, whatever it held before."""
+    return not block.init and gives_value(block.body, buffer)
 
 
 def is_initialising(block: Block, buffer: str) -> bool:
-    """Whether the init of a block gives its element of a buffer a value whatever it held before."""
-    used = [found for found in walk(*block.init) if isinstance(found, (Load, Store))]
-    used = [found for found in used if found.buffer == buffer]
-    return bool(used) and all(isinstance(found, Store) for found in used)
+    """Whether the init of a block gives its element of a buffer a value, whatever it held before."""
+    return gives_value(block.init, buffer)
 
 
 def redirected(block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None) -> Block:

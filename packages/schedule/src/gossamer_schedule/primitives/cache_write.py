@@ -123,8 +123,8 @@ def _require_initialised(site: Site, element: Element) -> bool:
     if is_changed or not _is_loaded_once(site, store):
         raise refusal(
             f"{_NAME}.element",
-            f"Nothing initialises the element of '{store.buffer}' that block '{block.name}' "
-            "writes.",
+            f"Nothing that always runs initialises the element of '{store.buffer}' that block "
+            f"'{block.name}' writes.",
             hint="Give the block an init.",
         )
     require_existing(site, element, primitive=_NAME)

@@ -12,11 +12,14 @@ from gossamer_ir.walk import rewrite_body, walk
 from gossamer_schedule.accesses import mentioned, named, written
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import consumed_parts
+from gossamer_schedule.kept import require_made_again
 from gossamer_schedule.knowledge import stored
 from gossamer_schedule.moving import (
     is_recurrence,
+    meeting,
     moved,
     nest_beside,
+    path_between,
     position,
     require_own_loops,
     require_plain_loops,
@@ -55,8 +58,9 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     value elsewhere), `.parameter` (it writes a parameter), `.kind` (the loop or one around it is
     neither serial nor unrolled), `.binding` (its iterators are not its loops, over all of their
     domains), `.scope` (it does not stand before the loop's nest), `.other_access` (what it makes is
-    used outside of the loop or by an `init`, or something on the way writes what it reads),
-    `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    used outside of the loop or by an `init`, something on the way writes what it reads, or several
+    iterations change one element that it makes), `.not_proved` (an element that is read may be left from an
+    earlier iteration of a loop around both), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.primitives.cache_read import cache_read
@@ -83,11 +87,14 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     top = _require_before(site, target, own=own, module=module)
     _require_private(site, target, own=own, made=made)
     _require_free_way(site, top, own=own)
+    _require_own_updates(site, top, target, made=made)
+    require_made_again(site, own, target, made=made, primitive=_NAME)
     parts = consumed_parts(site, own, target, changing=stored((top.node,)))
 
     nest, names = moved(site, own, parts)
     buffers = [found for found in all_buffers(owner) if found.name in made]
     private = [found for found in buffers if isinstance(found, Buffer)]
+    _require_lasting_sizes(private, owner)
     bare = _without_allocations(replaced(site.up(len(own)), ()), private)
     inside = find_loop(bare, _NAME, loop=loop)
     body = (*map(Allocate, private), nest, *inside.node.body)
@@ -161,6 +168,30 @@ def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> None:
             f"Block '{site.node.name}' cannot move past what writes "
             f"{', '.join(sorted(reads & written(passed)))}, which it reads.",
         )
+
+
+def _require_own_updates(site: Site, top: Site, target: Site, *, made: set[str]) -> None:
+    """Where the body of the loop changes what the block makes, each iteration changes elements of its own:
+    the block makes all that an iteration uses once more."""
+    met = meeting(top, path_between(target, top), buffers=made & written((top.node,)))
+    if met:
+        raise refusal(
+            f"{_NAME}.other_access",
+            f"Loop '{target.node.var}' changes '{met}', which block '{site.node.name}' makes, and another "
+            "iteration may use the same element.",
+        )
+
+
+def _require_lasting_sizes(private: Sequence[Buffer], owner: Function) -> None:
+    """A buffer is allocated later than before, where its size must be the same."""
+    for found in private:
+        changed = mentioned(found.shape) & stored(owner.body)
+        if changed:
+            raise refusal(
+                f"{_NAME}.other_access",
+                f"The size of '{found.name}' depends on {', '.join(sorted(changed))}, which the function "
+                "writes.",
+            )
 
 
 def _without_allocations(function: Function, buffers: Sequence[Buffer]) -> Function:

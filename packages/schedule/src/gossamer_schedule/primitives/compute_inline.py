@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts, zero_of
+from gossamer_ir.build import index_var, zero_of
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import (
     Block,
@@ -33,14 +33,15 @@ from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import is_function_of_element, with_parts
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.inlining import (
-    domain_conditions,
+    conditions_at,
     own_nest,
-    require_own_conditions,
+    require_no_loops,
     required_assignment,
     required_writer,
     without_block,
     without_buffer,
 )
+from gossamer_schedule.kept import is_kept, is_lasting
 from gossamer_schedule.knowledge import Knowledge
 from gossamer_schedule.moving import position
 from gossamer_schedule.nests import loop_nest
@@ -68,14 +69,16 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
     block and its buffer.
 
     Where it is not proved that the block makes the element that is loaded, the expression is evaluated
-    only where it does: elsewhere the load had no defined value.
+    only where it does: elsewhere the load had no defined value. It may have one where the block runs
+    again in a loop outside of which the buffer is allocated, so there it must be proved.
 
     Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not one assignment),
     `.parameter` (it writes a parameter), `.writers` (something else writes the buffer, too),
-    `.predicate` (a condition of the block is of its loops, not of iterators), `.changed` (what it reads
+    `.predicate` (the block uses its loops other than by iterators), `.changed` (what it reads
     is written later), `.other_access` (the buffer is searched, prefetched, or not only used behind the
-    block in the same body), `.not_proved` (the loops may not visit the whole domain of an iterator, or
-    it is not known which point made the element of a load), `.no_block`, `.no_function`, `.stage`.
+    block in the same body), `.not_proved` (the loops may not visit the whole domain of an iterator, it
+    is not known which point made the element of a load, or the element may be left from an earlier
+    iteration of a loop), `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.primitives.cache_read import cache_read
@@ -103,7 +106,7 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
     store = required_assignment(site, module, primitive=_NAME)
     require_allocated(find_buffer(owner, _NAME, buffer=store.buffer), _NAME)
     required_writer(owner, store.buffer, primitive=_NAME)
-    require_own_conditions(site, primitive=_NAME)
+    require_no_loops(site, primitive=_NAME)
     require_covered(loop_nest(site), site.node.iters, primitive=_NAME)
     bare = without_block(site)
     _require_only_loads(bare, store)
@@ -158,6 +161,9 @@ class _Inlining:
     def __init__(self, site: Site, store: Store) -> None:
         self._site, self._store = site, store
         self._known = Knowledge(site.function)
+        self._is_kept = is_kept(own_nest(site), store.buffer)
+        named = with_parts(store.value, {at: index_var("") for at in store.indices})
+        self._is_lasting = is_lasting(named, site.function)
         own = {item.var for item in site.node.iters}
         self._is_determined = own <= determined_by(site, store.indices)
 
@@ -199,10 +205,10 @@ class _Inlining:
         header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))
         for item in block.iters:
             if item.kind == "S":
-                self._known.learn_range(item.var, item.domain.start, item.domain.extent)
+                self._known.learn_iterator(item)
         init = self.body(block.init)
         for item in block.iters:
-            self._known.learn_range(item.var, item.domain.start, item.domain.extent)
+            self._known.learn_iterator(item)
         if block.predicate is not None:
             self._known.learn(block.predicate)
         changed: Block = replace(header, init=init, body=self.body(block.body))
@@ -223,13 +229,18 @@ class _Inlining:
         free = {item.var for item in iters}
         point = match_all(self._store.indices, load.indices, free=free)
         if self._is_determined and point is not None:
+            unproved = list(self._unproved(point))
+            if unproved and self._is_kept:
+                raise self._not_made(load, needs=" and ".join(map(text_of, unproved)))
             value: Expr = substitute(self._store.value, point)
-            for condition in reversed(list(self._unproved(point))):
+            for condition in reversed(unproved):
                 value = IfThenElse(condition, value, zero_of(load.dtype))
             return value
         if self._site.node.predicate is None and is_function_of_element(
             self._site.node, self._store
         ):
+            if self._is_kept and not self._is_lasting:
+                raise self._not_made(load, needs=f"the point that makes {text_of(load)} is known")
             places = dict(zip(self._store.indices, load.indices, strict=True))
             return with_parts(self._store.value, places)
         raise refusal(
@@ -239,13 +250,18 @@ class _Inlining:
             "values of its iterators, others for each point",
         )
 
+    def _not_made(self, load: Load, *, needs: str) -> Exception:
+        """An element that is not made again in a loop may be left from an earlier iteration."""
+        return refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that block '{self._site.node.name}' makes {text_of(load)} each time that it "
+            "runs, so the element may be left from an earlier iteration of a loop around the block.",
+            needs=needs,
+            hint=f"Allocate '{self._store.buffer}' in that loop.",
+        )
+
     def _unproved(self, point: dict[str, Expr]) -> Iterator[Expr]:
         """The conditions under which the block makes the element of a point, but for those that hold."""
-        block: Block = self._site.node
-        parts = [
-            part for item in block.iters for part in domain_conditions(item, point[item.var], point)
-        ]
-        parts += [substitute(part, point) for part in conjuncts(block.predicate)]
-        for part in parts:
+        for part in conditions_at(self._site.node, point):
             if not self._known.proves(part):
                 yield part

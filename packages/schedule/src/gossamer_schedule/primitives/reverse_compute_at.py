@@ -9,18 +9,18 @@ from msgspec.structs import replace
 from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.nodes import Block, BlockIter, For, Function, Module, Stmt, Store
+from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.consumed import is_own_value
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.linear import Form
 from gossamer_schedule.moving import (
     is_recurrence,
+    meeting,
     moved,
     nest_beside,
     path_between,
     position,
+    require_bound_before,
     require_own_loops,
     require_plain_loops,
 )
@@ -36,7 +36,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.selected import selected_parts
-from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "reverse_compute_at"
@@ -57,11 +57,11 @@ def reverse_compute_at(
     Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block reads other elements of
     what it writes, or combines several spatial points in one element), `.kind` (the loop or one around
     it is neither serial nor unrolled), `.binding` (its iterators are not its loops, over all of their
-    domains), `.scope` (it does not stand behind the loop's nest), `.other_access` (something between
-    uses what it writes, or writes what it reads; or another iteration of the nest may use what it
-    writes), `.no_producer` (nothing under the loop writes what it reads), `.not_proved` (an element may
-    be produced by several iterations, or not completely), `.no_block`, `.no_loop`, `.no_function`,
-    `.stage`.
+    domains), `.scope` (it does not stand behind the loop's nest, or uses what is bound between them),
+    `.other_access` (something between uses what it writes, or writes what it reads; or another
+    iteration of the nest may use what it writes), `.no_producer` (nothing under the loop writes what it
+    reads), `.not_proved` (an element may be produced by several iterations, or not completely),
+    `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.cache_write import cache_write
@@ -100,6 +100,7 @@ def reverse_compute_at(
     require_plain_loops(target, module, primitive=_NAME)
     own = require_own_loops(site, module, primitive=_NAME)
     top = _require_behind(site, target, own=own, module=module)
+    require_bound_before(site.up(len(own)), top, primitive=_NAME)
     path = path_between(target, top)
     shared = _require_free_way(site, top, own=own)
     produced = _require_producers(site, top, target=target)
@@ -112,7 +113,9 @@ def reverse_compute_at(
     inside = find_loop(bare, _NAME, loop=loop)
     extended = replace(inside.node, body=(*inside.node.body, nest))
     changed = replaced(inside, (extended,))
-    _require_apart(changed, path, block=block, buffers=shared)
+    outer = find_loop(changed, _NAME, loop=path[0].var)
+    if met := meeting(outer, path, buffers=shared):
+        raise _other_access(block, {met})
     rewritten = with_function(module, owner, changed)
 
     taken = step(block=block, loop=loop, function=function)
@@ -160,24 +163,6 @@ def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> set[str]:
     if found:
         raise _other_access(site.node.name, found)
     return writes & mentioned((top.node,))
-
-
-def _require_apart(
-    function: Function, path: Sequence[For], *, block: str, buffers: set[str]
-) -> None:
-    """Where the block stands now, it may write nothing that another iteration of the loops around it
-    uses."""
-    if not buffers:
-        return
-    top, loops = find_loop(function, _NAME, loop=path[0].var), loops_of(function)
-    found = written_accesses((top.node,), values=values_at(top), function=function)
-    facts = lasting_facts(function)
-    for loop in path:
-        varying = loops_within((loops[loop.var],))
-        for name in sorted(buffers):
-            told = verdict(loop.var, found[name], loops=loops, varying=varying, facts=facts)
-            if told != "disjoint":
-                raise _other_access(block, {name})
 
 
 def _other_access(block: str, buffers: set[str]) -> ScheduleError:

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, conjuncts
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
+from gossamer_ir.nodes import Block, Expr, Load, Module, Search, Store, Var
 from gossamer_ir.walk import occurrences, substitute
 from gossamer_schedule.accesses import mentioned, named, written
 from gossamer_schedule.consumed import with_parts
@@ -16,14 +16,15 @@ from gossamer_schedule.covers import require_covered
 from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.inlining import (
     domain_conditions,
-    require_own_conditions,
+    require_no_loops,
     required_assignment,
     required_writer,
     without_block,
     without_buffer,
 )
+from gossamer_schedule.kept import is_kept, is_made_for
 from gossamer_schedule.knowledge import Knowledge
-from gossamer_schedule.moving import position
+from gossamer_schedule.moving import position, require_bound_before
 from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.predicates import in_turn
 from gossamer_schedule.primitive import primitive
@@ -55,11 +56,12 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
     assignment), `.element` (the block does not read one element, that of its iterators, of one
     buffer that the function allocates), `.writers` (that is not written by one block),
     `.other_access` (it is used elsewhere, or something on the way uses what the block writes or
-    writes what it reads), `.predicate` (a condition of the block is of its loops, not of iterators),
-    `.scope` (the block does not stand behind the nest of the maker in a nest of its own), `.kind` (a
-    loop around the maker is vectorized, and it gets a condition),
-    `.not_proved` (its loops may not visit the whole domain of an iterator, or two points may store to
-    one element), `.no_block`, `.no_function`, `.stage`.
+    writes what it reads), `.predicate` (the block uses its loops other than by iterators), `.scope` (the
+    block does not stand behind the nest of the maker in a nest of its own, or uses what is bound between
+    them), `.kind` (a loop around the maker is vectorized, and it gets a condition),
+    `.not_proved` (its loops may not visit the whole domain of an iterator, two points may store to one
+    element, also of the maker where conditions ask for its value, or an element may be left from an
+    earlier iteration of a loop), `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.primitives.cache_write import cache_write
@@ -89,9 +91,13 @@ def reverse_compute_inline(module: Module, block: str, *, function: str | None =
     maker = required_writer(owner, load.buffer, primitive=_NAME)
     made = required_assignment(maker, module, primitive=_NAME)
     _require_free_way(site, maker, module=module, between=load.buffer)
-    require_own_conditions(site, primitive=_NAME)
+    require_bound_before(site.up(len(site.nest)), maker.up(len(maker.nest)), primitive=_NAME)
+    require_no_loops(site, primitive=_NAME)
     require_covered(loop_nest(site), site.node.iters, primitive=_NAME)
     require_distinct(site, store.buffer, primitive=_NAME)
+    if _is_told_by_value(site, store, load):
+        require_distinct(maker, load.buffer, primitive=_NAME)
+    _require_made(site, maker, load, made=made)
 
     iters = [at.name for at in load.indices if isinstance(at, Var)]
     point = dict(zip(iters, made.indices, strict=True))
@@ -152,6 +158,31 @@ def _require_free_way(site: Site, maker: Site, *, module: Module, between: str) 
             f"{_NAME}.other_access",
             f"Block '{site.node.name}' cannot be computed in block '{maker.node.name}' because of other "
             f"uses of {', '.join(sorted(clash))}.",
+        )
+
+
+def _is_told_by_value(site: Site, store: Store, load: Load) -> bool:
+    """Whether the value that is read tells if and where the block stores, or what else it reads: it must
+    not do so for values that are replaced before the block runs."""
+    asked = [*conjuncts(site.node.predicate), *store.indices]
+    asked += [found for found in occurrences((Load, Search), store.value) if found != load]
+    return bool(occurrences(Load, *asked)) and load.buffer in mentioned(asked)
+
+
+def _require_made(site: Site, maker: Site, load: Load, *, made: Store) -> None:
+    """Where elements may be left from an earlier iteration of a loop around both, all that are read must
+    be made in this one."""
+    if not is_kept(maker.up(len(maker.nest)), load.buffer):
+        return
+    require_covered(loop_nest(maker), maker.node.iters, primitive=_NAME)
+    if not is_made_for(site, load, maker, made):
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that block '{maker.node.name}' makes all that block '{site.node.name}' reads "
+            f"of '{load.buffer}' each time that it runs, so an element may be left from an earlier "
+            "iteration of a loop around both.",
+            needs=f"the points of '{site.node.name}' are some of '{maker.node.name}'",
+            hint=f"Allocate '{load.buffer}' in that loop.",
         )
 
 
