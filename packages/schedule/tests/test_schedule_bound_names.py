@@ -80,3 +80,74 @@ def test_what_moves_finds_all_that_it_mentions(program, text, op, code):
         with pytest.raises(ScheduleError) as caught:
             apply(module, Step(op, STEPS[op]))
         assert caught.value.code == f"schedule.{op}.{code}"
+
+
+INNER_SIZE = """
+P[0] = 9
+A = T.alloc_buffer((T.int64(P[0]),), "float32")
+for i in T.serial(8):
+    with T.block("made"):
+        vi = T.axis.spatial(8, i)
+        A[vi] = V[vi]
+for j in T.serial(8):
+    with T.block("used"):
+        vj = T.axis.spatial(8, j)
+        W[vj] = A[vj]
+"""
+
+
+@pytest.mark.parametrize(("op", "block"), [("cache_write", "made"), ("cache_read", "used")])
+def test_a_cache_is_as_large_as_the_buffer_whenever_that_is_allocated(program, op, block):
+    with pytest.raises(ScheduleError) as caught:
+        apply(program(INNER_SIZE), Step(op, {"block": block, "buffer": "A", "scope": "local"}))
+    assert caught.value.code == f"schedule.{op}.inner"
+
+
+INNER_CONDITION = """
+for t in T.serial(2):
+    A = T.alloc_buffer((8,), "float32")
+    for i in T.serial(8):
+        with T.block("step"):
+            vt, vi = T.axis.remap("SS", [t, i])
+            T.where(A[vi] > 0.0)
+            W[vi] = X[vt, vi]
+"""
+
+
+@pytest.mark.parametrize("op", ["cache_read", "reindex_cache_read"])
+def test_a_condition_on_what_a_nest_allocates_selects_no_copy(program, op):
+    text = INNER_CONDITION.replace("    A =", "    if n > 0:\n        W[0] = 1.0\n    A =")
+    nested = program("\n".join(["for s in T.serial(2):", *("    " + x for x in text.splitlines())]))
+    step = Step(op, {"block": "step", "buffer": "X", "scope": "local"})
+    with pytest.raises(ScheduleError) as caught:
+        apply(nested, step)
+    assert caught.value.code == f"schedule.{op}.domain"
+
+
+ASKED_BY_INIT = """
+Q = T.decl_buffer((8,), "float32")
+for a in T.serial(8):
+    with T.block("made"):
+        va = T.axis.spatial(8, a)
+        Q[va] = V[va]
+for i in T.serial(8):
+    for j in T.serial(n):
+        with T.block("used"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            T.where(Q[vi] > 0.0)
+            with T.init():
+                W[vi] = 0.0
+            W[vi] = W[vi] + X[vi, vj % 8]
+"""
+
+
+@pytest.mark.parametrize(("loop", "code"), [("i", None), ("j", "other_access")])
+def test_a_condition_is_made_before_an_init_that_stands_under_it(program, loop, code):
+    module, step = program(ASKED_BY_INIT), Step("compute_at", {"block": "made", "loop": loop})
+    if code is not None:
+        with pytest.raises(ScheduleError) as caught:
+            apply(module, step)
+        assert caught.value.code == f"schedule.compute_at.{code}"
+        return
+    before, after = outcome(module), outcome(apply(module, step).module)
+    np.testing.assert_array_equal(after["w"], before["w"])

@@ -70,6 +70,11 @@ def written(body: tuple[Stmt, ...]) -> set[str]:
     return names - own
 
 
+def allocated(body: tuple[Stmt, ...]) -> set[str]:
+    """The buffers that a body allocates."""
+    return {found.buffer.name for found in statements(body) if isinstance(found, Allocate)}
+
+
 def mentioned(body: Iterable[Any]) -> set[str]:
     """The buffers that statements or expressions touch in any way."""
     return {

@@ -9,13 +9,23 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, index_var, integer_value
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Allocate, AnyBuffer, Block, BlockIter, Expr, For, Node, Scope, Stmt
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Block,
+    BlockIter,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    Node,
+    Scope,
+    Stmt,
+)
 from gossamer_ir.walk import free_vars, substitute, substitute_body
-from gossamer_schedule.accesses import mentioned
+from gossamer_schedule.accesses import allocated, mentioned
 from gossamer_schedule.knowledge import stored
 from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import listing, refusal
-from gossamer_schedule.sites import statements
 
 
 def require_scope(scope: str, primitive: str) -> None:
@@ -33,14 +43,13 @@ def require_outside(nest: Nest, buffer: str, *, primitive: str) -> None:
 
     Raises `.inner`.
     """
-    for found in statements((nest.top.node,)):
-        if isinstance(found, Allocate) and found.buffer.name == buffer:
-            raise refusal(
-                f"{primitive}.inner",
-                f"Buffer '{buffer}' is allocated in the loops around block '{nest.name}', outside of "
-                "which it would be used.",
-                hint=f"Apply {primitive} before what makes it moves there.",
-            )
+    if buffer in allocated((nest.top.node,)):
+        raise refusal(
+            f"{primitive}.inner",
+            f"Buffer '{buffer}' is allocated in the loops around block '{nest.name}', outside of "
+            "which it would be used.",
+            hint=f"Apply {primitive} before what makes it moves there.",
+        )
 
 
 def selecting_iters(block: Block, selectors: Iterable[Node]) -> tuple[BlockIter, ...]:
@@ -56,19 +65,39 @@ def require_own_selectors(
     nest: Nest, iters: Sequence[BlockIter], selectors: Sequence[Node], *, primitive: str
 ) -> None:
     """What selects elements must be the same outside of the nest: it depends on iterators, on what is
-    bound around the nest, and on buffers that the nest does not write; domains start at 0."""
+    bound around the nest, and on buffers that the nest neither writes nor allocates; domains start at 0."""
     domains = [found.domain for found in iters]
     needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
     known = {found.var for found in iters} | nest.known_above
+    inside = (nest.top.node,)
+    changing = stored(inside) | allocated(inside)
     if (
         needed - known
-        or mentioned((*selectors, *domains)) & stored((nest.top.node,))
+        or mentioned((*selectors, *domains)) & changing
         or any(integer_value(found.domain.start) != 0 for found in iters)
     ):
         raise refusal(
             f"{primitive}.domain",
             f"The elements of block '{nest.name}' depend on more than its iterators, what is bound "
             "around its nest, and buffers that its nest does not write.",
+        )
+
+
+def require_lasting_size(function: Function, buffer: AnyBuffer, *, primitive: str) -> None:
+    """A new buffer of the function as large as another one: its size may depend on nothing that is bound
+    only where the other one is allocated, or that changes before.
+
+    Raises `.inner`.
+    """
+    if buffer in function.buffers or not isinstance(buffer, Buffer):
+        return
+    params = {param.name for param in function.params}
+    others = free_vars(*buffer.shape) - params | mentioned(buffer.shape) & stored(function.body)
+    if others:
+        raise refusal(
+            f"{primitive}.inner",
+            f"The size of buffer '{buffer.name}' depends on {', '.join(sorted(others))}, and a buffer of "
+            "the function cannot have it.",
         )
 
 

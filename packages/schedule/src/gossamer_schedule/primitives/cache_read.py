@@ -6,7 +6,7 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Module
 from gossamer_schedule.caching import cached_buffer, with_cache
-from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
+from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size
 from gossamer_schedule.gathers import copying, reading_from, required_elements
 from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.primitive import primitive
@@ -58,6 +58,8 @@ def cache_read(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
     elements = required_elements(site, buffer, primitive=_NAME)
+
+    require_lasting_size(owner, old, primitive=_NAME)
 
     namer = namer_of(owner)
     cache = cache_of(old, scope, namer=namer)

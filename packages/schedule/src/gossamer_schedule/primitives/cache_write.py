@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Block, Load, Module, Store
 from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
-from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest
+from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.primitive import primitive
@@ -81,6 +81,8 @@ def cache_write(
     )
     element = required_element(site, buffer, primitive=_NAME)
     is_loading = _require_initialised(site, element)
+
+    require_lasting_size(owner, old, primitive=_NAME)
 
     namer = namer_of(owner)
     cache = cache_of(old, scope, namer=namer)

@@ -8,10 +8,12 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
+from gossamer_ir.touches import parts_of, reduction_loops
 from gossamer_ir.walk import rewrite_body, walk
-from gossamer_schedule.accesses import mentioned, named, written
+from gossamer_schedule.accesses import mentioned, named, values_at, written
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import consumed_parts
+from gossamer_schedule.init_places import blocks_with_init
 from gossamer_schedule.kept import require_made_again
 from gossamer_schedule.knowledge import stored
 from gossamer_schedule.moving import (
@@ -149,12 +151,23 @@ def _require_private(site: Site, target: Site, *, own: Sequence[For], made: set[
     for found in statements(target.node.body):
         if isinstance(found, Block):
             used |= named(found.init)
+    for inner in blocks_with_init(target):
+        used |= _asked_before(inner, target)
     if used & made:
         raise refusal(
             f"{_NAME}.other_access",
             f"What block '{site.node.name}' makes, {', '.join(sorted(used & made))}, is not only used in "
             f"the body of loop '{target.node.var}' behind its inits.",
         )
+
+
+def _asked_before(site: Site, target: Site) -> set[str]:
+    """The buffers that tell where the init of a block in a loop runs, where that is before the loop."""
+    around = {loop.var for loop in (*target.scope, target.node)}
+    if around.isdisjoint(reduction_loops(site.node, values_at(site))):
+        return set()
+    between = site.parents[len(target.path) + 1 :]
+    return mentioned(part for parent in (*between, site.node) for part in parts_of(parent))
 
 
 def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> None:

@@ -13,7 +13,7 @@ from gossamer_ir.walk import free_vars, rewrite
 from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.blocking import require_one_block
 from gossamer_schedule.combining import Combining, combining_of
-from gossamer_schedule.copies import copy_nest, names_of_nest
+from gossamer_schedule.copies import copy_nest, names_of_nest, require_lasting_size
 from gossamer_schedule.factored import Parts, factored, fed_iterators, part_iterator, parts_of
 from gossamer_schedule.nests import Nest, reduction_nest
 from gossamer_schedule.primitive import primitive
@@ -100,6 +100,8 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
 
     namer = namer_of(owner)
     olds = [find_buffer(owner, _NAME, buffer=term.buffer) for term in found.terms]
+    for old in olds:
+        require_lasting_size(owner, old, primitive=_NAME)
     parts = parts_of(top.node, olds, axis=axis, namer=namer)
     inner, part = factored(site, found, parts, namer=namer)
     changed = parts.added(replaced(site, reassociating((inner,))))
