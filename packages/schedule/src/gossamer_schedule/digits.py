@@ -6,7 +6,7 @@ from the lowest on visits a whole range.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
 
 from gossamer_ir.build import ONE, add, ceildiv, floordiv, integer_value, sub
@@ -86,20 +86,29 @@ def ascending(form: Form, *, loops: Mapping[str, For]) -> tuple[str, ...] | None
         return None
     expected, left, order = UNIT, dict(form.terms), []
     while left:
-        name = next((name for name, product in left.items() if product == expected), None)
-        if name is None or integer_value(loops[name].start) != 0:
+        found = [name for name, product in left.items() if product == expected]
+        # A loop of one iteration has the coefficient of the digit above it.
+        found.sort(key=lambda name: integer_value(loops[name].extent) != 1)
+        if not found or integer_value(loops[found[0]].start) != 0:
             return None
+        name = found[0]
         order.append(name)
         del left[name]
         expected = times(expected, product_of(loops[name].extent))
     return tuple(order)
 
 
+def several(order: Sequence[str], *, loops: Mapping[str, For]) -> tuple[str, ...]:
+    """Some loops without those of one iteration, which add nothing to a form that is nothing but digits."""
+    return tuple(name for name in order if integer_value(loops[name].extent) != 1)
+
+
 def is_covering(form: Form, extent: Expr, *, loops: Mapping[str, For]) -> bool:
     """Whether the form takes all values in [0, extent) (and maybe larger ones)."""
-    order = ascending(form, loops=loops)
-    if order is None:
+    every = ascending(form, loops=loops)
+    if every is None:
         return False
+    order = several(every, loops=loops)
     if not order:
         return integer_value(extent) == 1
     top = order[-1]

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
 from gossamer_ir.touches import touches
 from gossamer_ir.walk import occurrences, resolve
 from gossamer_schedule.accesses import values_at, with_two_names
-from gossamer_schedule.digits import ascending, is_covering
+from gossamer_schedule.digits import ascending, is_covering, several
 from gossamer_schedule.linear import (
     UNIT,
     Form,
@@ -114,10 +114,12 @@ def _count(names: Iterable[str], *, loops: Mapping[str, For]) -> Product:
 def _outer_digits(
     form: Form, names: Set[str], *, loops: Mapping[str, For]
 ) -> tuple[str, ...] | None:
-    """The path's loops from the lowest digit up, None unless they are above all other digits."""
-    order = ascending(form, loops=loops)
-    if order is None:
+    """The path's loops from the lowest digit up, None unless they are above all other digits. Those of one
+    iteration, which are 0, may be anywhere."""
+    every = ascending(form, loops=loops)
+    if every is None:
         return None
+    order = several(every, loops=loops)
     count = sum(name not in names for name in order)
     return None if any(name in names for name in order[:count]) else order[count:]
 
