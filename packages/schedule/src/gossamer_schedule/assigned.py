@@ -6,10 +6,9 @@ All accesses are taken to be to one element, which is what `scatters.required_el
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.nodes import Block, Combine, For, If, Stmt, Store
+from gossamer_ir.effects import Body, Effects, effects_of
+from gossamer_ir.nodes import Block, If, Stmt
 from gossamer_schedule.accesses import mentioned
 
 
@@ -17,7 +16,6 @@ def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
     """Return whether a body always stores to a buffer, and reads nothing of it before.
 
     >>> from gossamer_ir.script import parse_module
-    >>> from gossamer_schedule.sites import statements
     >>> text = '''
     ... @T.prim_func
     ... def positive(x: T.handle, y: T.handle) -> None:
@@ -39,28 +37,20 @@ def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
     return False
 
 
-def _gives(statement: Any, buffer: str) -> bool:
+def _gives(statement: Stmt, buffer: str) -> bool:
     """Whether a statement does, which touches the buffer."""
-    match statement:
-        case Store():
-            return statement.predicate is None and not _reads(statement, buffer)
-        case If():
-            bodies = (statement.then_body, statement.else_body)
-            is_asked = buffer in mentioned((statement.condition,))
-            return not is_asked and all(gives_value(body, buffer) for body in bodies)
-        case For():
-            is_asked = buffer in mentioned((statement.start, statement.extent))
-            return (
-                not is_asked and _has_iteration(statement) and gives_value(statement.body, buffer)
-            )
-        case Block(predicate=None):
-            is_asked = buffer in mentioned(statement.iters)
-            return not is_asked and gives_value((*statement.init, *statement.body), buffer)
-    return False
-
-
-def _reads(store: Store, buffer: str) -> bool:
-    return buffer in mentioned((*store.indices, store.value))
+    found = effects_of(statement)
+    domains = statement.iters if isinstance(statement, Block) else ()
+    if buffer in mentioned((*found.evaluates, *found.reads, *domains)):
+        return False
+    if found.writes:
+        return _always(found)
+    if isinstance(statement, If):
+        return all(gives_value(body.statements, buffer) for body in found.bodies)
+    touching = [body for body in found.bodies if buffer in mentioned(body.statements)]
+    return any(
+        _runs(body, statement) and gives_value(body.statements, buffer) for body in touching[:1]
+    )
 
 
 def always_stores(body: Sequence[Stmt], buffer: str) -> bool:
@@ -68,21 +58,23 @@ def always_stores(body: Sequence[Stmt], buffer: str) -> bool:
     return any(_stores(statement, buffer) for statement in body)
 
 
-def _stores(statement: Any, buffer: str) -> bool:
-    match statement:
-        case Store(predicate=None):
-            return bool(statement.buffer == buffer)
-        case Combine():
-            return always_stores(statement.stores, buffer)
-        case If():
-            bodies = (statement.then_body, statement.else_body)
-            return all(always_stores(body, buffer) for body in bodies)
-        case For():
-            return _has_iteration(statement) and always_stores(statement.body, buffer)
-        case Block(predicate=None):
-            return always_stores((*statement.init, *statement.body), buffer)
-    return False
+def _stores(statement: Stmt, buffer: str) -> bool:
+    found = effects_of(statement)
+    if any(write.buffer == buffer for write in found.writes):
+        return _always(found)
+    if isinstance(statement, If):
+        return all(always_stores(body.statements, buffer) for body in found.bodies)
+    return any(
+        _runs(body, statement) and always_stores(body.statements, buffer) for body in found.bodies
+    )
 
 
-def _has_iteration(loop: For) -> bool:
-    return (integer_value(loop.extent) or 0) > 0
+def _always(found: Effects) -> bool:
+    """Whether a statement that stores does so in all lanes."""
+    return all(getattr(write, "predicate", None) is None for write in found.writes)
+
+
+def _runs(body: Body, statement: Stmt) -> bool:
+    """Whether a body runs wherever the statement does; so does the init of a block without a condition."""
+    is_plain = isinstance(statement, Block) and statement.predicate is None
+    return body.always_runs or body.is_init and is_plain
