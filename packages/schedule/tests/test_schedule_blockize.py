@@ -92,3 +92,41 @@ for i in T.serial(8):
         run(verify(each), given | others)
         found.append(v)
     np.testing.assert_array_equal(*found)
+
+
+@pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
+@pytest.mark.parametrize("op", ["cache_write", "reindex_cache_write"])
+@pytest.mark.parametrize("loop", ["j", "k_0", "k_1"])
+@pytest.mark.parametrize("factors", [(None, 4), (1, None), (None, 1)])
+def test_what_a_block_in_a_block_writes_is_cached_there(require_spmm, module, op, loop, factors):
+    builder = ScheduleBuilder(module).split("k", factors=factors).blockize(loop)
+    getattr(builder, op)("csrmm", buffer="C", scope="local")
+    text = body_text(builder.module)
+    assert text.index("csrmm_o") < text.index("csrmm_C_local")
+    for features in (0, 1, 9):
+        require_spmm(builder.module, features)
+
+
+def test_a_part_of_a_domain_is_cached(program):
+    """Loops that visit some values of an iterator, one after the other."""
+    module = program("""
+for i in T.serial(4):
+    if n > 2:
+        for j_0 in T.serial(2):
+            for j_1 in T.serial(3):
+                with T.block("copy"):
+                    vi = T.axis.spatial(64, i + 2)
+                    vj = T.axis.spatial(8, j_0 * 3 + j_1 + T.int64(P[i]))
+                    Y[vi, vj] = X[vi, vj]
+""")
+    cached = ScheduleBuilder(module).cache_write("copy", buffer="Y", scope="local")
+    assert "for j_c in T.serial(6)" in body_text(cached.module)
+    found = []
+    for each in (module, cached.module):
+        y = np.full((8, 8), 77, np.float32)
+        given = {name: np.zeros((8, 8), np.float32) for name in "z"}
+        given |= {name: np.zeros(64, np.float32) for name in "vw"} | {"n": 8, "y": y}
+        given["x"], given["p"] = np.arange(64, dtype=np.float32).reshape(8, 8), np.full(9, 2, "i4")
+        run(verify(each), given)
+        found.append(y)
+    np.testing.assert_array_equal(*found)

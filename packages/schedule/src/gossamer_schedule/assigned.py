@@ -77,4 +77,4 @@ def _always(found: Effects) -> bool:
 def _runs(body: Body, statement: Stmt) -> bool:
     """Whether a body runs wherever the statement does; so does the init of a block without a condition."""
     is_plain = isinstance(statement, Block) and statement.predicate is None
-    return body.always_runs or body.is_init and is_plain
+    return body.always_runs or (body.is_init and is_plain)

@@ -7,7 +7,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjoined, index_var, integer_value
+from gossamer_ir.build import ONE, add, conjoined, index_var, integer_value
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Node,
+    Range,
     Scope,
     Stmt,
 )
@@ -114,13 +115,18 @@ def copy_nest(
     conditions: Iterable[Expr] = (),
     init: tuple[Stmt, ...] = (),
     reduced: str = "",
+    tiles: Mapping[str, Range] | None = None,
     namer: Namer,
 ) -> Stmt:
-    """A block of the stores for all values of some iterators, in one loop each; all but the one that is
-    `reduced` become spatial."""
+    """A block of the stores for all values of some iterators, in one loop each, or for those in `tiles`,
+    in no loop where that is one; all but the one that is `reduced` become spatial."""
+    tiles = tiles or {}
     fresh = {found.var: namer.fresh(f"{found.var}_c") for found in iters}
-    loops = {found.var: namer.fresh(f"{_stem(found.var)}_c") for found in iters}
+    looped = [found for found in iters if found.var not in tiles or tiles[found.var].extent != ONE]
+    loops = {found.var: namer.fresh(f"{_stem(found.var)}_c") for found in looped}
     in_block, in_loops = _variables(fresh), _variables(loops)
+    for var, tile in tiles.items():
+        in_loops[var] = add(tile.start, in_loops[var]) if var in loops else tile.start
     copied = tuple(
         BlockIter(
             fresh[item.var],
@@ -137,8 +143,10 @@ def copy_nest(
         init=substitute_body(init, in_block),
         predicate=conjoined(substitute(part, in_block) for part in conditions),
     )
-    for item in reversed(iters):
-        extent = substitute(item.domain.extent, in_loops)
+    for item in reversed(looped):
+        visited = tiles.get(item.var)
+        whole = substitute(item.domain.extent, in_loops)
+        extent = whole if visited is None else visited.extent
         nest = For(loops[item.var], item.domain.start, extent, (nest,))
     return nest
 

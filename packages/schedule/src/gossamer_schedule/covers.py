@@ -2,17 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from functools import reduce
 
 from msgspec.structs import replace
 
+from gossamer_ir.affine import expr_of
 from gossamer_ir.build import integer_value
-from gossamer_ir.nodes import BlockIter
-from gossamer_ir.walk import resolve
+from gossamer_ir.nodes import BlockIter, Range
+from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import values_at
-from gossamer_schedule.digits import is_covering
+from gossamer_schedule.digits import ascending, is_covering, is_positive
 from gossamer_schedule.inits import left_out
-from gossamer_schedule.linear import form_of
+from gossamer_schedule.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
 from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.sites import loops_of
@@ -24,6 +26,25 @@ def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -
 
     Raises `.not_proved`.
     """
+    for found, tile in _visited(nest, iters, primitive=primitive):
+        if tile is not None:
+            raise _not_covered(nest, found, primitive=primitive)
+
+
+def required_tiles(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -> dict[str, Range]:
+    """What the loops of a nest visit of the domains of some iterators, where that is not all: so many
+    values from one on that is bound around the nest. Otherwise as `require_covered`.
+
+    Raises `.not_proved`.
+    """
+    visited = _visited(nest, iters, primitive=primitive)
+    return {item.var: tile for item, tile in visited if tile is not None}
+
+
+def _visited(
+    nest: Nest, iters: Sequence[BlockIter], *, primitive: str
+) -> Iterator[tuple[BlockIter, Range | None]]:
+    """Each iterator with the part of its domain that the loops visit, None for all of it."""
     site = nest.block
     outer = values_at(site)
     inside = {
@@ -37,16 +58,14 @@ def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -
     for found in iters:
         form = form_of(found.value, outer, loops=loops)
         extent = resolve(found.domain.extent, values)
-        if not is_covering(form, extent, loops=loops) or form.terms.keys() - free:
-            raise refusal(
-                f"{primitive}.not_proved",
-                f"It is not proved that the loops around block '{site.node.name}' visit the whole "
-                f"domain of '{found.var}'.",
-                needs=f"{text_of(resolve(found.value, outer))} takes each value from 0 to before "
-                f"{text_of(extent)}, whatever the other iterators are",
-            )
-        free -= form.terms.keys()
-        idle -= form.terms.keys()
+        used, tile = set(form.terms), None
+        if not is_covering(form, extent, loops=loops) or used - free:
+            used, tile = used & inside.keys(), _tile(nest, found)
+            if tile is None or used - free:
+                raise _not_covered(nest, found, primitive=primitive)
+        yield found, tile
+        free -= used
+        idle -= used
     if idle:
         raise refusal(
             f"{primitive}.not_proved",
@@ -54,3 +73,31 @@ def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -
             "element, has an iteration.",
             needs=f"{text_of(loops[min(idle)].extent)} >= 1",
         )
+
+
+def _tile(nest: Nest, found: BlockIter) -> Range | None:
+    """The values of an iterator that the loops of a nest visit, without a gap."""
+    loops = {loop.var: loop for loop in nest.loops}
+    form = form_of(found.value, {}, loops=loops)
+    order = ascending(Form(form.terms, NOTHING, frozenset()), loops=loops)
+    if order is None or form.opaque:
+        return None
+    extents = [product_of(loops[name].extent) for name in order]
+    if not all(map(is_positive, extents[:-1])):
+        return None
+    count = reduce(times, extents, UNIT)
+    tile = Range(expr_of(form.base), to_expr(count))
+    return tile if free_vars(tile).isdisjoint(loops) else None
+
+
+def _not_covered(nest: Nest, found: BlockIter, *, primitive: str) -> Exception:
+    site = nest.block
+    outer = values_at(site)
+    values = outer | {item.var: item.value for item in site.node.iters}
+    return refusal(
+        f"{primitive}.not_proved",
+        f"It is not proved that the loops around block '{site.node.name}' visit the whole domain of "
+        f"'{found.var}'.",
+        needs=f"{text_of(resolve(found.value, outer))} takes each value from 0 to before "
+        f"{text_of(resolve(found.domain.extent, values))}, whatever the other iterators are",
+    )

@@ -9,12 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.build import conjuncts, index_var
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Search, Store, Var
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Range, Search, Store, Var
 from gossamer_ir.walk import free_vars, rewrite, substitute, walk
 from gossamer_schedule.accesses import statements_beside, used_by
 from gossamer_schedule.assigned import always_stores, gives_value
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
-from gossamer_schedule.covers import require_covered
+from gossamer_schedule.covers import required_tiles
 from gossamer_schedule.inits import conditions_of_init, unselecting
 from gossamer_schedule.nests import Nest, reduction_nest
 from gossamer_schedule.predicates import is_bound_of
@@ -26,11 +26,12 @@ _KINDS: dict[type, str] = {Block: "Block", For: "Loop"}
 
 
 class Element(msgspec.Struct, frozen=True):
-    """What a block writes of a buffer: the element of `store`, for all values of the iterators for
-    which the conditions hold."""
+    """What a block writes of a buffer: the element of `store`, for all values of the iterators, or those
+    in `tiles`, for which the conditions hold."""
 
     store: Store
     iters: tuple[BlockIter, ...]
+    tiles: dict[str, Range]
     conditions: tuple[Expr, ...]
 
 
@@ -47,10 +48,12 @@ def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
     _require_sole_user(nest, buffer, primitive=primitive)
     iters = selecting_iters(site.node, store.indices)
     _require_spatial(site, iters, store=store, primitive=primitive)
-    conditions = _require_conditions(nest, iters, store=store, primitive=primitive)
-    require_own_selectors(nest, iters, (*store.indices, *conditions), primitive=primitive)
-    require_covered(nest, iters, primitive=primitive)
-    return Element(store, iters, conditions)
+    tiles = required_tiles(nest, iters, primitive=primitive)
+    whole = [found for found in iters if found.var not in tiles]
+    conditions = _require_conditions(nest, iters, whole, store=store, primitive=primitive)
+    selectors = (*store.indices, *conditions, *tiles.values())
+    require_own_selectors(nest, iters, selectors, primitive=primitive)
+    return Element(store, iters, tiles, conditions)
 
 
 def _require_one_store(site: Site, buffer: str, *, primitive: str) -> Store:
@@ -105,15 +108,20 @@ def _require_spatial(
 
 
 def _require_conditions(
-    nest: Nest, iters: Sequence[BlockIter], *, store: Store, primitive: str
+    nest: Nest,
+    iters: Sequence[BlockIter],
+    whole: Sequence[BlockIter],
+    *,
+    store: Store,
+    primitive: str,
 ) -> tuple[Expr, ...]:
-    """What must hold of an element that the block visits."""
+    """What must hold of an element that the block visits, but that an iterator is in its domain of which
+    the `whole` is visited."""
     site = nest.block
     of_elements = conditions_of_init(site)
+    bounded = [found for found in site.node.iters if found in whole or found not in iters]
     kept = tuple(
-        part
-        for part in of_elements
-        if not any(is_bound_of(part, found) for found in site.node.iters)
+        part for part in of_elements if not any(is_bound_of(part, found) for found in bounded)
     )
     kept += tuple(_conditions_around(nest))
     allowed = {found.var for found in iters} | nest.known_above

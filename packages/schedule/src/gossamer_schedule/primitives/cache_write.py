@@ -96,6 +96,7 @@ def cache_write(
         element.iters,
         (Store(buffer, place, Load(cache.name, place, old.dtype)),),
         conditions=element.conditions,
+        tiles=element.tiles,
         namer=namer,
     )
 

@@ -96,6 +96,7 @@ def reindex_cache_write(
         element.iters,
         (Store(buffer, element.store.indices, value),),
         conditions=element.conditions,
+        tiles=element.tiles,
         namer=namer,
     )
     if reduction is not None:

@@ -253,6 +253,7 @@ def _combined(
         (*element.iters, part_iterator(parts, part)),
         (found.statement(terms),),
         conditions=element.conditions,
+        tiles=element.tiles,
         init=site.node.init,
         reduced=part,
         namer=namer_of(function),
