@@ -151,3 +151,28 @@ def test_a_condition_is_made_before_an_init_that_stands_under_it(program, loop, 
         return
     before, after = outcome(module), outcome(apply(module, step).module)
     np.testing.assert_array_equal(after["w"], before["w"])
+
+
+FROM_LOOP = """
+for i in T.serial(8):
+    for j in T.serial(n):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                W[vi] = T.float32({loop})
+            W[vi] = W[vi] + X[vi, vj % 8] + T.float32(i + j)
+"""
+
+
+@pytest.mark.parametrize("loop", ["i", "j"])
+@pytest.mark.parametrize("at", ["i", "j"])
+def test_an_init_of_its_own_mentions_no_loop_that_it_runs_without(program, loop, at):
+    module = program(FROM_LOOP.format(loop=loop))
+    step = Step("decompose_reduction", {"block": "sum", "loop": at})
+    if loop == "i":
+        before, after = outcome(module), outcome(apply(module, step).module)
+        np.testing.assert_array_equal(after["w"], before["w"])
+        return
+    with pytest.raises(ScheduleError) as caught:
+        apply(module, step)
+    assert caught.value.code == "schedule.decompose_reduction.dependence"

@@ -25,8 +25,7 @@ def require_init_nest(site: Site, found: Sequence[Around], *, primitive: str) ->
     nest, dropped = Nest(site, tuple(found)), unselecting(site)
     loops = (found for found in nest.loops if found.var not in dropped)
     used = {name for found in loops for name in free_vars(found.start) | free_vars(found.extent)}
-    for item in selecting(site.node):
-        used |= free_vars(item.domain)
+    used |= free_vars(*site.node.init, *(item.domain for item in selecting(site.node)))
     if used & dropped or nest.has_let:
         raise refusal(
             f"{primitive}.dependence",
