@@ -19,6 +19,7 @@ from gossamer_schedule.reassociation import single_block
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import find_block
 from gossamer_schedule.sites import Site
+from gossamer_schedule.unchanged import require_unchanged_bounds
 
 Kind = Literal["S", "R"]
 
@@ -55,10 +56,12 @@ def blocked(
     at `site` and nothing else. Where something stands instead, or a loop around feeds a reduction, the
     init is the outer block's.
 
-    Raises `.mixed` and `.dependence`.
+    Raises `.mixed`, `.dependence` and `.not_proved`.
     """
     block: Block = site.node
     around = _loops_around(site, top, module=module, primitive=primitive)
+    loops = [loop for loop, _ in around]
+    require_unchanged_bounds(loops, function=top.function, primitive=primitive)
     init: tuple[Stmt, ...] = ()
     init_names: tuple[str, ...] = ()
     if block.init and (instead is not None or any(kind == "R" for _, kind in around)):

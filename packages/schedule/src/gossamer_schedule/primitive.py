@@ -14,6 +14,7 @@ from gossamer_ir.pipelines import copies_ahead, is_pipelined
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import name_of, sites, statements
+from gossamer_schedule.threads import split_buffers
 
 P = ParamSpec("P")
 
@@ -51,6 +52,7 @@ def primitive(
         try:
             result = _result(function, module, *args, **keywords)
             _require_marks(result.module, function.__name__)
+            _require_seen(result.module, module, function.__name__)
             return result
         except ScheduleError as error:
             place, given = error.diagnostics[0].place, (*args, *keywords.values())
@@ -89,6 +91,20 @@ def _require_marks(module: Module, name: str) -> None:
                 _require_accumulating(found, name)
             if is_pipelined(found):
                 _require_copies(found, function, name)
+
+
+def _require_seen(made: Module, module: Module, name: str) -> None:
+    """Threads use no buffer of their own for what others use, unless they did so before."""
+    for function in made.functions:
+        for site, buffer in split_buffers(function):
+            if any(found[1] == buffer for old in module.functions for found in split_buffers(old)):
+                continue
+            raise refusal(
+                f"{name}.threads",
+                f"Each thread of loop '{site.node.var}' would have its own '{buffer}', which is used "
+                "outside of the loop, too.",
+                hint="Choose a scope that the threads share, by set_scope.",
+            )
 
 
 def _require_accumulating(loop: For, name: str) -> None:

@@ -12,7 +12,7 @@ from gossamer_ir.reducers import Reduction
 from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.monotone import is_monotone
-from gossamer_schedule.reassociation import reduction_of, single_block
+from gossamer_schedule.reassociation import combiner_of, reduction_of, single_block
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, statements
@@ -32,7 +32,7 @@ def require_sum(site: Site, module: Module, *, primitive: str = "parallel") -> S
     """The reduction that is all that the loop at a site does, without an init."""
     block = single_block(site.node.body)
     reduction = None if block is None else reduction_of(block)
-    if block is None or reduction is None or block.init:
+    if block is None or reduction is None or block.init or not _is_all(site, reduction):
         raise refusal(
             f"{primitive}.no_sum",
             f"Loop '{site.node.var}' does more than one reduction X[...] = X[...] op value.",
@@ -44,6 +44,11 @@ def require_sum(site: Site, module: Module, *, primitive: str = "parallel") -> S
     (buffer,) = (b for b in all_buffers(site.function) if b.name == reduction.store.buffer)
     assert isinstance(buffer, Buffer)  # of the loop stage
     return Sum(site, block, reduction, element, buffer)
+
+
+def _is_all(site: Site, reduction: Reduction) -> bool:
+    """Whether nothing in the loop, such as a bound of a loop inside, uses what is added up."""
+    return combiner_of(site.node.body, reduction.store.buffer) is not None
 
 
 def require_segments(found: Sum, module: Module) -> int:

@@ -7,8 +7,8 @@ from typing import Any
 from gossamer_ir.nodes import Block, Expr, Module
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve
-from gossamer_schedule.accesses import values_at
-from gossamer_schedule.reassociation import reduction_of
+from gossamer_schedule.accesses import values_at, written
+from gossamer_schedule.reassociation import combiner_of, reduction_of
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.sites import Site, statements
 
@@ -33,7 +33,8 @@ def is_adding_up(site: Site) -> bool:
 
 
 def require_reducers(site: Site, module: Module, *, primitive: str) -> None:
-    """Refuses the loop at a site unless its body is blocks that are reductions over it."""
+    """Refuses the loop at a site unless its body is blocks that are reductions over it, none of which uses
+    what another one adds up: that is complete only after the loop."""
     for found in site.node.body:
         if isinstance(found, Block):
             _require_one_element(found, site, module, primitive=primitive)
@@ -44,6 +45,20 @@ def require_reducers(site: Site, module: Module, *, primitive: str) -> None:
                 f"{name} under reduction loop '{site.node.var}' is no reduction over it.",
                 hint="Expected a block with the one statement X[...] = X[...] op value, where op "
                 "is +, *, min, max, and, or.",
+                place=site.place(module),
+            )
+    _require_apart(site, module, primitive=primitive)
+
+
+def _require_apart(site: Site, module: Module, *, primitive: str) -> None:
+    for buffer in sorted(written(site.node.body)):
+        if combiner_of(site.node.body, buffer) is None:
+            raise refusal(
+                f"{primitive}.not_reducer",
+                f"Reduction loop '{site.node.var}' does more with '{buffer}' than to combine its elements "
+                "by one reducer.",
+                hint="Expected blocks with the one statement X[...] = X[...] op value, where op is +, *, "
+                "min, max, and, or, and no block uses what another one writes.",
                 place=site.place(module),
             )
 

@@ -25,6 +25,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.unchanged import require_unchanged_bounds
 
 
 @primitive
@@ -42,7 +43,8 @@ def align(
 
     Raises `ScheduleError`: `schedule.align.lanes` (less than two), `.rows` (the buffer has rows that
     are no multiple of `lanes` long), `.buffer` (it is no parameter), `.innermost` (the loop holds more
-    than blocks), `.not_proved` (an iterator of theirs may have no value in the further iterations),
+    than blocks), `.not_proved` (the extent may change while
+    the loop runs, or an iterator of theirs may have no value in the further iterations),
     `.start`, `.kind`, `.no_loop`, `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
@@ -72,6 +74,7 @@ def align(
     early = sub(index_var(loop), _misalignment(found, lanes))
 
     blocks = _blocks(site, module)
+    require_unchanged_bounds((site.node,), function=owner, primitive="align")
     _require_plain_values(blocks, site, module)
 
     extent = site.node.extent

@@ -13,7 +13,7 @@ from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Expr, For, Module
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, resolve, substitute_body
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import values_at, written
 from gossamer_schedule.init_places import (
     blocks_with_init,
     outside,
@@ -36,6 +36,7 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.sizes import sizes_of
 from gossamer_schedule.steps import step
+from gossamer_schedule.unchanged import require_unchanged_bounds
 
 
 @primitive
@@ -128,14 +129,8 @@ def _require_independent(found: Sequence[Site], module: Module) -> None:
                 hint="sparse_fuse numbers the elements of such axes at the coordinate stage.",
                 place=site.place(module),
             )
-    changing = written(found[-1].node.body)
-    if clash := mentioned([site.node.extent for site in found]) & changing:
-        raise refusal(
-            "fuse.not_proved",
-            "It is not proved that the extents of the loops do not change.",
-            needs=f"{', '.join(sorted(clash))} is not written in the loops",
-            place=found[0].place(module),
-        )
+    chain = [site.node for site in found]
+    require_unchanged_bounds(chain, function=found[0].function, primitive="fuse")
 
 
 def _require_counts(found: Sequence[Site], module: Module) -> None:

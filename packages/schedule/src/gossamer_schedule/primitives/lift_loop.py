@@ -7,10 +7,10 @@ from msgspec.structs import replace
 from gossamer_ir.build import ZERO, index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
-from gossamer_ir.nodes import Block, BlockIter, For, IfThenElse, Module, Range
+from gossamer_ir.nodes import Block, BlockIter, For, Function, IfThenElse, Module, Range
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, substitute, substitute_body
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -23,6 +23,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, sites, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.unchanged import require_unchanged, require_unchanged_bounds
 
 
 @primitive
@@ -32,7 +33,8 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
 
     Raises `ScheduleError`: `schedule.lift_loop.not_alone` (the loop is not all that a block does),
     `.init` (the block has one, or one in the loop that the loop is a reduction of), `.not_proved` (the
-    loop may change what the block's predicate reads), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    loop may change its extent, or what the block's predicate reads), `.kind`, `.no_loop`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import NESTED
     >>> from gossamer_schedule.show import body_text
@@ -61,7 +63,7 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
 
     require_serial(site, "lift_loop")
     block = _require_block(site, module)
-    _require_unchanged(site, block, module=module)
+    _require_unchanged(site.node, block, function=owner)
     _require_no_reduction(site, block, module=module)
 
     iterator = namer_of(owner).fresh(f"v{loop}")
@@ -91,16 +93,14 @@ def _require_block(site: Site, module: Module) -> Block:
     return block
 
 
-def _require_unchanged(site: Site, block: Block, *, module: Module) -> None:
+def _require_unchanged(loop: For, block: Block, *, function: Function) -> None:
+    """Where the block runs, and what its new iterator ranges over, is evaluated in each iteration."""
+    require_unchanged_bounds((loop,), function=function, primitive="lift_loop")
     asked = () if block.predicate is None else (block.predicate,)
-    values = [found.value for found in block.iters]
-    if clash := mentioned((*asked, *values)) & written(block.body):
-        raise refusal(
-            "lift_loop.not_proved",
-            f"It is not proved that whether block '{block.name}' runs, and where, stays the same.",
-            needs=f"{', '.join(sorted(clash))} is not written in loop '{site.node.var}'",
-            place=site.place(module),
-        )
+    values = (found.value for found in block.iters)
+    require_unchanged(
+        loop, (*asked, *values), function=function, primitive="lift_loop", what="the block"
+    )
 
 
 def _require_no_reduction(site: Site, block: Block, *, module: Module) -> None:

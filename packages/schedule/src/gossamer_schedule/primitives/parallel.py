@@ -26,6 +26,7 @@ from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.sums import require_sum
 from gossamer_schedule.texts import expression_of
+from gossamer_schedule.unchanged import require_unchanged
 from gossamer_schedule.unsafe import Requirement
 
 FORMS = ("atomic", "privatised", "segmented")
@@ -209,6 +210,9 @@ def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
             hint="Expected an int64 sum of multiples of the variable and of loads from monotone buffers.",
             place=place,
         )
+    require_unchanged(
+        site.node, (weight,), function=site.function, primitive="parallel", what="the weight"
+    )
     past = replace(site.node, extent=add(site.node.extent, ONE))
     if not is_safe_in(site.function, weight, (*site.loops, past)):
         end = text_of(add(site.node.start, site.node.extent))

@@ -3,24 +3,20 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from itertools import combinations
 from typing import TypeAlias
 
 from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import For, Module, Stmt
-from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars
-from gossamer_schedule.accesses import mentioned, values_at, written
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.init_places import outside, require_inits_in_place
+from gossamer_schedule.exchange import require_exchangeable
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.reassociation import is_reduction, reassociating, single_block
+from gossamer_schedule.reassociation import reassociating
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_loop, require_stage
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
 
 
@@ -60,9 +56,9 @@ def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
     return in_order(module, loops, function=function, op="reorder", require=_require_exchangeable)
 
 
-Exchange: TypeAlias = Callable[[Site, Sequence[For], Sequence[For], Module], bool]
-"""Refuses to put the loops of a nest, the first at the site, into another order, or tells whether that
-reassociates a reduction."""
+Exchange: TypeAlias = Callable[[Site, Sequence[For], Sequence[For], Module], tuple[Stmt, ...]]
+"""Refuses to put the loops of a nest, the first at the site, into another order, or returns their body,
+in which the blocks are marked that this reassociates."""
 
 
 def in_order(
@@ -79,9 +75,9 @@ def in_order(
     _require_kinds(chain, moved)
     _require_bounds(moved)
     top = min(found, key=lambda site: len(site.path))
-    is_reassociating = require(top, chain, moved, module)
+    body = require(top, chain, moved, module)
 
-    nest = _nest(moved, reassociating(chain[-1].body) if is_reassociating else chain[-1].body)
+    nest = _nest(moved, body)
 
     rewritten = with_function(module, owner, replaced(top, (nest,)))
 
@@ -149,63 +145,12 @@ def _require_bounds(moved: Sequence[For]) -> None:
                 )
 
 
-def _turned(chain: Sequence[For], moved: Sequence[For]) -> set[tuple[str, str]]:
-    """The pairs of loops that change places."""
-    position = {loop.var: at for at, loop in enumerate(moved)}
-    pairs = combinations((loop.var for loop in chain), 2)
-    return {(outer, inner) for outer, inner in pairs if position[outer] > position[inner]}
-
-
 def _require_exchangeable(
     top: Site, chain: Sequence[For], moved: Sequence[For], module: Module
-) -> bool:
-    """Whether a reduction is reassociated; an error where the iterations may not be exchanged.
-
-    What is touched in different iterations of some loops only is touched in the same order as
-    before, as long as no two of those change places.
-    """
-    turned = _turned(chain, moved)
-    loops, values = loops_of(top.function), values_at(top)
-    varying = loops_within((top.node,))
-    ordered: set[str] = set()
-    found = written_accesses(chain[-1].body, values=values, function=top.function)
-    for touched in found.values():
-        shared = {
-            loop.var
-            for loop in chain
-            if verdict(loop.var, touched, loops=loops, varying=varying) != "disjoint"
-        }
-        ordered |= {name for pair in turned if shared.issuperset(pair) for name in pair}
-    require_inits_in_place(
-        top,
-        lambda reducing: outside(chain, reducing) ^ outside(moved, reducing),
-        module=module,
-        primitive="reorder",
-    )
-    bounds = [bound for loop in chain for bound in (loop.start, loop.extent)]
-    if mentioned(bounds) & written(chain[-1].body):
-        raise refusal(
-            "reorder.not_proved",
-            f"It is not proved that the extents of the loops around '{chain[-1].var}' do not change.",
-            needs=f"{', '.join(sorted(mentioned(bounds) & written(chain[-1].body)))} is not written",
-        )
-    if ordered and not _is_reassociable(chain[-1].body, ordered):
-        raise refusal(
-            "reorder.not_proved",
-            f"It is not proved that the iterations of the loops {', '.join(sorted(ordered))} may "
-            "be exchanged.",
-            needs=f"iterations that differ in {' and in '.join(sorted(ordered))} touch different "
-            "elements of what they write",
-        )
-    return bool(ordered)
-
-
-def _is_reassociable(body: tuple[Stmt, ...], ordered: set[str]) -> bool:
-    """Whether the body is one reduction whose `init` stays outside of the loops."""
-    block = single_block(body)
-    if block is None or not is_reduction(block):
-        return False
-    return not block.init or ordered <= reduction_loops(block, {})
+) -> tuple[Stmt, ...]:
+    combined = require_exchangeable(top, chain, moved, module, primitive="reorder")
+    body = chain[-1].body
+    return reassociating(body, combined) if combined else body
 
 
 def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:

@@ -7,25 +7,16 @@ from typing import get_args
 from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import For, Function, Load, Module, Scope, Search, Stmt, Store
-from gossamer_ir.walk import walk
+from gossamer_ir.nodes import Module, Scope
 from gossamer_schedule.allocations import require_allocated, with_buffer
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import sites, with_function
+from gossamer_schedule.sites import with_function
 from gossamer_schedule.steps import step
 
 SCOPES: tuple[str, ...] = get_args(Scope)
-SEEN_BY: dict[str, tuple[str, ...]] = {
-    "global": (),
-    "shared": ("blockIdx",),
-    "warp": ("blockIdx",),
-    "local": ("blockIdx", "threadIdx"),
-    "fragment": ("blockIdx",),
-}
-"""The axes whose different threads each have their own buffer of a scope."""
 
 
 @primitive
@@ -51,35 +42,8 @@ def set_scope(module: Module, buffer: str, *, scope: str, function: str | None =
     if scope not in SCOPES:
         raise refusal("set_scope.scope", f"'{scope}' is no scope.", hint=listing("scopes", SCOPES))
     require_allocated(found, "set_scope")
-    _require_unshared(owner, buffer, scope=scope, module=module)
 
     rewritten = with_function(module, owner, with_buffer(owner, replace(found, scope=scope)))
 
     taken = step(buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (buffer,), Step("set_scope", taken))
-
-
-def _require_unshared(owner: Function, buffer: str, *, scope: str, module: Module) -> None:
-    total = _uses(owner.body, buffer)
-    for site in sites(owner):
-        is_apart = isinstance(site.node, For) and _is_apart(site.node, scope)
-        if is_apart and 0 < _uses(site.node.body, buffer) < total:
-            raise refusal(
-                "set_scope.threads",
-                f"Each thread of loop '{site.node.var}' would have its own '{buffer}', which is used "
-                "outside of the loop, too.",
-                place=site.place(module),
-            )
-
-
-def _uses(body: tuple[Stmt, ...], buffer: str) -> int:
-    """How often statements touch a buffer."""
-    found = [node for statement in body for node in walk(statement)]
-    return sum(isinstance(node, (Load, Store, Search)) and node.buffer == buffer for node in found)
-
-
-def _is_apart(loop: For, scope: str) -> bool:
-    """Whether different iterations of a loop have buffers of their own."""
-    if loop.kind == "parallel":
-        return scope != "global"
-    return loop.thread is not None and loop.thread.partition(".")[0] in SEEN_BY[scope]

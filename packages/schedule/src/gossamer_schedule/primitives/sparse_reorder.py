@@ -3,29 +3,28 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from typing import Any
 
 import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import (
+    Annotations,
     AttachAxis,
     Axis,
     FuseAxes,
     Iteration,
     IterationAxis,
-    Load,
     Module,
-    Store,
 )
-from gossamer_ir.walk import free_vars, walk
+from gossamer_schedule.coordinate_loops import as_loops, axes_of
+from gossamer_schedule.exchange import require_exchangeable
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import find_function, find_iteration, require_stage
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, replaced, statements, with_function
+from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "sparse_reorder"
@@ -49,7 +48,7 @@ def sparse_reorder(
 
     Raises `ScheduleError`: `schedule.sparse_reorder.order` (not each variable once), `.fused` (the
     variables of a fused group must stay together), `.dependence` (an axis before the one it
-    depends on), `.not_proved` (the body reads elements that other iterations write),
+    depends on), `.not_proved` (points may not be exchanged),
     `.no_iteration`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SPMM_COORDINATE
@@ -73,14 +72,14 @@ def sparse_reorder(
     _require_permutation(site, order, module=module)
     items = _require_groups(site, order)
     _require_parents_first(site, items)
-    _require_independent(site)
+    combined = _require_exchangeable(site, order, module)
 
     reordered = replace(
         site.node,
         axes=tuple(item.axis for item in items),
         kinds="".join(item.kinds for item in items),
         vars=tuple(name for item in items for name in item.vars),
-        annotations=_annotations(site.node, order),
+        annotations=_annotations(site.node, order, is_reassociating=bool(combined)),
     )
 
     rewritten = with_function(module, owner, replaced(site, (reordered,)))
@@ -128,21 +127,17 @@ def _require_groups(site: Site, order: Sequence[str]) -> list[_Item]:
 
 def _require_parents_first(site: Site, items: Sequence[_Item]) -> None:
     axes: Mapping[str, Axis] = {axis.name: axis for axis in site.function.axes}
-    iterated = {name for item in items for name in _axes_of(item.axis)}
+    iterated = {name for item in items for name in axes_of(item.axis)}
     seen: set[str] = set()
     for item in items:
         for parent in _parents_of(item.axis, axes):
-            if parent in iterated - seen - set(_axes_of(item.axis)):
+            if parent in iterated - seen - set(axes_of(item.axis)):
                 raise refusal(
                     f"{_NAME}.dependence",
-                    f"Axis '{_axes_of(item.axis)[0]}' must come after axis '{parent}', on which it "
+                    f"Axis '{axes_of(item.axis)[0]}' must come after axis '{parent}', on which it "
                     "depends.",
                 )
-        seen.update(_axes_of(item.axis))
-
-
-def _axes_of(item: IterationAxis) -> tuple[str, ...]:
-    return item.axes if isinstance(item, FuseAxes) else (item.axis,)
+        seen.update(axes_of(item.axis))
 
 
 def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
@@ -152,35 +147,24 @@ def _parents_of(item: IterationAxis, axes: Mapping[str, Axis]) -> Iterator[str]:
         if own is not None and own.parent is not None:
             yield own.parent
         return
-    for name in _axes_of(item):
+    for name in axes_of(item):
         axis = axes.get(name)
         if axis is not None and axis.parent is not None:
             yield axis.parent
 
 
-def _require_independent(site: Site) -> None:
-    """Elements that the body both writes and reads must be selected by the same variables."""
-    own = set(site.node.vars)
-    chosen: dict[str, set[tuple[Any, ...]]] = {}
-    inner = list(statements(site.node.body))
-    stored = {found.buffer for found in inner if isinstance(found, Store)}
-    for found in walk(site.node):
-        if isinstance(found, (Load, Store)) and found.buffer in stored:
-            picked = tuple(at if free_vars(at) & own else None for at in found.indices)
-            chosen.setdefault(found.buffer, set()).add(picked)
-    for buffer, picks in chosen.items():
-        if len(picks) > 1:
-            raise refusal(
-                f"{_NAME}.not_proved",
-                f"It is not proved that the iterations of '{site.node.name}' may be exchanged: "
-                f"it uses several elements of '{buffer}', which it writes.",
-                needs=f"each iteration touches one element of '{buffer}'",
-            )
+def _require_exchangeable(site: Site, order: Sequence[str], module: Module) -> set[str]:
+    """The buffers whose elements are combined in another order."""
+    top, chain = as_loops(site)
+    by_name = dict(zip(site.node.vars, chain, strict=True))
+    moved = [by_name[name] for name in order]
+    return require_exchangeable(top, chain, moved, module, primitive=_NAME)
 
 
-def _annotations(node: Iteration, order: Sequence[str]) -> tuple[tuple[str, bool | int | str], ...]:
+def _annotations(node: Iteration, order: Sequence[str], *, is_reassociating: bool) -> Annotations:
     reductions = [var for var, kind in zip(node.vars, node.kinds, strict=True) if kind == "R"]
     is_same = [var for var in order if var in reductions] == reductions
+    is_same = is_same and not is_reassociating
     if is_same or (REASSOCIATES, True) in node.annotations:
         return node.annotations
     return (*node.annotations, (REASSOCIATES, True))

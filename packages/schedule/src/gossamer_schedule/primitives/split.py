@@ -12,7 +12,7 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
 from gossamer_ir.touches import reduction_loops, selecting
-from gossamer_ir.walk import free_vars, rewrite_body
+from gossamer_ir.walk import free_vars, occurrences, rewrite_body
 from gossamer_schedule.digits import ceildiv_by
 from gossamer_schedule.init_places import require_inits_beside
 from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
@@ -31,6 +31,7 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.sites import BODIES, Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.texts import expression_of
+from gossamer_schedule.unchanged import require_unchanged, require_unchanged_bounds
 
 
 @primitive
@@ -48,8 +49,9 @@ def split(
     not provably divide the extent, the blocks below get the bound of the old loop as a predicate.
 
     Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small), `.text` (a factor is no
-    expression), `.not_proved` (the factors may not cover the extent, or an init may not leave the loops that
-    a factor depends on), `.start`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    expression), `.not_proved` (the factors may not cover the extent, the extent may change while the loop
+    runs, or an init may not leave the loops that a factor depends on), `.start`, `.kind`,
+    `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
@@ -83,6 +85,7 @@ def split(
     if _is_exact(site.node.extent, products):
         body = split_variable(site.node.body, loop, names, steps)
     else:
+        _require_unchanged(site)
         body = _bounded_body(site.node.body, loop, extent=site.node.extent)
         body = _bounded_digits(split_variable(body, loop, names, steps), set(names))
     nest = _nest(site.node, names, extents, body=body)
@@ -97,6 +100,16 @@ def _require_inits(site: Site, extents: Sequence[Expr], *, module: Module) -> No
     """All but the first extent are factors in what the loop feeds."""
     feeding = {site.node.var}
     require_inits_beside(site, feeding, extents[1:], module=module, primitive="split")
+
+
+def _require_unchanged(site: Site) -> None:
+    """Each iteration asks for the end of the old loop, and for the domains of iterators that it feeds."""
+    require_unchanged_bounds((site.node,), function=site.function, primitive="split")
+    iters = (item for found in occurrences(Block, site.node) for item in found.iters)
+    domains = (item.domain for item in iters if site.node.var in free_vars(item.value))
+    require_unchanged(
+        site.node, domains, function=site.function, primitive="split", what="an iterator's domain"
+    )
 
 
 def _require_zero_start(site: Site, module: Module) -> None:

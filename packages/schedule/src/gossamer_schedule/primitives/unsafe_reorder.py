@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.nodes import For, Module
+from gossamer_ir.nodes import For, Module, Stmt
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.primitives.reorder import in_order
+from gossamer_schedule.reassociation import reassociating
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site
 from gossamer_schedule.unsafe import marked_result
@@ -33,6 +34,8 @@ def unsafe_reorder(module: Module, *loops: str, function: str | None = None) -> 
     return marked_result(result)
 
 
-def _trusted(top: Site, chain: Sequence[For], moved: Sequence[For], module: Module) -> bool:
+def _trusted(
+    top: Site, chain: Sequence[For], moved: Sequence[For], module: Module
+) -> tuple[Stmt, ...]:
     """Exchanges whatever it is; reductions are then combined in another order."""
-    return True
+    return reassociating(chain[-1].body)
