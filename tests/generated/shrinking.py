@@ -14,9 +14,12 @@ from gossamer_ir.constants import constant
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,
+    Block,
     Const,
+    For,
     Function,
     FuseAxes,
+    Guard,
     If,
     Iteration,
     Load,
@@ -24,14 +27,18 @@ from gossamer_ir.nodes import (
     Node,
     OverAxis,
     Prefetch,
+    Search,
     SparseBuffer,
     Store,
     Var,
+    While,
 )  # fmt: skip
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import children, walk
+from gossamer_ir.walk import children, substitute, walk
 from tests.generated.program import Program
 
+USERS = (Load, Store, Prefetch, Search, Guard)
+"""The nodes that name a buffer."""
 MOST = 600
 """How many candidates are tried."""
 
@@ -85,11 +92,31 @@ def _bodies(stmts: tuple[Any, ...]) -> Iterator[tuple[Any, ...]]:
     """A body with one statement less, or one that is smaller."""
     for at, stmt in enumerate(stmts):
         yield stmts[:at] + stmts[at + 1 :]
-        if isinstance(stmt, If):
-            yield stmts[:at] + stmt.then_body + stmts[at + 1 :]
+        for inner in _unwrapped(stmt):
+            yield stmts[:at] + inner + stmts[at + 1 :]
     for at, stmt in enumerate(stmts):
         for smaller in _smaller(stmt):
             yield (*stmts[:at], smaller, *stmts[at + 1 :])
+
+
+def _unwrapped(stmt: Any) -> Iterator[tuple[Any, ...]]:
+    """The statements below one, without it."""
+    match stmt:
+        case If():
+            yield stmt.then_body
+            if stmt.else_body:
+                yield stmt.else_body
+        case For():
+            yield tuple(substitute(inner, {stmt.var: stmt.start}) for inner in stmt.body)
+        case While():
+            yield stmt.body
+        case Block():
+            values = {found.var: found.value for found in stmt.iters}
+            yield tuple(substitute(inner, values) for inner in stmt.body)
+            if stmt.init:
+                yield (msgspec.structs.replace(stmt, init=()),)
+            if stmt.predicate is not None:
+                yield (msgspec.structs.replace(stmt, predicate=None),)
 
 
 def _smaller(node: Node) -> Iterator[Node]:
@@ -137,7 +164,7 @@ def _without_unused(program: Program) -> Program | None:
     """Without buffers, reducers, axes and parameters that nothing uses; None where all are used."""
     (function,) = program.module.functions
     nodes = [node for stmt in function.body for node in walk(stmt)]
-    touched = {node.buffer for node in nodes if isinstance(node, Load | Store | Prefetch)}
+    touched = {node.buffer for node in nodes if isinstance(node, USERS)}
     buffers = tuple(found for found in function.buffers if found.name in touched)
     reducers = tuple(
         found for found in function.reducers

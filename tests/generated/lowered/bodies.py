@@ -1,0 +1,415 @@
+"""Statements as lines of text."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from tests.generated.lowered.scope import Drawn, Scope, Variable
+from tests.generated.lowered.terms import Terms
+
+Lines = list[str]
+DEEPEST = 4
+
+
+def under(head: str, body: Lines) -> Lines:
+    return [head, *("    " + line for line in body or ["T.evaluate(0)"])]
+
+
+class Bodies:
+    """Draws statements until the `budget` is spent."""
+
+    def __init__(self, scope: Scope, budget: int) -> None:
+        self.scope, self.budget = scope, budget
+        self.terms = Terms(scope)
+
+    def body(self, depth: int = 0, count: int | None = None) -> Lines:
+        """Some statements, one after the other."""
+        lines: Lines = []
+        with self.scope.inside():
+            for _ in range(count or self.scope.choose((1, 2, 2, 3))):
+                if self.budget <= 0:
+                    break
+                lines += self.statement(depth)
+        return lines or self.store(depth)
+
+    def statement(self, depth: int) -> Lines:
+        self.budget -= 1
+        kinds = {kind: weight for kind, weight in WEIGHTS.items() if self._fits(kind, depth)}
+        return STATEMENTS[self.scope.weighted(kinds)](self, depth)
+
+    def _fits(self, kind: str, depth: int) -> bool:
+        scope = self.scope
+        if kind in ("loop", "while", "if", "nest", "at_once", "handed", "stale") and depth >= DEEPEST:
+            return False
+        if kind in ("nest", "handed") and (scope.stage == "flat" or scope.in_block):
+            return False
+        if kind in ("at_once", "atomic") and (
+            scope.stage == "flat" or scope.in_block or (scope.own is not None and scope.chance(0.3))
+        ):
+            return False
+        return not (kind in ("while", "atomic") and scope.own is not None)
+
+    # --- simple statements
+
+    def store(self, depth: int) -> Lines:
+        scope = self.scope
+        roles = scope.weighted({("value",): 6, ("index",): 3, ("cell",): 3, ("extreme",): 1})
+        found = scope.writable(*roles) or scope.writable("value", "index", "cell")
+        if not found:
+            return ["T.evaluate(0)"]
+        return self._stored(scope.choose(found))
+
+    def _stored(self, buffer: Drawn) -> Lines:
+        scope, terms = self.scope, self.terms
+        owned = buffer.name in scope.shared
+        at = terms.at(buffer, 1, owned=owned)
+        element = f"{buffer.name}[{at}]"
+        if buffer.role == "cell" and scope.chance(0.5):
+            return [f"{element} = {element} + 1"]
+        if buffer.role == "value" and scope.chance(0.45):
+            kind = scope.choose(("+", "+", "-", "max", "last"))
+            value = terms.value(buffer.dtype, 1)
+            if kind == "max":
+                return [f"{element} = T.max({element}, {value})"]
+            if kind == "last":
+                return [f"{element} = {value} - {element}"]
+            return [f"{element} = {element} {kind} {value}"]
+        return [f"{element} = {terms.stored(buffer)}"]
+
+    def let(self, depth: int) -> Lines:
+        scope, terms = self.scope, self.terms
+        if scope.chance(0.3):
+            dtype, name = scope.choose(("float32", "int32")), scope.fresh("v")
+            line = f"{name}: T.{dtype} = {terms.value(dtype, 1)}"
+            scope.floats.append((name, dtype))
+            return [line]
+        name = scope.fresh("x")
+        value = terms.search(1) if scope.chance(0.3) else terms.integer(scope.choose((1, 2)))
+        scope.variables.append(Variable(name, ""))
+        return [f"{name}: T.int64 = {value}"]
+
+    def allocate(self, depth: int) -> Lines:
+        """A buffer of a size that is computed, which is then filled."""
+        scope, terms = self.scope, self.terms
+        name, size, lines = scope.fresh("R"), self._size(), list[str]()
+        if not size.isidentifier() and not size.startswith("T.int64(") and scope.chance(0.6):
+            bound = scope.fresh("z")
+            lines.append(f"{bound}: T.int64 = {size}")
+            scope.variables.append(Variable(bound, ""))
+            size = bound
+        dtype, role = scope.choose((("float32", "value"), ("int32", "value"), ("int64", "index")))
+        where = scope.choose(("", "", '", scope="local"'))[1:]
+        lines.append(f'{name} = T.alloc_buffer(({size},), "{dtype}"{where})')
+        buffer = Drawn(name, dtype, (size,), role)
+        loop = scope.fresh("i")
+        first = Variable(loop, size)
+        scope.variables.append(first)
+        lines += under(f"for {loop} in T.serial({size}):", [f"{name}[{loop}] = {terms.stored(buffer)}"])
+        scope.variables.remove(first)
+        scope.buffers.append(buffer)
+        scope.private = scope.private | {name}
+        return lines
+
+    def _size(self) -> str:
+        scope, terms = self.scope, self.terms
+        kind = scope.weighted({"fixed": 1, "size": 2, "read": 5, "sum": 2})
+        match kind:
+            case "fixed":
+                return f"T.int64({scope.choose((1, 4, 8))})"
+            case "size":
+                return scope.choose(("n", "m"))
+            case "sum":
+                return f"{terms.leaf()} % T.int64(5) + T.int64({scope.choose((1, 3))})"
+        found = scope.having("index", "cell")
+        if not found:
+            return "n"
+        value = terms.loaded(scope.choose(found), scope.choose((0, 1)))
+        return scope.choose((f"{value} + 1", f"T.min({value}, T.int64(6)) + 2", value))
+
+    def guard(self, depth: int) -> Lines:
+        buffer = self.scope.choose(self.scope.buffers).name
+        least = f"{self.terms.leaf()} {self.scope.choose(('>=', '!='))} T.int64(-5)"
+        always = self.terms.condition(0) if self.scope.chance(self.scope.careless) else least
+        return [f"T.guard({always}, {buffer})"]
+
+    def prefetch(self, depth: int) -> Lines:
+        found = [item for item in self.scope.buffers if not item.is_sparse]
+        buffer = self.scope.choose(found)
+        at = ", ".join(self.terms.integer(1) for _ in buffer.sizes)
+        return [f"T.prefetch({buffer.name}, {at})"]
+
+    # --- statements with bodies
+
+    def branch(self, depth: int) -> Lines:
+        lines = under(f"if {self.terms.condition()}:", self.body(depth + 1))
+        if self.scope.chance(0.25):
+            lines += under("else:", self.body(depth + 1))
+        return lines
+
+    def loop(self, depth: int) -> Lines:
+        scope = self.scope
+        name, kind = scope.fresh("i"), "serial"
+        bound = self.bound()
+        if scope.stage != "flat" and bound.startswith("T.int64(") and scope.chance(0.3):
+            kind = "unroll"
+        with scope.inside():
+            scope.variables.append(Variable(name, bound))
+            body = self.body(depth + 1)
+        span = bound
+        if scope.chance(0.12):
+            start = scope.choose(("T.int64(1)", self.terms.integer(0)))
+            span = f"{start}, {start} + {bound}"
+        return under(f"for {name} in T.{kind}({span}):", body)
+
+    def bound(self) -> str:
+        """How often a loop runs, which is seldom."""
+        scope, terms = self.scope, self.terms
+        kind = scope.weighted({
+            "fixed": 3, "size": 3, "least": 4, "rest": 3, "outer": 2, "read": 6,
+            "fibre": 12 if scope.stage == "position" else 0,
+        })  # fmt: skip
+        match kind:
+            case "fibre":
+                fibres = [found for found in scope.buffers if "J_indptr" in found.sizes[-1]]
+                rows = [found.name for found in scope.variables if found.below == "n"]
+                if fibres and rows:
+                    return fibres[0].sizes[-1].format(scope.choose(rows))
+                return "n"
+            case "fixed":
+                return f"T.int64({scope.choose((1, 2, 3, 4, 8))})"
+            case "size":
+                return scope.choose(("n", "m"))
+            case "rest":
+                return f"{terms.integer(1)} % T.int64(4)"
+            case "outer":
+                names = [found.name for found in scope.variables if found.below]
+                return f"{scope.choose(names)} + 1" if names else "n"
+            case "least":
+                return f"T.min({terms.integer(1)}, T.int64({scope.choose((2, 3, 5))}))"
+        found = scope.having("cell", "index")
+        return terms.loaded(scope.choose(found), 1) if found else "m"
+
+    def loop_while(self, depth: int) -> Lines:
+        scope, terms = self.scope, self.terms
+        fuel = next(found for found in scope.buffers if found.role == "fuel")
+        cell = f"{fuel.name}[{scope.rng.randrange(3)}]"
+        condition = f"{cell} < {scope.choose((2, 3, 4))}"
+        if scope.chance(0.6):
+            condition = f"{condition} and {terms.condition()}"
+        with scope.inside():
+            body = self.body(depth + 1)
+        step = [f"{cell} = {cell} + 1"]
+        body = scope.choose((body + step, step + body))
+        first = [f"{cell} = 0"] if scope.chance(0.5) else []
+        return first + under(f"while {condition}:", body)
+
+    def at_once(self, depth: int) -> Lines:
+        """A loop whose iterations run at once, each with elements of its own."""
+        scope = self.scope
+        name = scope.fresh("i")
+        kind = scope.choose(("parallel", "parallel", "vectorized"))
+        bound = scope.choose(("n", "n", "m", "T.int64(8)", "T.int64(4)"))
+        if kind == "vectorized":
+            bound = scope.choose(("n", "T.int64(4)", "T.int64(8)"))
+        outer = scope.own, scope.shared, scope.private
+        taken = [item for item in scope.buffers if item.is_written]
+        with scope.inside():
+            scope.variables.append(Variable(name, bound))
+            scope.own, scope.private = name, frozenset()
+            scope.shared = frozenset(item.name for item in taken if scope.chance(0.6))
+            if kind == "vectorized":
+                body = [line for _ in range(scope.choose((1, 1, 2))) for line in self.store(depth + 1)]
+            else:
+                body = self.body(depth + 1)
+        scope.own, scope.shared, scope.private = outer
+        return under(f"for {name} in T.{kind}({bound}):", body)
+
+    def atomic(self, depth: int) -> Lines:
+        """A loop whose iterations accumulate into elements that they share."""
+        scope, terms = self.scope, self.terms
+        found = [item for item in scope.writable("value", "cell") if not item.is_sparse]
+        buffer, name = scope.choose(found), scope.fresh("i")
+        shared = scope.shared
+        with scope.inside():
+            scope.variables.append(Variable(name, "n"))
+            scope.shared = shared | {buffer.name}
+            element = f"{buffer.name}[{terms.at(buffer, 1)}]"
+            one = terms.value(buffer.dtype, 1) if buffer.role == "value" else "1"
+            step = scope.choose((f"{element} + {one}", f"T.max({element}, {one})"))
+            body = [f"{element} = {step}"]
+            if scope.chance(0.4):
+                body = under(f"if {terms.condition(0)}:", body)
+        scope.shared = shared
+        return under(f'for {name} in T.parallel(n, annotations={{"atomic": True}}):', body)
+
+    def stale(self, depth: int) -> Lines:
+        """A condition, a write of what it reads, and a loop that needs it to hold still."""
+        scope, terms = self.scope, self.terms
+        found = [item for item in scope.writable("cell", "index") if not item.is_sparse]
+        if not found or scope.own is not None:
+            return self.branch(depth)
+        buffer = scope.choose(found)
+        at = terms.at(buffer, 0)
+        load = f"{buffer.name}[{at}]"
+        wide = load if buffer.dtype == "int64" else f"T.int64({load})"
+        condition = f"{terms.leaf()} {scope.choose(COMPARED)} {wide}"
+        write = f"{load} = {terms.stored(buffer)}"
+        return under(f"if {condition}:", [write, *self.body(depth + 1)])
+
+    # --- blocks
+
+    def nest(self, depth: int) -> Lines:
+        """Loops around a block."""
+        scope = self.scope
+        with scope.inside():
+            loops: list[tuple[str, str, str]] = []
+            for _ in range(scope.choose((1, 2, 2, 3))):
+                name, bound = scope.fresh("i"), self.bound() if scope.chance(0.4) else self._few()
+                loops.append((name, bound, scope.choose("SSR")))
+                scope.variables.append(Variable(name, bound))
+            body = self.block(loops)
+            for name, bound, _ in reversed(loops):
+                if scope.chance(0.1):
+                    body = under(f"if {self.terms.condition(0)}:", body)
+                if scope.chance(0.05):
+                    body = self.store(depth) + body
+                body = under(f"for {name} in T.serial({bound}):", body)
+                scope.variables.pop()
+        return body
+
+    def _few(self) -> str:
+        return self.scope.choose(("n", "m", "T.int64(2)", "T.int64(4)", "T.int64(8)"))
+
+    def block(self, loops: list[tuple[str, str, str]]) -> Lines:
+        """A block with an iterator for each loop."""
+        scope, terms = self.scope, self.terms
+        outer = [*scope.variables]
+        names = [f"v{name}" for name, _, _ in loops]
+        lines = [self._iterator(f"v{name}", name, bound, kind) for name, bound, kind in loops]
+        inner = [Variable(f"v{name}", bound) for name, bound, _ in loops]
+        before, scope.in_block = scope.in_block, True
+        scope.variables = (outer[: -len(loops)] if scope.chance(0.3) else []) + inner
+        if scope.chance(0.4):
+            lines.append(f"T.where({terms.condition()})")
+        store, is_sum = self._stores(loops)
+        if is_sum and scope.chance(0.65):
+            lines += under("with T.init():", [store[0].replace("@", scope.choose(("0", "1")))])
+        lines += store[1:]
+        if scope.chance(0.3):
+            lines += self.store(DEEPEST)
+        scope.variables, scope.in_block = outer, before
+        return under(f'with T.block("{scope.fresh("b")}"):', lines) if names else []
+
+    def _iterator(self, name: str, loop: str, bound: str, kind: str) -> str:
+        axis = "spatial" if kind == "S" else "reduce"
+        if self.scope.chance(0.1):
+            return f"{name} = T.axis.{axis}(T.int64(64), {loop} + {self.scope.choose((1, 2))})"
+        if any(character in bound for character in "[+%(") and not bound.startswith("T.int64("):
+            bound = "T.int64(16)"
+        return f"{name} = T.axis.{axis}({bound}, {loop})"
+
+    def _stores(self, loops: list[tuple[str, str, str]]) -> tuple[Lines, bool]:
+        """An init (`@` is its value) and a body, and whether that accumulates."""
+        scope, terms = self.scope, self.terms
+        found = scope.writable("value") or scope.writable("cell")
+        if not found:
+            return ["", "T.evaluate(0)"], False
+        buffer = scope.choose(found)
+        spatial = [name for name, _, kind in loops if kind == "S"]
+        if buffer.name in scope.shared:
+            at = terms.at(buffer, 1, owned=True)
+        elif scope.chance(0.6) and spatial and not buffer.is_sparse and len(buffer.sizes) == 1:
+            at = f"v{scope.choose(spatial)}"
+            if scope.chance(0.35):
+                found = scope.having("index") or scope.having("cell")
+                at = terms.loaded(scope.choose(found), 0) if found else at
+        else:
+            with scope.inside():
+                reductions = {f"v{name}" for name, _, kind in loops if kind == "R"}
+                kept = [found for found in scope.variables if found.name not in reductions]
+                scope.variables = kept
+                at = terms.at(buffer, 1)
+        element = f"{buffer.name}[{at}]"
+        zero = "T.int64" if buffer.dtype == "int64" else f"T.{buffer.dtype}"
+        value = terms.value(buffer.dtype, scope.choose((1, 1, 2))) if buffer.role == "value" else terms.stored(buffer)
+        is_sum = scope.chance(0.6)
+        if is_sum:
+            step = scope.choose((f"{element} + {value}", f"T.max({element}, {value})",
+                                 f"{element} - {value}"))  # fmt: skip
+        else:
+            step = value
+        lines = [f"{element} = {step}"]
+        if scope.chance(0.2):
+            name, dtype = scope.fresh("v"), buffer.dtype
+            lines = [f"{name}: T.{dtype} = {value}", f"{element} = {element} + {name}"]
+        if scope.chance(0.15):
+            lines = under(f"if {terms.condition()}:", lines)
+        return [f"{element} = {zero}(@)", *lines], is_sum
+
+    def handed(self, depth: int) -> Lines:
+        """A block that fills a buffer and one that reads it, under a loop, in some of whose iterations the
+        first one does less."""
+        scope, terms = self.scope, self.terms
+        dtype, name = scope.choose(("float32", "int32")), scope.fresh("R")
+        size = scope.choose(("n", "T.int64(4)", "T.int64(8)"))
+        lines = [f'{name} = T.alloc_buffer(({size},), "{dtype}")']
+        buffer, loop = Drawn(name, dtype, (size,), "value"), scope.fresh("i")
+        with scope.inside():
+            if scope.chance(0.5):
+                lines += self._copy(buffer, "T.evaluate(0)", "{0}")
+            scope.variables.append(Variable(loop, "T.int64(3)"))
+            where = scope.choose((
+                "T.evaluate(0)", f"T.where({loop} == 0)", f"T.where({terms.condition()})",
+            ))  # fmt: skip
+            at = scope.choose(("{0}", "{0}", f"{size} - 1 - {{0}}", f"({{0}} + {loop}) % {size}"))
+            inner = self._copy(buffer, where, at)
+            scope.buffers.append(buffer)
+            between = self.body(DEEPEST, 1) if scope.chance(0.3) else []
+            inner += between + self._read(buffer)
+        lines += under(f"for {loop} in T.serial({scope.choose((1, 3, 3))}):", inner)
+        return lines
+
+    def _copy(self, buffer: Drawn, where: str, at: str) -> Lines:
+        scope = self.scope
+        loop, block = scope.fresh("i"), scope.fresh("b")
+        with scope.inside():
+            scope.variables.append(Variable(f"v{loop}", buffer.sizes[0]))
+            store = f"{buffer.name}[{at.format('v' + loop)}] = {self.terms.value(buffer.dtype, 1)}"
+        lines = [f"v{loop} = T.axis.spatial({buffer.sizes[0]}, {loop})", where, store]
+        inner = under(f'with T.block("{block}"):', [line for line in lines if "evaluate" not in line])
+        return under(f"for {loop} in T.serial({buffer.sizes[0]}):", inner)
+
+    def _read(self, buffer: Drawn) -> Lines:
+        scope, terms = self.scope, self.terms
+        found = [
+            item for item in scope.writable("value")
+            if item.dtype == buffer.dtype and item.name != buffer.name
+            and item.name not in scope.shared
+        ]  # fmt: skip
+        if not found:
+            return self.store(DEEPEST)
+        out, loop, block = scope.choose(found), scope.fresh("i"), scope.fresh("b")
+        with scope.inside():
+            scope.variables.append(Variable(f"v{loop}", buffer.sizes[0]))
+            at = scope.choose((f"v{loop}", f"v{loop}", terms.index(buffer.sizes[0], 1)))
+            element = f"{out.name}[{terms.at(out, 1)}]"
+            step = scope.choose(("{1}", "{0} + {1}", "{0} + {1} * {2}", "T.max({0}, {1})"))
+            value = step.format(element, f"{buffer.name}[{at}]", terms.value(buffer.dtype, 0))
+            where = [f"T.where({terms.condition(0)})"] if scope.chance(0.2) else []
+        lines = [f"v{loop} = T.axis.spatial({buffer.sizes[0]}, {loop})", *where, f"{element} = {value}"]
+        inner = under(f'with T.block("{block}"):', lines)
+        return under(f"for {loop} in T.serial({buffer.sizes[0]}):", inner)
+
+
+COMPARED = ("<", "<=", "!=")
+WEIGHTS = {
+    "store": 20, "let": 8, "allocate": 6, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
+    "while": 5, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4,
+}  # fmt: skip
+STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
+    "store": Bodies.store, "let": Bodies.let, "allocate": Bodies.allocate, "guard": Bodies.guard,
+    "prefetch": Bodies.prefetch, "if": Bodies.branch, "loop": Bodies.loop,
+    "while": Bodies.loop_while, "nest": Bodies.nest, "at_once": Bodies.at_once,
+    "atomic": Bodies.atomic, "stale": Bodies.stale, "handed": Bodies.handed,
+}  # fmt: skip
+"""What draws each kind of statement, and how often."""

@@ -1,0 +1,181 @@
+"""What a program of the position, loop or flat stage has in it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_ir.atomics import is_atomic
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    CompressedVaried,
+    Const,
+    DenseVaried,
+    For,
+    Function,
+    Guard,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Prefetch,
+    Search,
+    Select,
+    SparseBuffer,
+    Store,
+    While,
+)  # fmt: skip
+from gossamer_ir.walk import free_vars, occurrences, walk
+from tests.generated.lowered.program import Lowered
+
+LARGE = 2**31 - 1
+"""The least integer that is extreme."""
+
+REQUIRED = {
+    "stage position": 4000, "stage loop": 8000, "stage flat": 1000,
+    "while": 2000, "allocation": 3000, "allocation of a computed size": 2000,
+    "an index that may have been written": 6000, "a bound that may have been written": 4000,
+    "a condition on what may have been written": 6000, "a size that may have been written": 1000,
+    "a search of what may have been written": 400, "let": 3000, "let with a search": 500,
+    "a let before a write of what it reads": 300, "search": 1500, "guard": 300, "prefetch": 300,
+    "block": 5000, "block with a condition": 2000, "block with an init": 1500,
+    "a condition on an outer loop": 1000, "an init whose points may meet": 200,
+    "varied axis": 3000, "a position beyond a fibre": 300, "fill value": 300,
+    "extreme number": 1500, "extreme scalar": 2000, "extreme data": 1500,
+    "fact": 4000, "parallel": 1000, "nested parallel loops": 50, "vectorized": 500,
+    "unrolled": 400, "atomic": 200, "stops": 2000, "goes on": 10_000,
+}  # fmt: skip
+"""In how many of 20,000 programs each has to be met."""
+
+
+def features(program: Lowered) -> set[str]:
+    """Names of what a program has."""
+    (function,) = program.module.functions
+    nodes = [node for stmt in function.body for node in walk(stmt)]
+    written = {node.buffer for node in nodes if isinstance(node, Store)}
+    found = {f"stage {program.module.stage}", "stops" if program.expected is None else "goes on"}
+    for node in nodes:
+        found |= set(_of(node, written))
+    if any(isinstance(axis, DenseVaried | CompressedVaried) for axis in function.axes):
+        found.add("varied axis")
+    if any(isinstance(item, SparseBuffer) and item.fill is not None for item in function.buffers):
+        found.add("fill value")
+    if function.facts:
+        found.add("fact")
+    if abs(int(program.sizes.get("s", 0))) >= LARGE:
+        found.add("extreme scalar")
+    if any(name == "e_" for name in program.arrays):
+        found.add("extreme data")
+    found |= _orders(function, written)
+    return found | ({"a position beyond a fibre"} if _is_beyond(function) else set())
+
+
+def _reads(node: Any, written: set[str]) -> bool:
+    """Whether an expression reads what may have been written."""
+    return any(load.buffer in written for load in occurrences(Load, node))
+
+
+def _of(node: Any, written: set[str]) -> list[str]:
+    match node:
+        case While():
+            return ["while", "a condition on what may have been written"]
+        case Allocate():
+            sizes = node.buffer.shape
+            is_read = any(_reads(size, written) for size in sizes)
+            is_computed = any(not isinstance(size, Const) for size in sizes)
+            return [
+                "allocation",
+                *(["allocation of a computed size"] if is_computed else []),
+                *(["a size that may have been written"] if is_read else []),
+            ]
+        case Load() | Store():
+            is_read = any(_reads(index, written) for index in node.indices)
+            return ["an index that may have been written"] if is_read else []
+        case For():
+            kinds = {"parallel": "parallel", "vectorized": "vectorized", "unrolled": "unrolled"}
+            inner = [item for stmt in node.body for item in walk(stmt) if isinstance(item, For)]
+            is_nested = node.kind == "parallel" and any(item.kind == "parallel" for item in inner)
+            return [
+                *(["a bound that may have been written"] if _reads(node.extent, written) else []),
+                *([kinds[node.kind]] if node.kind in kinds else []),
+                *(["nested parallel loops"] if is_nested else []),
+                *(["atomic"] if is_atomic(node) else []),
+            ]
+        case If() | IfThenElse() | Select():
+            is_read = _reads(node.condition, written)
+            return ["a condition on what may have been written"] if is_read else []
+        case Let():
+            has_search = bool(occurrences_of(Search, node.value))
+            return ["let", "let with a search"] if has_search else ["let"]
+        case Search():
+            is_written = node.buffer in written
+            return ["search", *(["a search of what may have been written"] if is_written else [])]
+        case Guard():
+            return ["guard"]
+        case Prefetch():
+            return ["prefetch"]
+        case Block():
+            return _of_block(node)
+        case Const(dtype="int64") if abs(int(node.text)) >= LARGE:
+            return ["extreme number"]
+    return []
+
+
+def _of_block(node: Block) -> list[str]:
+    own = {found.var for found in node.iters}
+    found = ["block"]
+    if node.predicate is not None:
+        found.append("block with a condition")
+        if free_vars(node.predicate) - own:
+            found.append("a condition on an outer loop")
+    if node.init:
+        found.append("block with an init")
+        spatial = {item.var for item in node.iters if item.kind == "S"}
+        stores = [stmt for stmt in node.init if isinstance(stmt, Store)]
+        indices = [index for store in stores for index in store.indices]
+        named = frozenset[str]().union(*map(free_vars, indices))
+        if spatial - named or any(occurrences_of(Load, index) for index in indices):
+            found.append("an init whose points may meet")
+    return found
+
+
+def occurrences_of(kind: type, node: Any) -> list[Any]:
+    return [*occurrences(kind, node)]
+
+
+def _orders(function: Function, written: set[str]) -> set[str]:
+    """Whether a let stands before a write of what it reads, in one body."""
+
+    def inside(stmts: tuple[Any, ...]) -> bool:
+        for at, stmt in enumerate(stmts):
+            if isinstance(stmt, Let):
+                read = {load.buffer for load in occurrences((Load, Search), stmt.value)}
+                later = {
+                    node.buffer for other in stmts[at + 1 :] for node in walk(other)
+                    if isinstance(node, Store)
+                }  # fmt: skip
+                if read & later:
+                    return True
+        return False
+
+    bodies = [function.body, *(
+        part for stmt in function.body for node in walk(stmt)
+        for part in (getattr(node, "body", ()), getattr(node, "then_body", ()))
+    )]  # fmt: skip
+    return {"a let before a write of what it reads"} if any(map(inside, bodies)) else set()
+
+
+def _is_beyond(function: Function) -> bool:
+    """Whether a position in a varied fibre is no variable of a loop: it may be beyond it."""
+    varied = {
+        found.name for found in function.axes if isinstance(found, DenseVaried | CompressedVaried)
+    }
+    at = {
+        found.name: place for found in function.buffers if isinstance(found, SparseBuffer)
+        for place, axis in enumerate(found.axes) if axis in varied
+    }  # fmt: skip
+    return any(
+        isinstance(node, Load | Store) and node.buffer in at
+        and not free_vars(node.indices[at[node.buffer]])
+        for stmt in function.body for node in walk(stmt)
+    )  # fmt: skip

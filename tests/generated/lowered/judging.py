@@ -1,0 +1,145 @@
+"""Whether a program means the same before and after every single pass, and as machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from gossamer_ir.errors import GossamerError, PluginError, UnsupportedError
+from gossamer_ir.interpret import InterpreterError
+from gossamer_ir.nodes import Module
+from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.verify import diagnostics
+from tests.generated.compilers import BEFORE, COMPILER, Compiler
+from tests.generated.lowered.limited import TooManySteps, run_limited
+from tests.generated.lowered.machines import Machine, Outcome
+from tests.generated.lowered.program import Lowered
+from tests.generated.races import Race, require_no_race
+
+PRINTED = 8
+"""The text of one in so many programs is parsed again."""
+Step = tuple[str, Callable[[Module], Module]]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """Where what disagrees, for the first time, and what the compiler makes of the program until there;
+    or (`is_refusal`) the code with which the compiler refuses the program."""
+
+    where: str
+    what: str
+    made: str = ""
+    is_refusal: bool = False
+
+
+def judged(
+    program: Lowered,
+    compiler: Compiler = COMPILER,
+    *,
+    machine: Machine | None = None,
+    schedule: Callable[[Module], Module] | None = None,
+) -> Finding | None:
+    """Interprets the program as it is, then after each pass that changes it; at last it runs as machine
+    code on `machine`. `schedule` is a step before the passes of each stage."""
+    found = interpreted(program, program.module, "the program")
+    if len(program.text) % PRINTED == 0:
+        found = found or _text(program)
+    if found is not None:
+        return found
+    module = program.module
+    for name, apply in _steps(module, compiler, schedule):
+        try:
+            after = apply(module)
+        except (UnsupportedError, PluginError) as error:
+            return Finding(name, error.code, is_refusal=True)
+        except GossamerError as error:
+            return Finding(name, f"{type(error).__name__}: {error}")
+        except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for
+            return Finding(name, f"{type(error).__name__}: {error}", print_module(module))
+        found = None if after == module else interpreted(program, after, name)
+        if found is not None:
+            return found
+        module = after
+    return None if machine is None else _run(program, module, machine)
+
+
+def _steps(
+    module: Module, compiler: Compiler, schedule: Callable[[Module], Module] | None
+) -> Iterator[Step]:
+    """The passes from the stage of a module on, with the schedules before those of each stage. A flat
+    module, as a user writes it, is guarded like one of the loop stage."""
+    passes = compiler.passes[BEFORE.get(module.stage, BEFORE["loop"]) :]
+    if module.stage == "flat":
+        yield "as a loop program", partial(_staged, stage="loop")
+    elif schedule is not None:
+        yield f"the schedule of the {module.stage} stage", schedule
+    for name, lower in passes:
+        yield name, lower
+        if name == "lower_buffers" and schedule is not None:
+            yield "the schedule of the loop stage", schedule
+
+
+def _staged(module: Module, *, stage: str) -> Module:
+    return Module(stage, module.functions, module.entry)  # type: ignore[arg-type]  # a stage's name
+
+
+def _text(program: Lowered) -> Finding | None:
+    if parse_module(program.text) == program.module:
+        return None
+    return Finding("print_module", "the text is parsed as another program")
+
+
+def interpreted(program: Lowered, module: Module, where: str) -> Finding | None:
+    """What is wrong with what a module does, compared with what the program means."""
+    wrong = [f"{item.code}: {item.message}" for item in diagnostics(module)]
+    if wrong:
+        return Finding(where, f"not valid: {'; '.join(wrong)}", print_module(module))
+    arrays = fresh(program)
+    try:
+        run_limited(module, {**arrays, **program.sizes}, chunks=2)
+        if where != "the program":
+            require_no_race(module, {**fresh(program), **program.sizes})
+        what = compared(program, arrays)
+    except InterpreterError as error:
+        what = None if program.expected is None else f"stops: {error}"
+    except (Race, TooManySteps, GossamerError) as error:
+        what = f"{type(error).__name__}: {error}"
+    except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for
+        what = f"the interpreter: {type(error).__name__}: {error}"
+    return what and Finding(where, what, print_module(module))
+
+
+def _run(program: Lowered, flat: Module, machine: Machine) -> Finding | None:
+    outcome: Outcome = machine.run(flat, program.arrays, program.sizes)
+    what = outcome.what
+    if outcome.code is not None:
+        if outcome.code == "kernel.out_of_bounds":
+            what = None if program.expected is None else f"stops: {outcome.code}"
+        elif outcome.code.startswith(("llvm.", "backend.", "plugin.", "lower.")):
+            return Finding("machine code", outcome.code, is_refusal=True)
+        else:
+            what = f"refuses its arguments: {outcome.code}"
+    elif what is None:
+        what = compared(program, outcome.arrays)
+    return what and Finding("machine code", what, print_module(flat))
+
+
+def fresh(program: Lowered) -> dict[str, np.ndarray]:
+    """Arrays for one run."""
+    return {name: array.copy() for name, array in program.arrays.items()}
+
+
+def compared(program: Lowered, arrays: Mapping[str, np.ndarray]) -> str | None:
+    """What differs from what the program means."""
+    if program.expected is None:
+        return "goes on where it has to stop"
+    for name, expected in program.expected.items():
+        found = arrays[name]
+        is_float = expected.dtype.kind == "f"
+        if not np.array_equal(found.ravel(), expected.ravel(), equal_nan=is_float):
+            return f"{name} is {found.ravel()}, expected {expected.ravel()}"
+    return None
+

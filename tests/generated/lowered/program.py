@@ -1,0 +1,60 @@
+"""A program of the position, loop or flat stage with what it is called with, and what it means."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass
+from functools import cached_property
+
+from gossamer_ir.interpret import InterpreterError
+from tests.generated.elements import Undecided
+from tests.generated.lowered.evaluator import NoOracle, evaluated
+from tests.generated.lowered.limited import TooManySteps, run_limited
+from tests.generated.oracle import Meaning
+from tests.generated.program import Program
+from tests.generated.races import Race, require_no_race
+
+MOST_STATEMENTS = 4_000
+
+
+@dataclass(frozen=True, repr=False)
+class Lowered(Program):
+    """Means what the evaluator makes of it; where that does not know, what the interpreter does."""
+
+    @cached_property
+    def is_evaluated(self) -> bool:
+        """Whether the evaluator knows what it means."""
+        try:
+            evaluated(self.module, self.arrays, self.sizes)
+        except (NoOracle, Undecided):
+            return False
+        return True
+
+    @cached_property
+    def meaning(self) -> Meaning:
+        """Raises `Undecided` where there is none."""
+        try:
+            found = evaluated(self.module, self.arrays, self.sizes)
+        except NoOracle:
+            found = self._interpreted()
+        self._require_no_race()
+        return Meaning(found, Counter())
+
+    def _interpreted(self) -> dict | None:
+        arrays = {name: array.copy() for name, array in self.arrays.items()}
+        try:
+            run_limited(self.module, {**arrays, **self.sizes}, most=MOST_STATEMENTS, is_strict=True)
+        except InterpreterError:
+            return None
+        except TooManySteps:
+            raise Undecided("a program that runs for long") from None
+        return arrays
+
+    def _require_no_race(self) -> None:
+        arrays = {name: array.copy() for name, array in self.arrays.items()}
+        try:
+            require_no_race(self.module, {**arrays, **self.sizes})
+        except InterpreterError:
+            pass
+        except Race as race:
+            raise Undecided(str(race)) from None

@@ -1,0 +1,112 @@
+"""What is in scope while a program is drawn: variables, buffers, and how careful the program is."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from typing import Literal, TypeVar
+
+T = TypeVar("T")
+
+Role = Literal[
+    "input", "value", "index", "known", "cell", "extreme", "sorted", "fuel", "offsets", "indices"
+]
+"""What a buffer is for. Programs write small numbers to `index` buffers and `cell`s, any to those that are
+`extreme`, and to no other buffers but those of values; facts are declared about buffers that are `known`."""
+
+EXTREMES = (
+    2**62, -(2**63), 2**63 - 1, -1, 2**63 - 4, 2**31 - 1, 2**31, -(2**31), 2**32, 2**61, -(2**62),
+)  # fmt: skip
+"""Integers whose sums and products wrap around."""
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """A buffer: the text of each size, in which `{0}`, `{1}` stand for the indices before."""
+
+    name: str
+    dtype: str
+    sizes: tuple[str, ...]
+    role: Role
+    is_sparse: bool = False
+
+    @property
+    def is_integer(self) -> bool:
+        return "int" in self.dtype
+
+    @property
+    def is_written(self) -> bool:
+        """Whether programs may store to it."""
+        return self.role in ("value", "index", "cell", "extreme")
+
+
+@dataclass(frozen=True)
+class Variable:
+    """An int64 variable; its values usually lie below `below`."""
+
+    name: str
+    below: str
+
+
+@dataclass
+class Scope:
+    """`stage`, what may be named, and chances: `careless` is that of an index without a check, `wild` that
+    of a number that is extreme. Inside of a loop whose iterations run at once, `own` is its variable."""
+
+    rng: Random
+    stage: str
+    careless: float = 0.0
+    wild: float = 0.02
+    variables: list[Variable] = field(default_factory=list)
+    floats: list[tuple[str, str]] = field(default_factory=list)
+    buffers: list[Drawn] = field(default_factory=list)
+    scalars: list[str] = field(default_factory=list)
+    own: str | None = None
+    shared: frozenset[str] = frozenset()
+    private: frozenset[str] = frozenset()
+    in_block: bool = False
+    has_reads: bool = True
+    names: int = 0
+
+    def fresh(self, stem: str) -> str:
+        """A name that nothing has."""
+        self.names += 1
+        return f"{stem}{self.names}"
+
+    def chance(self, share: float) -> bool:
+        return self.rng.random() < share
+
+    def choose(self, options: Sequence[T]) -> T:
+        return self.rng.choice(options)
+
+    def weighted(self, options: dict[T, int]) -> T:
+        """One of them, as often as its weight says."""
+        (found,) = self.rng.choices([*options], [*options.values()])
+        return found
+
+    def having(self, *roles: Role, dtype: str | None = None) -> list[Drawn]:
+        """The buffers in some role that may be read here."""
+        return [
+            found for found in self.buffers
+            if found.role in roles and dtype in (None, found.dtype) and self.is_readable(found)
+        ]  # fmt: skip
+
+    def is_readable(self, buffer: Drawn) -> bool:
+        """In a loop whose iterations run at once, what others write is not."""
+        return buffer.name not in self.shared
+
+    def writable(self, *roles: Role) -> list[Drawn]:
+        """The buffers in some role that may be stored to here."""
+        found = [item for item in self.buffers if item.role in roles]
+        if self.own is None:
+            return found
+        return [item for item in found if item.name in self.private or item.name in self.shared]
+
+    @contextmanager
+    def inside(self) -> Iterator[None]:
+        """What is declared in a body ends with it."""
+        before = [*self.variables], [*self.floats], [*self.buffers]
+        yield
+        self.variables, self.floats, self.buffers = before
