@@ -39,7 +39,7 @@ class Bodies:
 
     def _fits(self, kind: str, depth: int) -> bool:
         scope = self.scope
-        if kind in ("loop", "while", "if", "nest", "at_once", "handed", "stale") and depth >= DEEPEST:
+        if kind not in ("store", "let", "guard", "prefetch", "allocate") and depth >= DEEPEST:
             return False
         if kind in ("nest", "handed") and (scope.stage == "flat" or scope.in_block):
             return False
@@ -254,7 +254,77 @@ class Bodies:
         wide = load if buffer.dtype == "int64" else f"T.int64({load})"
         condition = f"{terms.leaf()} {scope.choose(COMPARED)} {wide}"
         write = f"{load} = {terms.stored(buffer)}"
-        return under(f"if {condition}:", [write, *self.body(depth + 1)])
+        inner = self.body(depth + 1) if scope.chance(0.5) else self.halves(depth + 1)
+        return under(f"if {condition}:", [write, *inner])
+
+    def halves(self, depth: int) -> Lines:
+        """A loop, maybe of lanes, whose variable decides what it does."""
+        scope, terms = self.scope, self.terms
+        name, loop = scope.fresh("i"), scope.choose(("serial", "serial", "serial", "vectorized"))
+        bound = self.bound() if loop == "serial" else scope.choose(("n", "T.int64(8)"))
+        if scope.stage == "flat" or scope.own is not None or scope.in_block:
+            loop = "serial"
+        shared, own, private = scope.shared, scope.own, scope.private
+        with scope.inside():
+            scope.variables.append(Variable(name, bound))
+            if loop == "vectorized":
+                scope.own, scope.private = name, frozenset()
+                scope.shared = frozenset(item.name for item in scope.buffers if item.is_written)
+            found = scope.having("cell", "index", "extreme")
+            limits = [terms.integer(1), terms.leaf(), *scope.scalars, terms.wrapped()]
+            limits += [terms.loaded(scope.choose(found), 0)] if found else []
+            limit = scope.choose(limits) + scope.choose(("", "", " - 1", " + 1"))
+            left = scope.choose((name, name, f"{name} + {terms.leaf()}", f"{name} * 2"))
+            condition = f"{left} {scope.choose(('<', '<', '>=', '!=', '<=', '==', '>'))} {limit}"
+            if scope.chance(0.3):
+                condition += f" and {terms.condition(0)}"
+            body = under(f"if {condition}:", self.store(depth + 1))
+            if scope.chance(0.3):
+                body += under("else:", self.store(depth + 1))
+            if scope.chance(0.3):
+                body += self.store(depth + 1)
+        scope.shared, scope.own, scope.private = shared, own, private
+        return under(f"for {name} in T.{loop}({bound}):", body)
+
+    def tape(self, depth: int) -> Lines:
+        """A buffer that is written at an index which moves, and read back."""
+        scope, terms = self.scope, self.terms
+        cells = [item for item in scope.writable("cell") if item.name not in scope.shared]
+        out = [item for item in scope.writable("value") if item.name not in scope.shared]
+        if not cells or not out:
+            return self.loop(depth)
+        cell, name, buffer = scope.choose(cells), scope.fresh("R"), scope.choose(out)
+        head = f"{cell.name}[{terms.at(cell, 0)}]"
+        if scope.chance(0.7):
+            head = f"{cell.name}[{scope.rng.randrange(2)}]"
+        size = scope.choose(("T.int64(16)", "T.int64(16)", "n + 8"))
+        tape = Drawn(name, buffer.dtype, (size,), "value")
+        first, second, outer = (scope.fresh("i") for _ in range(3))
+        at = scope.choose(("{0}", "{0}", "{0} + {1}", "{0} * 2", "{1} + {0} * 0"))
+        count, step = scope.choose(("n", "T.int64(3)", "m")), scope.choose(("1", "1", "2"))
+        with scope.inside():
+            scope.variables.append(Variable(first, count))
+            value = terms.value(buffer.dtype, 1)
+            write = [f"{name}[{at.format(head, first)}] = {value}", f"{head} = {head} + {step}"]
+            element = f"{buffer.name}[{terms.at(buffer, 1)}]"
+        back = scope.choose((at, "{1}", "{0} - 1 - {1}", at))
+        with scope.inside():
+            scope.variables.append(Variable(second, count))
+            element = f"{buffer.name}[{terms.at(buffer, 1)}]"
+            read = [f"{element} = {name}[{back.format(head, second)}]", f"{head} = {head} + {step}"]
+        start = [f"{head} = {scope.choose((0, 0, 1))}"]
+        again = start if scope.chance(0.7) else []
+        lines = [f'{name} = T.alloc_buffer(({size},), "{buffer.dtype}")']
+        inner = start + under(f"for {first} in T.serial({count}):", write) + again
+        if scope.chance(0.3):
+            one = scope.choose((f"{head}", "0", f"{head} - {step}"))
+            inner += [f"{element.replace(second, '0')} = {name}[{one}]"]
+        else:
+            inner += under(f"for {second} in T.serial({count}):", read)
+        scope.buffers.append(tape)
+        if scope.chance(0.3):
+            return lines + under(f"for {outer} in T.serial(2):", inner)
+        return lines + inner
 
     # --- blocks
 
@@ -404,12 +474,14 @@ class Bodies:
 COMPARED = ("<", "<=", "!=")
 WEIGHTS = {
     "store": 20, "let": 8, "allocate": 6, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
-    "while": 5, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4,
+    "while": 5, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
+    "tape": 3,
 }  # fmt: skip
 STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
     "store": Bodies.store, "let": Bodies.let, "allocate": Bodies.allocate, "guard": Bodies.guard,
     "prefetch": Bodies.prefetch, "if": Bodies.branch, "loop": Bodies.loop,
     "while": Bodies.loop_while, "nest": Bodies.nest, "at_once": Bodies.at_once,
     "atomic": Bodies.atomic, "stale": Bodies.stale, "handed": Bodies.handed,
+    "halves": Bodies.halves, "tape": Bodies.tape,
 }  # fmt: skip
 """What draws each kind of statement, and how often."""

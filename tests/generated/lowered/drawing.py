@@ -49,9 +49,9 @@ class Drawing:
 
     def __init__(self, rng: Random, stage: str) -> None:
         self.rng = rng
-        is_careless, is_wild = rng.random() < 0.2, rng.random() < 0.3
+        is_careless, is_wild = rng.random() < 0.3, rng.random() < 0.35
         self.scope = Scope(
-            rng, stage, careless=0.06 if is_careless else 0.002, wild=0.1 if is_wild else 0.004
+            rng, stage, careless=0.05 if is_careless else 0.002, wild=0.1 if is_wild else 0.004
         )
         self.lines: list[str] = []
         self.params: list[str] = []

@@ -277,11 +277,15 @@ class _Run:
             if first < last:
                 found.offset([*above, last - 1])
                 found.offset([*above, first])
+            window = []
             for at in range(first, last):
                 offset = found.offset([*above, at])
-                element = found.elements[offset] if offset is not None else found.fill
-                if element is None:
-                    raise Undecided("a search among what nothing was stored to")
+                window.append(found.elements[offset] if offset is not None else found.fill)
+            if None in window:
+                raise Undecided("a search among what nothing was stored to")
+            if window != sorted(window):
+                raise Undecided("a search among what is not sorted")
+            for at, element in enumerate(window, first):
                 if HITS[kind](element, wanted):
                     return at
             return -1 if kind == "exact" else max(first, last)

@@ -13,6 +13,8 @@ if TYPE_CHECKING:
 
 FIBRE = "(T.int64(J_indptr[{0} + 1]) - T.int64(J_indptr[{0}]))"
 """How many positions the fibre of a row has."""
+BOUND = 0.95
+"""The share of index arrays that programs read."""
 
 
 def draw_forest(drawing: Drawing) -> None:
@@ -40,15 +42,19 @@ def draw_forest(drawing: Drawing) -> None:
         drawing.arrays["slots"] = np.array(slots, np.int32).reshape(rows, width)
         drawing.params.append("slots")
         lines.append(f'L = T.sp.compressed_fixed(I, (8, {width}), slots, "int32", padded=False)')
-    if rng.random() < 0.8:
+    if rng.random() < BOUND:
         lines.append('J_indptr = T.sp.match_buffer(indptr, (I,), "int32", extra_storage=1)')
         fibre = FIBRE
         drawing.scope.buffers.append(Drawn("J_indptr", "int32", ("n + 1",), "offsets", True))
     else:
         fibre = "T.int64(3)"
-    if is_compressed and rng.random() < 0.8:
+    if is_compressed and rng.random() < BOUND:
         lines.append('J_indices = T.sp.match_buffer(indices, (I, J), "int32")')
         drawing.scope.buffers.append(Drawn("J_indices", "int32", ("n", fibre), "indices", True))
+    if has_slots and rng.random() < BOUND:
+        lines.append('L_indices = T.sp.match_buffer(slots, (I, L), "int32")')
+        slot = ("n", f"T.int64({width})")
+        drawing.scope.buffers.append(Drawn("L_indices", "int32", slot, "indices", True))
     _declare(drawing, "A", "I, J", ("n", fibre), int(indptr[-1]), "input")
     _declare(drawing, "B", "I, J", ("n", fibre), int(indptr[-1]), "value")
     _declare(drawing, "D", "I, K", ("n", "m"), rows * int(sizes["m"]), "value")

@@ -8,13 +8,14 @@ from typing import Any, ClassVar
 import numpy as np
 
 from gossamer_ir.interpret.arguments import bind_arguments
-from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.expressions import EXPRESSIONS
+from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.program import Program
 from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.interpret.values import garbage
 from gossamer_ir.interpret.views import Indices, View
-from gossamer_ir.nodes import Allocate, Module
+from gossamer_ir.nodes import Allocate, Module, Search
 from tests.generated.elements import Undecided
 
 MOST_STATEMENTS = 200_000
@@ -90,5 +91,20 @@ def _allocate(node: Allocate, scope: Scope) -> Exec:
     return run
 
 
+def _search(node: Search, scope: Scope) -> Eval:
+    found, prefix = EXPRESSIONS[Search](node, scope), scope.exprs(node.prefix)
+    begin, end = scope.expr(node.begin), scope.expr(node.end)
+
+    def run(frame: Frame) -> Any:
+        first, last = int(begin(frame)), int(end(frame))
+        window = frame.views[node.buffer].window(prefix(frame), first, last).tolist()
+        if window != sorted(window):
+            raise Undecided("a search among what is not sorted")
+        return found(frame)
+
+    return run
+
+
 class _Strict(_Limited):
+    expressions: ClassVar = {**EXPRESSIONS, Search: _search}
     statements: ClassVar = {**_Limited.statements, Allocate: _allocate}

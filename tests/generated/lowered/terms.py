@@ -77,7 +77,9 @@ class Terms:
         scope = self.scope
         number = f"T.int64({scope.choose(EXTREMES)})"
         found = scope.having("extreme")
-        kind = scope.choose(("number", "product", "sum", "load", "load", "scalar", "back"))
+        kind = scope.choose(("number", "product", "sum", "load", "back", "scalar", "wrap", "wrap"))
+        if kind == "wrap":
+            return self.wrapped()
         if kind == "product":
             return f"({self.leaf()} * {number})"
         if kind == "sum":
@@ -89,16 +91,33 @@ class Terms:
             return f"({load} {scope.choose(('+', '-', '*'))} {number})"
         return "s" if kind == "scalar" and "s" in scope.scalars else number
 
+    def wrapped(self) -> str:
+        """A small number, by arithmetic that wraps around."""
+        scope, leaf = self.scope, self.leaf()
+        return scope.choose((
+            f"({leaf} * T.int64({2**62}) * 4 + {self.number(0, 3)})",
+            f"(({leaf} + T.int64({2**63 - 1})) - T.int64({2**63 - 1}))",
+            f"({leaf} * T.int64({2**62}) - {leaf} * T.int64({2**62}))",
+            f"(({leaf} - T.int64({2**62})) + T.int64({2**62}))",
+            f"({leaf} * T.int64({2**61}) * 8)", f"({leaf} * T.int64({2**32}) // T.int64({2**32}))",
+            f"({leaf} + T.int64({-2**63}) + T.int64({-2**63}))",
+        ))  # fmt: skip
+
     def search(self, depth: int) -> str:
         """A search, whose end lies within the buffer."""
         scope = self.scope
         found = [item for item in scope.having("sorted", "index", "known", "offsets") if not item.is_sparse]
         if scope.stage == "flat" or not found:
             return self.leaf()
-        buffer = scope.choose(found)
+        buffer = scope.choose([item for item in found if item.role == "sorted"] or found)
+        if scope.chance(0.4):
+            buffer = scope.choose(found)
         size = buffer.sizes[0]
         end = scope.choose((size, size, f"T.min({self.integer(0)}, {size})"))
         begin = scope.choose(("T.int64(0)", "T.int64(0)", f"T.max({self.leaf()}, T.int64(0))"))
+        if buffer.role != "sorted":
+            begin = self.index(size, 0)
+            end = f"{begin} + {scope.choose((0, 1, 1, 1, 2))}"
         kind, value = scope.choose(("lower", "upper", "exact")), self.integer(depth - 1)
         return f'T.search("{kind}", {buffer.name}, begin={begin}, end={end}, value={value})'
 
@@ -128,6 +147,8 @@ class Terms:
             return scope.choose(fitting[-3:])
         if scope.chance(scope.careless):
             return self.integer(depth)
+        if scope.chance(2 * scope.wild):
+            return self.wrapped()
         kind = scope.weighted({"rest": 5, "clamped": 2, "raw": 3, "number": 2, "chosen": 1})
         if kind == "rest" or depth <= 0:
             return f"{self.leaf() if depth <= 0 else self.integer(depth - 1)} % {size}"
