@@ -15,31 +15,41 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from functools import cache, partial
 from random import Random
+from typing import Any
 
 from rich.console import Console
 from rich.table import Table
 
+from gossamer_schedule.traces import trace_to_python
 from tests.generated.elements import Undecided
 from tests.generated.lowered.drawing import draw_lowered
 from tests.generated.lowered.features import REQUIRED, features
-from tests.generated.lowered.judging import Finding, judged
+from tests.generated.lowered.judging import MACHINE_CODE, Finding, judged
 from tests.generated.lowered.machines import Machine
 from tests.generated.lowered.program import Lowered
+from tests.generated.lowered.scheduling import Steps, replayed
 from tests.generated.many import MOST_FAILURES, Failure, Tally, Task
 from tests.generated.reports import plain, show_program, write
+from tests.generated.sequences import Traces, shortest
 from tests.generated.shrinking import shrunk
 
 MANY = 20_000
 """In so many programs everything in `REQUIRED` has to be met as often as it says."""
 MOST_SHRUNK = 1500
+SCHEDULED = ("position", "loop", "loop")
+"""The stages of programs that are scheduled."""
 
 
 @dataclass
 class Programs(Tally):
-    """What a number of programs came to; `passes` counts those that changed a program."""
+    """What a number of programs came to: what was met in them, how many have no oracle, how many were
+    scheduled, and how often each primitive was tried and accepted."""
 
     met: Counter[str] = field(default_factory=Counter)
     unevaluated: int = 0
+    scheduled: int = 0
+    tried: Counter[str] = field(default_factory=Counter)
+    accepted: Counter[str] = field(default_factory=Counter)
 
 
 @cache
@@ -48,19 +58,38 @@ def machine() -> Machine:
     return Machine()
 
 
-def drawn(number: int, *, seed: str, native: float) -> tuple[Lowered, bool]:
-    """A program by its number, and whether it runs as machine code."""
+@dataclass(frozen=True)
+class Case:
+    """A program, whether it runs as machine code, and its schedule."""
+
+    program: Lowered
+    is_native: bool
+    steps: Steps | None
+
+    def finding(self) -> Finding | None:
+        """Draws the steps of the schedule, too."""
+        on = machine() if self.is_native else None
+        return judged(self.program, machine=on, schedule=self.steps)
+
+
+def drawn(number: int, *, seed: str, native: float, scheduled: float) -> Case:
+    """A program by its number."""
     rng = Random(f"{seed}/lowered/{number}")
-    is_native = rng.random() < native
-    return draw_lowered(rng), is_native
+    is_native, is_scheduled = rng.random() < native, rng.random() < scheduled
+    program = draw_lowered(rng, rng.choice(SCHEDULED) if is_scheduled else None)
+    return Case(program, is_native, Steps(rng) if is_scheduled else None)
 
 
-def judge(number: int, found: Programs, *, seed: str, native: float) -> None:
+def judge(number: int, found: Programs, **how: Any) -> None:
     """Adds what a program comes to."""
-    program, is_native = drawn(number, seed=seed, native=native)
-    finding = judged(program, machine=machine() if is_native else None)
+    case = drawn(number, **how)
+    program, finding = case.program, case.finding()
     found.judged += 1
-    found.native += is_native
+    found.native += case.is_native
+    if case.steps is not None:
+        found.scheduled += 1
+        found.tried.update(case.steps.tried)
+        found.accepted.update(step.op for step in case.steps.steps)
     found.met.update(features(program))
     found.unevaluated += not program.is_evaluated
     if finding is not None and finding.is_refusal:
@@ -71,7 +100,7 @@ def judge(number: int, found: Programs, *, seed: str, native: float) -> None:
 
 def main(options: Namespace, console: Console) -> int:
     """Runs the session; 1 where something is wrong."""
-    how = {"seed": options.seed, "native": options.native}
+    how = {"seed": options.seed, "native": options.native, "scheduled": options.scheduled}
     if options.only is not None:
         report(options.only, how, console)
         return 0
@@ -87,6 +116,7 @@ def main(options: Namespace, console: Console) -> int:
     plain(
         console,
         f"{total.judged} programs in {seconds:.0f} s, {total.native} of them as machine code, "
+        f"{total.scheduled} scheduled by {total.accepted.total()} steps, "
         f"{total.unevaluated} without an oracle; refused: {total.refused.total()} "
         f"{dict(total.refused)}; {len(total.failures)} wrong; met too seldom: "
         f"{', '.join(seldom) or 'nothing'}; data in {options.out}",
@@ -109,36 +139,44 @@ def table(total: Programs) -> Table:
     return found
 
 
-def report(number: int, how: Mapping[str, object], console: Console) -> None:
+def report(number: int, how: Mapping[str, Any], console: Console) -> None:
     """Prints a program; one that is wrong is made as small as it goes."""
-    program, is_native = drawn(number, **how)  # type: ignore[arg-type]  # its two options
+    case = drawn(number, **how)
     console.rule(f"program {number} of seed {how['seed']}")
-    on = machine() if is_native else None
-    finding = judged(program, machine=on)
+    finding, program = case.finding(), case.program
+    traces = {} if case.steps is None else case.steps.traces
     if finding is not None and not finding.is_refusal:
-        program, finding = smallest(program, finding, on)
+        on = machine() if finding.where == MACHINE_CODE else None
+        program, traces, finding = smallest(program, traces, finding, on)
     show_program(program, console)
+    for stage, trace in traces.items():
+        if trace:
+            plain(console, f"# {stage} stage\n{trace_to_python(trace)}")
     if finding is None:
         return plain(console, "nothing is wrong")
     plain(console, f"# after {finding.where}:\n{finding.made}\n{finding.where}: {finding.what}")
-    again = f"--lowered 1 --seed {how['seed']} --native {how['native']} --only {number}"
-    return plain(console, f"repeat: nox -s fuzz -- {again}")
+    again = " ".join(f"--{name} {value}" for name, value in how.items())
+    return plain(console, f"repeat: nox -s fuzz -- --lowered 1 {again} --only {number}")
 
 
-def smallest(program: Lowered, finding: Finding, on: Machine | None) -> tuple[Lowered, Finding]:
-    """The smallest program that is wrong after the same pass, and what is."""
-    on = on if finding.where == "machine code" else None
+def smallest(
+    program: Lowered, traces: Traces, finding: Finding, on: Machine | None
+) -> tuple[Lowered, Traces, Finding]:
+    """The fewest steps and the smallest program that are wrong after the same pass, and what is."""
 
-    def wrong(candidate: Lowered) -> Finding | None:
+    def wrong(candidate: Lowered, steps: Traces) -> Finding | None:
+        schedule = replayed(steps) if any(steps.values()) else None
         try:
-            found = judged(candidate, machine=on)
+            found = judged(candidate, machine=on, schedule=schedule)
         except Undecided:
             return None
-        return found if found is not None and found.where == finding.where else None
+        is_same = found is not None and not found.is_refusal and found.where == finding.where
+        return found if is_same else None
 
+    if wrong(program, traces) is None:
+        return program, traces, finding
+    traces = shortest(traces, lambda steps: wrong(program, steps) is not None)
     smaller = shrunk(
-        program,
-        lambda candidate: bool((found := wrong(candidate)) and not found.is_refusal),
-        most=MOST_SHRUNK,
+        program, lambda candidate: wrong(candidate, traces) is not None, most=MOST_SHRUNK
     )
-    return smaller, wrong(smaller) or finding
+    return smaller, traces, wrong(smaller, traces) or finding

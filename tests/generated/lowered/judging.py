@@ -21,6 +21,7 @@ from tests.generated.races import Race, require_no_race
 
 PRINTED = 8
 """The text of one in so many programs is parsed again."""
+MACHINE_CODE = "machine code"
 Step = tuple[str, Callable[[Module], Module]]
 
 
@@ -119,12 +120,12 @@ def _run(program: Lowered, flat: Module, machine: Machine) -> Finding | None:
         if outcome.code == "kernel.out_of_bounds":
             what = None if program.expected is None else f"stops: {outcome.code}"
         elif outcome.code.startswith(("llvm.", "backend.", "plugin.", "lower.")):
-            return Finding("machine code", outcome.code, is_refusal=True)
+            return Finding(MACHINE_CODE, outcome.code, is_refusal=True)
         else:
             what = f"refuses its arguments: {outcome.code}"
     elif what is None:
         what = compared(program, outcome.arrays)
-    return what and Finding("machine code", what, print_module(flat))
+    return what and Finding(MACHINE_CODE, what, print_module(flat))
 
 
 def fresh(program: Lowered) -> dict[str, np.ndarray]:

@@ -1,0 +1,110 @@
+"""Random sequences of primitives on programs of the position and loop stage; some of their arguments are
+extreme integers."""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.errors import UserError
+from gossamer_ir.nodes import Module, StageName
+from gossamer_schedule import ScheduleBuilder
+from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
+from tests.generated.lowered.scope import EXTREMES
+from tests.generated.sequences import COMMON, WEIGHTS, Traces, iterations
+
+MOST_ITERATIONS, TRIES = 30_000, 3
+LENGTHS = (1, 2, 2, 3, 4, 6)
+EXTREME = 0.06
+"""The share of steps of which an integer is extreme."""
+
+
+@dataclass
+class Steps:
+    """A schedule that draws steps and keeps those that are accepted by stage. `weights` says which are drawn
+    more often than else; `builder` holds the primitives."""
+
+    rng: Random
+    builder: type[ScheduleBuilder] = ScheduleBuilder
+    weights: Mapping[str, int] = field(default_factory=dict)
+    traces: dict[StageName, Trace] = field(default_factory=dict)
+    tried: Counter[str] = field(default_factory=Counter)
+
+    @property
+    def steps(self) -> Trace:
+        return tuple(step for trace in self.traces.values() for step in trace)
+
+    def __call__(self, module: Module) -> Module:
+        builder = self.builder(module, intrinsics=INTRINSICS)
+        wanted = self.rng.choice(LENGTHS)
+        for _ in range(TRIES * wanted):
+            if len(builder.trace) >= wanted:
+                break
+            step = self._drawn(builder)
+            if step is not None:
+                self.tried[step.op] += 1
+                builder = self._taken(builder, step)
+        self.traces[module.stage] = builder.trace
+        return builder.module
+
+    def _taken(self, builder: ScheduleBuilder, step: Step) -> ScheduleBuilder:
+        before = builder.trace
+        try:
+            builder.replay((step,))
+        except UserError:
+            return builder
+        if iterations(builder.module) <= MOST_ITERATIONS:
+            return builder
+        return self.builder(builder._given, intrinsics=INTRINSICS).replay(before)
+
+    def _drawn(self, builder: ScheduleBuilder) -> Step | None:
+        scene = Scene(self.rng, builder.module, builder.trace)
+        weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in DRAWERS]
+        for op in self.rng.choices([*DRAWERS], weights, k=6):
+            args = DRAWERS[op](scene)
+            if args is not None:
+                is_extreme = self.rng.random() < EXTREME
+                return Step(op, extreme(self.rng, args) if is_extreme else args)
+        return None
+
+
+def extreme(rng: Random, args: Mapping[str, Any]) -> dict[str, Any]:
+    """The same with one integer that is extreme, if there is one."""
+    places = [(name, at) for name, value in args.items() for at in _integers(value)]
+    if not places:
+        return dict(args)
+    name, at = rng.choice(places)
+    number = rng.choice((*EXTREMES, 0, 1, -1))
+    value = args[name]
+    changed = number if at is None else (*value[:at], number, *value[at + 1 :])
+    return {**args, name: changed}
+
+
+def _integers(value: object) -> list[int | None]:
+    """Where an argument holds integers: `None` for one that is one."""
+    if isinstance(value, bool):
+        return []
+    if isinstance(value, int):
+        return [None]
+    if isinstance(value, tuple):
+        return [at for at, part in enumerate(value) if isinstance(part, int)]
+    return []
+
+
+def replayed(traces: Traces, builder: type[ScheduleBuilder] = ScheduleBuilder) -> Callable[[Module], Module]:
+    """A schedule of given steps, without those that are refused."""
+
+    def schedule(module: Module) -> Module:
+        made = builder(module, intrinsics=INTRINSICS)
+        for step in traces.get(module.stage, ()):
+            try:
+                made.replay((step,))
+            except UserError:
+                continue
+        return made.module
+
+    return schedule
