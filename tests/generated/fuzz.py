@@ -4,13 +4,14 @@
     nox -s fuzz -- --programs 20000 --engine hypothesis
     nox -s fuzz -- --schedules 20000
     nox -s fuzz -- --lowered 50000 --native 0.1
+    nox -s fuzz -- --typed 20000
 
 A program is made from the seed and its number alone, so that `--only NUMBER` repeats one; Hypothesis
 makes some hundreds for each number. What disagrees is made smaller and printed as a script with its
 arrays. The run fails where anything disagrees, where a program is refused for another reason than the
 listed ones, and where one of what `census.required` lists was met too seldom. `--schedules` judges
 sequences of primitives instead (`fuzz_schedules`), `--lowered` programs of the later stages
-(`fuzz_lowered`).
+(`fuzz_lowered`), `--typed` calls of the public API with wrong arguments (`fuzz_typed`).
 """
 
 from __future__ import annotations
@@ -26,7 +27,7 @@ from pathlib import Path
 from rich.console import Console
 from rich.table import Table
 
-from tests.generated import fuzz_lowered, fuzz_schedules
+from tests.generated import fuzz_lowered, fuzz_schedules, fuzz_typed
 from tests.generated.census import required
 from tests.generated.engines import ENGINES, Case, Engine, Programs
 from tests.generated.many import MOST_FAILURES, Failure, Task
@@ -84,6 +85,9 @@ def arguments(given: Sequence[str] | None) -> argparse.Namespace:
         "--lowered", type=int, metavar="N", help="instead: how many programs of the later stages"
     )
     parser.add_argument(
+        "--typed", type=int, metavar="N", help="instead: how many calls with wrong arguments"
+    )
+    parser.add_argument(
         "--engine",
         choices=ENGINES,
         default="random",
@@ -108,6 +112,8 @@ def main(given: Sequence[str] | None = None) -> int:
         return fuzz_schedules.main(options, console)
     if options.lowered is not None:
         return fuzz_lowered.main(options, console)
+    if options.typed is not None:
+        return fuzz_typed.main(options, console)
     settings = Settings(options.seed, options.native, options.scheduled)
     engine = ENGINES[options.engine]
     judge = partial(engine.judge, settings=settings)
