@@ -63,6 +63,10 @@ class _Log:
         self._kept: dict[int, Any] = {}
 
     def add(self, frame: Frame, name: str, indices: tuple[Any, ...], *, is_store: bool) -> None:
+        if isinstance(indices[-1], np.ndarray):
+            for lane in indices[-1]:
+                self.add(frame, name, (*indices[:-1], lane), is_store=is_store)
+            return
         view, at = frame.views[name], int(frame.values[self.loop.var])
         self._kept[id(view.array)] = view.array
         element = id(view.array), tuple(map(int, view.locate(indices)))
@@ -107,16 +111,28 @@ def _logged(node: Load | Store, scope: Scope, run: Any, *, is_store: bool) -> An
     if not logs:
         return run
     name, indices = node.buffer, scope.exprs(node.indices)
+    predicate = scope.optional(node.predicate)
 
     def watched(frame: Frame) -> Any:
         result = run(frame)
         for log in logs:
             # Not in an init that moves out of the loop: it gives an element one value.
             if log.is_running and log.loop.var in frame.values:
-                log.add(frame, name, indices(frame), is_store=is_store)
+                touched = _touched(indices(frame), None if predicate is None else predicate(frame))
+                if touched is not None:
+                    log.add(frame, name, touched, is_store=is_store)
         return result
 
     return watched
+
+
+def _touched(indices: tuple[Any, ...], mask: Any) -> tuple[Any, ...] | None:
+    """The indices of the lanes that are not masked off; None where all are."""
+    if mask is None:
+        return indices
+    if isinstance(indices[-1], np.ndarray):
+        return (*indices[:-1], indices[-1][mask])
+    return indices if mask else None
 
 
 class _Watched(Program):

@@ -79,7 +79,9 @@ def _module(rng: Random) -> Module:
 
 
 def _text(rng: Random) -> str:
-    return print_module(_module(rng)) if rng.random() < WRITTEN else script(rng.choice(script_names()))
+    return (
+        print_module(_module(rng)) if rng.random() < WRITTEN else script(rng.choice(script_names()))
+    )
 
 
 def _names(module: Module) -> list[str]:
@@ -128,12 +130,15 @@ def _primitive(rng: Random) -> Call:
         builder = ScheduleBuilder(module, intrinsics=INTRINSICS)
         return getattr(builder, op)(**args).module
 
-    return Call("builder", f"{print_module(module)}\nsch.{op}({_listed(args)})", make)
+    return Call("primitive", f"{print_module(module)}\nsch.{op}({_listed(args)})", make)
 
 
 def _step(rng: Random) -> Call:
     """A step of a trace."""
-    module, op = _module(rng), rng.choice([*PRIMITIVES, "unknown"] if rng.random() < 0.1 else [*PRIMITIVES])
+    module, op = (
+        _module(rng),
+        rng.choice([*PRIMITIVES, "unknown"] if rng.random() < 0.1 else [*PRIMITIVES]),
+    )
     args = {} if op == "unknown" else _arguments(rng, op, module)
 
     def make() -> object:
@@ -153,7 +158,8 @@ def _function(rng: Random) -> Call:
         builder = ScheduleBuilder(given, function=function, intrinsics=INTRINSICS)
         return getattr(builder, op)(**args).module
 
-    return Call("function", f"ScheduleBuilder({given!r:.200}, function={function!r}).{op}({_listed(args)})", make)
+    says = f"ScheduleBuilder({given!r:.200}, function={function!r}).{op}({_listed(args)})"
+    return Call("function", says, make)
 
 
 # --- passes
@@ -161,7 +167,10 @@ def _function(rng: Random) -> Call:
 
 def _pass(rng: Random) -> Call:
     """A pass on a module of any stage, with arguments that it may not take."""
-    module, name = _module(rng), rng.choice([*PASSES, "unknown"] if rng.random() < 0.05 else [*PASSES])
+    module, name = (
+        _module(rng),
+        rng.choice([*PASSES, "unknown"] if rng.random() < 0.05 else [*PASSES]),
+    )
     args = {} if rng.random() < 0.7 else {
         rng.choice(("parts", "buffer", "block", "names", "x", "instructions")): _odd(rng, module)
     }  # fmt: skip

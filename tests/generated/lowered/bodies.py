@@ -53,7 +53,7 @@ class Bodies:
 
     def store(self, depth: int) -> Lines:
         scope = self.scope
-        roles = scope.weighted({("value",): 6, ("index",): 3, ("cell",): 3, ("extreme",): 1})
+        roles = scope.weighted({("value",): 6, ("index",): 4, ("cell",): 5, ("extreme",): 1})
         found = scope.writable(*roles) or scope.writable("value", "index", "cell")
         if not found:
             return ["T.evaluate(0)"]
@@ -104,7 +104,9 @@ class Bodies:
         loop = scope.fresh("i")
         first = Variable(loop, size)
         scope.variables.append(first)
-        lines += under(f"for {loop} in T.serial({size}):", [f"{name}[{loop}] = {terms.stored(buffer)}"])
+        lines += under(
+            f"for {loop} in T.serial({size}):", [f"{name}[{loop}] = {terms.stored(buffer)}"]
+        )
         scope.variables.remove(first)
         scope.buffers.append(buffer)
         scope.private = scope.private | {name}
@@ -218,7 +220,9 @@ class Bodies:
             scope.own, scope.private = name, frozenset()
             scope.shared = frozenset(item.name for item in taken if scope.chance(0.6))
             if kind == "vectorized":
-                body = [line for _ in range(scope.choose((1, 1, 2))) for line in self.store(depth + 1)]
+                body = [
+                    line for _ in range(scope.choose((1, 1, 2))) for line in self.store(depth + 1)
+                ]
             else:
                 body = self.body(depth + 1)
         scope.own, scope.shared, scope.private = outer
@@ -401,7 +405,9 @@ class Bodies:
                 at = terms.at(buffer, 1)
         element = f"{buffer.name}[{at}]"
         zero = "T.int64" if buffer.dtype == "int64" else f"T.{buffer.dtype}"
-        value = terms.value(buffer.dtype, scope.choose((1, 1, 2))) if buffer.role == "value" else terms.stored(buffer)
+        value = terms.stored(buffer)
+        if buffer.role == "value":
+            value = terms.value(buffer.dtype, scope.choose((1, 1, 2)))
         is_sum = scope.chance(0.6)
         if is_sum:
             step = scope.choose((f"{element} + {value}", f"T.max({element}, {value})",
@@ -446,7 +452,9 @@ class Bodies:
             scope.variables.append(Variable(f"v{loop}", buffer.sizes[0]))
             store = f"{buffer.name}[{at.format('v' + loop)}] = {self.terms.value(buffer.dtype, 1)}"
         lines = [f"v{loop} = T.axis.spatial({buffer.sizes[0]}, {loop})", where, store]
-        inner = under(f'with T.block("{block}"):', [line for line in lines if "evaluate" not in line])
+        inner = under(
+            f'with T.block("{block}"):', [line for line in lines if "evaluate" not in line]
+        )
         return under(f"for {loop} in T.serial({buffer.sizes[0]}):", inner)
 
     def _read(self, buffer: Drawn) -> Lines:
@@ -466,7 +474,11 @@ class Bodies:
             step = scope.choose(("{1}", "{0} + {1}", "{0} + {1} * {2}", "T.max({0}, {1})"))
             value = step.format(element, f"{buffer.name}[{at}]", terms.value(buffer.dtype, 0))
             where = [f"T.where({terms.condition(0)})"] if scope.chance(0.2) else []
-        lines = [f"v{loop} = T.axis.spatial({buffer.sizes[0]}, {loop})", *where, f"{element} = {value}"]
+        lines = [
+            f"v{loop} = T.axis.spatial({buffer.sizes[0]}, {loop})",
+            *where,
+            f"{element} = {value}",
+        ]
         inner = under(f'with T.block("{block}"):', lines)
         return under(f"for {loop} in T.serial({buffer.sizes[0]}):", inner)
 
@@ -474,7 +486,7 @@ class Bodies:
 COMPARED = ("<", "<=", "!=")
 WEIGHTS = {
     "store": 20, "let": 8, "allocate": 6, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
-    "while": 5, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
+    "while": 9, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
     "tape": 3,
 }  # fmt: skip
 STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {

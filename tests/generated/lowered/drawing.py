@@ -1,4 +1,4 @@
-"""Random programs of the position, loop and flat stage: parameters with arrays, facts about them, and a body."""
+"""Random programs of the position, loop and flat stage: parameters with arrays, facts, and a body."""
 
 from __future__ import annotations
 
@@ -73,7 +73,9 @@ class Drawing:
         header = "".join(f"{name}: T.handle, " for name in self.params)
         scalars = ", ".join(f"{name}: T.int64" for name in self.sizes)
         lines = [LEVELS[self.scope.stage], *self.lines, *body]
-        text = "\n".join(["@T.prim_func", *under(f"def main({header}{scalars}) -> None:", lines), ""])
+        text = "\n".join(
+            ["@T.prim_func", *under(f"def main({header}{scalars}) -> None:", lines), ""]
+        )
         module = _parsed(text)
         return module and Lowered(module, self.arrays, self.sizes)
 
@@ -107,7 +109,9 @@ class Drawing:
 
     def _declare_buffers(self) -> None:
         rng = self.rng
-        first, second = rng.choice((("float32", "float32"), ("float32", "int32"), ("int32", "int32")))
+        first, second = rng.choice(
+            (("float32", "float32"), ("float32", "int32"), ("int32", "int32"))
+        )
         self._values("X", first, "input", (self._length(),))
         self._values("Y", first, "value", (rng.choice(("n", "T.int64(8)")),))
         self._values("Z", second, "value", (rng.choice(("n", "T.int64(4)")), rng.choice("nm")))

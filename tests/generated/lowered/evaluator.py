@@ -426,7 +426,9 @@ class _Run:
         """The init, for a block whose iterators are loops that are nested directly, none of whose points
         meet: it runs before the outermost loop of a reduction."""
         loops = self._nest(node)
-        kinds = {found.value.name: found.kind for found in node.iters if isinstance(found.value, Var)}
+        kinds = {
+            found.value.name: found.kind for found in node.iters if isinstance(found.value, Var)
+        }
         if set(kinds) != {loop.var for loop in loops} or len(kinds) != len(node.iters):
             raise NoOracle("a nest of some other form")
         bounds = frozenset[str]().union(
@@ -469,9 +471,7 @@ class _Run:
         reduced = {found.var for found in node.iters if found.kind == "R"}
         if any(free_vars(stmt) & reduced for stmt in node.init):
             raise NoOracle("an init that mentions a reduction")
-        bind = [
-            (found.var, self._expr(found.value)) for found in node.iters if found.kind == "S"
-        ]
+        bind = [(found.var, self._expr(found.value)) for found in node.iters if found.kind == "S"]
         conditions = [
             self._expr(part) for part in conjuncts(node.predicate) if not free_vars(part) & reduced
         ]

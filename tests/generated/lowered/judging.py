@@ -143,4 +143,3 @@ def compared(program: Lowered, arrays: Mapping[str, np.ndarray]) -> str | None:
         if not np.array_equal(found.ravel(), expected.ravel(), equal_nan=is_float):
             return f"{name} is {found.ravel()}, expected {expected.ravel()}"
     return None
-

@@ -95,7 +95,9 @@ def _integers(value: object) -> list[int | None]:
     return []
 
 
-def replayed(traces: Traces, builder: type[ScheduleBuilder] = ScheduleBuilder) -> Callable[[Module], Module]:
+def replayed(
+    traces: Traces, builder: type[ScheduleBuilder] = ScheduleBuilder
+) -> Callable[[Module], Module]:
     """A schedule of given steps, without those that are refused."""
 
     def schedule(module: Module) -> Module:

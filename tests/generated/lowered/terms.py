@@ -106,7 +106,11 @@ class Terms:
     def search(self, depth: int) -> str:
         """A search, whose end lies within the buffer."""
         scope = self.scope
-        found = [item for item in scope.having("sorted", "index", "known", "offsets") if not item.is_sparse]
+        found = [
+            item
+            for item in scope.having("sorted", "index", "known", "offsets")
+            if not item.is_sparse
+        ]
         if scope.stage == "flat" or not found:
             return self.leaf()
         buffer = scope.choose([item for item in found if item.role == "sorted"] or found)
@@ -191,7 +195,9 @@ class Terms:
         if depth <= 0 or scope.chance(0.3):
             return self.value_leaf(dtype)
         first, second = self.value(dtype, depth - 1), self.value(dtype, depth - 1)
-        kind = scope.weighted({"+": 5, "-": 3, "*": 3, "min": 2, "max": 2, "choice": 2, "select": 1})
+        kind = scope.weighted(
+            {"+": 5, "-": 3, "*": 3, "min": 2, "max": 2, "choice": 2, "select": 1}
+        )
         if kind in ("min", "max"):
             return f"T.{kind}({first}, {second})"
         if kind == "choice":
@@ -218,9 +224,13 @@ class Terms:
         """What may be stored to a buffer in its role."""
         scope = self.scope
         if buffer.role == "index":
-            value = scope.choose((f"{self.integer(1)} % T.int64(8)", self.number(0, 7), self.leaf()))
+            value = scope.choose(
+                (f"{self.integer(1)} % T.int64(8)", self.number(0, 7), self.leaf())
+            )
         elif buffer.role == "cell":
-            value = scope.choose((self.number(0, 4), self.leaf(), f"{self.integer(1)} % T.int64(6)"))
+            value = scope.choose(
+                (self.number(0, 4), self.leaf(), f"{self.integer(1)} % T.int64(6)")
+            )
         elif buffer.role == "extreme":
             value = scope.choose((self.wild(1), self.integer(1)))
         else:

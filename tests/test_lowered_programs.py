@@ -1,0 +1,113 @@
+"""Random programs of the position, loop and flat stage, in which indices, bounds and conditions are written:
+each means the same before and after every pass, after random schedules, and as machine code.
+`nox -s fuzz -- --lowered` runs as many of them as one likes."""
+
+from __future__ import annotations
+
+from collections import Counter
+from random import Random
+
+import numpy as np
+import pytest
+
+from gossamer_ir.script import parse_module
+from gossamer_lower import lower_to_flat
+from tests.generated import fuzz_lowered
+from tests.generated.elements import Undecided
+from tests.generated.fuzz_lowered import Programs, drawn, judge, machine
+from tests.generated.lowered.evaluator import evaluated
+from tests.generated.lowered.features import REQUIRED, features
+from tests.generated.lowered.machines import Machine, Outcome
+from tests.generated.typed import CALLS, draw_call
+
+PLAIN = {"seed": "tests", "native": 0.15, "scheduled": 0.0}
+SCHEDULED = {"seed": "tests", "native": 0.1, "scheduled": 1.0}
+OPEN = pytest.mark.xfail(strict=True, reason="defects that are known, and not mended yet")
+
+
+@pytest.fixture(scope="module", autouse=True)
+def process():
+    yield
+    machine().close()
+    machine.cache_clear()
+
+
+@OPEN
+def test_programs_mean_the_same_before_and_after_each_pass():
+    found = Programs()
+    for number in range(120):
+        judge(number, found, **PLAIN)
+    assert found.failures == []
+    assert found.native > 5
+    assert found.refused.total() < 20, found.refused
+
+
+@OPEN
+def test_schedules_change_no_meaning():
+    found = Programs()
+    for number in range(60):
+        judge(number, found, **SCHEDULED)
+    assert found.failures == []
+    assert found.accepted.total() > 60
+    assert len(found.accepted) > 10
+
+
+def test_everything_that_has_to_be_met_is_drawn():
+    found = Programs()
+    for number in range(300):
+        program = drawn(number, **PLAIN).program
+        found.met.update(features(program))
+        found.judged += 1
+    rare = {name for name, count in REQUIRED.items() if count < 500}
+    assert set(fuzz_lowered.too_seldom(found)) <= rare
+    assert found.met.keys() <= {*REQUIRED, "stage flat"}
+
+
+CHASE = """
+@T.prim_func
+def main(x: T.handle, y: T.handle, c: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (4,), "int32")
+    Y = T.match_buffer(y, (4,), "int32")
+    C = T.match_buffer(c, (1,), "int64")
+    while C[0] < %s:
+        Y[C[0]] = X[C[0]] + 1
+        C[0] = C[0] + 1
+"""
+
+
+def _called() -> dict[str, np.ndarray]:
+    return {"x": np.arange(4, dtype=np.int32), "y": np.zeros(4, np.int32), "c": np.array([1])}
+
+
+def test_the_evaluator_says_what_a_program_does_and_where_it_stops():
+    done = evaluated(parse_module(CHASE % 3), _called(), {})
+    assert done is not None
+    assert done["y"].tolist() == [0, 2, 3, 0]
+    assert done["c"].tolist() == [3]
+    assert evaluated(parse_module(CHASE % 9), _called(), {}) is None
+
+
+def test_the_evaluator_says_nothing_of_elements_that_nothing_was_stored_to():
+    text = (CHASE % 3).replace("    while", '    R = T.alloc_buffer((4,), "int32")\n    while')
+    with pytest.raises(Undecided, match="nothing was stored to"):
+        evaluated(parse_module(text.replace("X[C[0]]", "R[C[0]]")), _called(), {})
+
+
+def test_a_process_that_dies_is_a_finding_and_another_one_goes_on():
+    flat = lower_to_flat(parse_module(CHASE % 3))
+    with Machine() as running:
+        assert running.run(flat, _called(), {}).arrays["y"].tolist() == [0, 2, 3, 0]
+        running._process.kill()
+        assert running.run(flat, _called(), {}) == Outcome("the process dies: exit code -9")
+        assert running.run(flat, _called(), {}).arrays["y"].tolist() == [0, 2, 3, 0]
+
+
+@OPEN
+def test_whatever_is_typed_ends_in_a_result_or_in_an_error_of_ours():
+    kinds: Counter[str] = Counter()
+    for number in range(400):
+        call = draw_call(Random(f"tests/typed/{number}"))
+        assert call.wrong() is None, f"{number}: {call.says}"
+        kinds[call.kind] += 1
+    assert kinds.keys() == CALLS.keys()
