@@ -38,6 +38,8 @@ MANY = 20_000
 MOST_SHRUNK = 1500
 SCHEDULED = ("position", "loop", "loop")
 """The stages of programs that are scheduled."""
+IN_BLOCKS = 0.7
+"""The share of those that have blocks most of all."""
 
 
 @dataclass
@@ -76,7 +78,11 @@ def drawn(number: int, *, seed: str, native: float, scheduled: float) -> Case:
     """A program by its number."""
     rng = Random(f"{seed}/lowered/{number}")
     is_native, is_scheduled = rng.random() < native, rng.random() < scheduled
-    program = draw_lowered(rng, rng.choice(SCHEDULED) if is_scheduled else None)
+    program = (
+        draw_lowered(rng, rng.choice(SCHEDULED), has_blocks=rng.random() < IN_BLOCKS)
+        if is_scheduled
+        else draw_lowered(rng)
+    )
     return Case(program, is_native, Steps(rng) if is_scheduled else None)
 
 

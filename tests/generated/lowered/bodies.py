@@ -4,22 +4,20 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.generated.lowered.lines import Lines, under
+from tests.generated.lowered.pairs import draw_pair
 from tests.generated.lowered.scope import Drawn, Scope, Variable
 from tests.generated.lowered.terms import Terms
 
-Lines = list[str]
 DEEPEST = 4
-
-
-def under(head: str, body: Lines) -> Lines:
-    return [head, *("    " + line for line in body or ["T.evaluate(0)"])]
 
 
 class Bodies:
     """Draws statements until the `budget` is spent."""
 
-    def __init__(self, scope: Scope, budget: int) -> None:
+    def __init__(self, scope: Scope, budget: int, *, has_blocks: bool = False) -> None:
         self.scope, self.budget = scope, budget
+        self.weights = IN_BLOCKS if has_blocks else WEIGHTS
         self.terms = Terms(scope)
 
     def body(self, depth: int = 0, count: int | None = None) -> Lines:
@@ -34,7 +32,7 @@ class Bodies:
 
     def statement(self, depth: int) -> Lines:
         self.budget -= 1
-        kinds = {kind: weight for kind, weight in WEIGHTS.items() if self._fits(kind, depth)}
+        kinds = {kind: weight for kind, weight in self.weights.items() if self._fits(kind, depth)}
         return STATEMENTS[self.scope.weighted(kinds)](self, depth)
 
     def _fits(self, kind: str, depth: int) -> bool:
@@ -92,6 +90,8 @@ class Bodies:
         """A buffer of a size that is computed, which is then filled."""
         scope, terms = self.scope, self.terms
         name, size, lines = scope.fresh("R"), self._size(), list[str]()
+        if scope.chance(0.25):
+            return self._allocate_rows(name)
         if not size.isidentifier() and not size.startswith("T.int64(") and scope.chance(0.6):
             bound = scope.fresh("z")
             lines.append(f"{bound}: T.int64 = {size}")
@@ -111,6 +111,24 @@ class Bodies:
         scope.buffers.append(buffer)
         scope.private = scope.private | {name}
         return lines
+
+    def _allocate_rows(self, name: str) -> Lines:
+        """A buffer of two dimensions, which is filled."""
+        scope, dtype = self.scope, self.scope.choose(("float32", "int32"))
+        sizes = (
+            self._size() if scope.chance(0.3) else "T.int64(4)",
+            scope.choose(("m", "T.int64(3)")),
+        )
+        buffer = Drawn(name, dtype, sizes, "value")
+        rows, columns = scope.fresh("i"), scope.fresh("i")
+        with scope.inside():
+            scope.variables += [Variable(rows, sizes[0]), Variable(columns, sizes[1])]
+            store = [f"{name}[{rows}, {columns}] = {self.terms.stored(buffer)}"]
+        lines = [f'{name} = T.alloc_buffer(({", ".join(sizes)}), "{dtype}")']
+        inner = under(f"for {columns} in T.serial({sizes[1]}):", store)
+        scope.buffers.append(buffer)
+        scope.private = scope.private | {name}
+        return lines + under(f"for {rows} in T.serial({sizes[0]}):", inner)
 
     def _size(self) -> str:
         scope, terms = self.scope, self.terms
@@ -422,68 +440,17 @@ class Bodies:
             lines = under(f"if {terms.condition()}:", lines)
         return [f"{element} = {zero}(@)", *lines], is_sum
 
-    def handed(self, depth: int) -> Lines:
-        """A block that fills a buffer and one that reads it, under a loop, in some of whose iterations the
-        first one does less."""
-        scope, terms = self.scope, self.terms
-        dtype, name = scope.choose(("float32", "int32")), scope.fresh("R")
-        size = scope.choose(("n", "T.int64(4)", "T.int64(8)"))
-        lines = [f'{name} = T.alloc_buffer(({size},), "{dtype}")']
-        buffer, loop = Drawn(name, dtype, (size,), "value"), scope.fresh("i")
-        with scope.inside():
-            if scope.chance(0.5):
-                lines += self._copy(buffer, "T.evaluate(0)", "{0}")
-            scope.variables.append(Variable(loop, "T.int64(3)"))
-            where = scope.choose((
-                "T.evaluate(0)", f"T.where({loop} == 0)", f"T.where({terms.condition()})",
-            ))  # fmt: skip
-            at = scope.choose(("{0}", "{0}", f"{size} - 1 - {{0}}", f"({{0}} + {loop}) % {size}"))
-            inner = self._copy(buffer, where, at)
-            scope.buffers.append(buffer)
-            between = self.body(DEEPEST, 1) if scope.chance(0.3) else []
-            inner += between + self._read(buffer)
-        lines += under(f"for {loop} in T.serial({scope.choose((1, 3, 3))}):", inner)
-        return lines
 
-    def _copy(self, buffer: Drawn, where: str, at: str) -> Lines:
-        scope = self.scope
-        loop, block = scope.fresh("i"), scope.fresh("b")
-        with scope.inside():
-            scope.variables.append(Variable(f"v{loop}", buffer.sizes[0]))
-            store = f"{buffer.name}[{at.format('v' + loop)}] = {self.terms.value(buffer.dtype, 1)}"
-        lines = [f"v{loop} = T.axis.spatial({buffer.sizes[0]}, {loop})", where, store]
-        inner = under(
-            f'with T.block("{block}"):', [line for line in lines if "evaluate" not in line]
-        )
-        return under(f"for {loop} in T.serial({buffer.sizes[0]}):", inner)
-
-    def _read(self, buffer: Drawn) -> Lines:
-        scope, terms = self.scope, self.terms
-        found = [
-            item for item in scope.writable("value")
-            if item.dtype == buffer.dtype and item.name != buffer.name
-            and item.name not in scope.shared
-        ]  # fmt: skip
-        if not found:
-            return self.store(DEEPEST)
-        out, loop, block = scope.choose(found), scope.fresh("i"), scope.fresh("b")
-        with scope.inside():
-            scope.variables.append(Variable(f"v{loop}", buffer.sizes[0]))
-            at = scope.choose((f"v{loop}", f"v{loop}", terms.index(buffer.sizes[0], 1)))
-            element = f"{out.name}[{terms.at(out, 1)}]"
-            step = scope.choose(("{1}", "{0} + {1}", "{0} + {1} * {2}", "T.max({0}, {1})"))
-            value = step.format(element, f"{buffer.name}[{at}]", terms.value(buffer.dtype, 0))
-            where = [f"T.where({terms.condition(0)})"] if scope.chance(0.2) else []
-        lines = [
-            f"v{loop} = T.axis.spatial({buffer.sizes[0]}, {loop})",
-            *where,
-            f"{element} = {value}",
-        ]
-        inner = under(f'with T.block("{block}"):', lines)
-        return under(f"for {loop} in T.serial({buffer.sizes[0]}):", inner)
+def handed(bodies: Bodies, depth: int) -> Lines:
+    """A block that fills a buffer and one that reads it, and maybe a statement between them."""
+    scope = bodies.scope
+    between = bodies.body(DEEPEST, 1) if scope.chance(0.25) else []
+    return draw_pair(scope, bodies.terms, between) or bodies.store(DEEPEST)
 
 
 COMPARED = ("<", "<=", "!=")
+IN_BLOCKS = {"nest": 40, "handed": 40, "store": 8, "loop": 8, "let": 4, "allocate": 4, "if": 4}
+"""How often statements are drawn in a program of blocks."""
 WEIGHTS = {
     "store": 20, "let": 8, "allocate": 6, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
     "while": 9, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
@@ -493,7 +460,7 @@ STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
     "store": Bodies.store, "let": Bodies.let, "allocate": Bodies.allocate, "guard": Bodies.guard,
     "prefetch": Bodies.prefetch, "if": Bodies.branch, "loop": Bodies.loop,
     "while": Bodies.loop_while, "nest": Bodies.nest, "at_once": Bodies.at_once,
-    "atomic": Bodies.atomic, "stale": Bodies.stale, "handed": Bodies.handed,
+    "atomic": Bodies.atomic, "stale": Bodies.stale, "handed": handed,
     "halves": Bodies.halves, "tape": Bodies.tape,
 }  # fmt: skip
 """What draws each kind of statement, and how often."""

@@ -13,9 +13,10 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
 from tests.generated.elements import Undecided
-from tests.generated.lowered.bodies import Bodies, under
+from tests.generated.lowered.bodies import Bodies
 from tests.generated.lowered.facts import draw_facts
 from tests.generated.lowered.forests import draw_forest
+from tests.generated.lowered.lines import under
 from tests.generated.lowered.program import Lowered
 from tests.generated.lowered.scope import EXTREMES, Drawn, Scope
 
@@ -28,27 +29,27 @@ LEVELS = {"position": 'T.func_attr({"sparse_tir_level": 1})',
 NARROW = ("int32", "int32", "uint8", "int16", "int64")
 
 
-def draw_lowered(rng: Random, stage: str | None = None) -> Lowered:
-    """A program that has a meaning."""
+def draw_lowered(rng: Random, stage: str | None = None, *, has_blocks: bool = False) -> Lowered:
+    """A program that has a meaning; of blocks most of all, where it `has_blocks`."""
     for _ in range(TRIES):
-        program = drawn(rng, stage)
+        program = drawn(rng, stage, has_blocks=has_blocks)
         if program is not None and program.has_meaning:
             return program
     raise AssertionError(f"none of {TRIES} programs has a meaning")
 
 
-def drawn(rng: Random, stage: str | None = None) -> Lowered | None:
+def drawn(rng: Random, stage: str | None = None, *, has_blocks: bool = False) -> Lowered | None:
     """Any program; None where it is not a right one."""
     chosen = stage or rng.choices([*STAGES], [*STAGES.values()])[0]
-    program = Drawing(rng, chosen).program()
+    program = Drawing(rng, chosen, has_blocks=has_blocks).program()
     return None if program is None or diagnostics(program.module) else program
 
 
 class Drawing:
     """Declarations with arrays, then statements over them."""
 
-    def __init__(self, rng: Random, stage: str) -> None:
-        self.rng = rng
+    def __init__(self, rng: Random, stage: str, *, has_blocks: bool = False) -> None:
+        self.rng, self.has_blocks = rng, has_blocks
         is_careless, is_wild = rng.random() < 0.3, rng.random() < 0.35
         self.scope = Scope(
             rng, stage, careless=0.05 if is_careless else 0.002, wild=0.1 if is_wild else 0.004
@@ -67,7 +68,8 @@ class Drawing:
             draw_forest(self)
         self._declare_buffers()
         self.lines += draw_facts(self)
-        body = Bodies(self.scope, self.rng.choice((2, 3, 5, 8))).body()
+        budget = self.rng.choice((2, 3, 5, 8))
+        body = Bodies(self.scope, budget, has_blocks=self.has_blocks).body()
         if self.rng.random() < TIDY:
             self._remove_unused("\n".join(body))
         header = "".join(f"{name}: T.handle, " for name in self.params)

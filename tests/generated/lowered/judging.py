@@ -9,7 +9,7 @@ from functools import partial
 import numpy as np
 
 from gossamer_ir.errors import GossamerError, PluginError, UnsupportedError
-from gossamer_ir.interpret import InterpreterError
+from gossamer_ir.interpret import GuardFailed, InterpreterError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import diagnostics
@@ -50,7 +50,7 @@ def judged(
         found = found or _text(program)
     if found is not None:
         return found
-    module = program.module
+    module, is_guarded = program.module, False
     for name, apply in _steps(module, compiler, schedule):
         try:
             after = apply(module)
@@ -60,7 +60,10 @@ def judged(
             return Finding(name, f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for
             return Finding(name, f"{type(error).__name__}: {error}", print_module(module))
-        found = None if after == module else interpreted(program, after, name)
+        is_guarded |= name == "guard_accesses"
+        found = (
+            None if after == module else interpreted(program, after, name, is_guarded=is_guarded)
+        )
         if found is not None:
             return found
         module = after
@@ -93,8 +96,11 @@ def _text(program: Lowered) -> Finding | None:
     return Finding("print_module", "the text is parsed as another program")
 
 
-def interpreted(program: Lowered, module: Module, where: str) -> Finding | None:
-    """What is wrong with what a module does, compared with what the program means."""
+def interpreted(
+    program: Lowered, module: Module, where: str, *, is_guarded: bool = False
+) -> Finding | None:
+    """What is wrong with what a module does, compared with what the program means. A module that `is_guarded`
+    stops at a guard, if it stops."""
     wrong = [f"{item.code}: {item.message}" for item in diagnostics(module)]
     if wrong:
         return Finding(where, f"not valid: {'; '.join(wrong)}", print_module(module))
@@ -106,6 +112,8 @@ def interpreted(program: Lowered, module: Module, where: str) -> Finding | None:
         what = compared(program, arrays)
     except InterpreterError as error:
         what = None if program.expected is None else f"stops: {error}"
+        if is_guarded and not isinstance(error, GuardFailed):
+            what = f"accesses what no guard has checked: {error}"
     except (Race, TooManySteps, GossamerError) as error:
         what = f"{type(error).__name__}: {error}"
     except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for

@@ -15,10 +15,19 @@ from gossamer_ir.nodes import Module, StageName
 from gossamer_schedule import ScheduleBuilder
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
 from tests.generated.lowered.scope import EXTREMES
-from tests.generated.sequences import COMMON, WEIGHTS, Traces, iterations
+from tests.generated.sequences import Traces, iterations
 
 MOST_ITERATIONS, TRIES = 30_000, 3
 LENGTHS = (1, 2, 2, 3, 4, 6)
+COMMON = 6
+WEIGHTS = {
+    "annotate": 1, "unannotate": 1, "sample_categorical": 1, "sample_perfect_tile": 1, "split": 8,
+    "set_scope": 2, "unroll": 4, "pipeline": 3, "blockize": 3, "bind": 0, "compute_at": 12,
+    "compute_inline": 12, "reverse_compute_at": 12, "reverse_compute_inline": 12, "cache_write": 10,
+    "reindex_cache_write": 10, "rfactor": 12, "decompose_reduction": 10, "vectorize": 10,
+    "transform_layout": 8, "storage_align": 8, "parallel": 10, "reorder": 10,
+}  # fmt: skip
+"""How often steps are tried; `COMMON`, if nothing is said. No CPU runs loops that are bound to threads."""
 EXTREME = 0.06
 """The share of steps of which an integer is extreme."""
 

@@ -1,0 +1,10 @@
+"""Lines of text, one below the other."""
+
+from __future__ import annotations
+
+Lines = list[str]
+
+
+def under(head: str, body: Lines) -> Lines:
+    """The body, indented, below a line."""
+    return [head, *("    " + line for line in body or ["T.evaluate(0)"])]
