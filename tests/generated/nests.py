@@ -31,6 +31,8 @@ def draw_nest(rng: Random) -> Program:
     while True:
         lines = _nest(rng, "a")
         if rng.random() < SOMETIMES:
+            lines = [*lines, *_padded(rng)] if rng.random() < SOMETIMES else [*_padded(rng), *lines]
+        if rng.random() < SOMETIMES:
             lines += _nest(rng, "b")
             if rng.random() < SOMETIMES:
                 lines = _under("for t in T.serial(2):", lines)
@@ -74,6 +76,26 @@ def _nest(rng: Random, tag: str) -> list[str]:
             body = _conditioned(rng, [var for var, _ in loops[: at + 1]], body)
         if rng.random() < SELDOM:
             body = [rng.choice(("W[60] = W[60] + 1", f"T.prefetch(X, {name}, 0)")), *body]
+        body = _under(f"for {name} in T.serial({extent}):", body)
+    return body
+
+
+def _padded(rng: Random) -> list[str]:
+    """A copy with padding, which a condition on one or both of its iterators chooses."""
+    extents = {"ip": rng.choice(("4", "n")), "jp": rng.choice(("3", "n", "ip + 1"))}
+    inside = " and ".join(
+        rng.choice(("vip >= 1", "vip < 3", "vjp >= n", "1 < vjp", "vjp <= vip", "vip < n - 1"))
+        for _ in range(rng.choice((1, 2, 3)))
+    )
+    element = rng.choice(("vip * 4 + vjp", "vip * 4 + vjp", "vip + vjp"))
+    padding = rng.choice(("7", "T.int32(vjp)"))
+    body = [
+        f"vip = T.axis.spatial({extents['ip']}, ip)",
+        f"vjp = T.axis.spatial({extents['jp'].replace('ip', 'vip')}, jp)",
+        f"W[{element}] = T.if_then_else({inside}, X[vip % 8, vjp % 8], {padding})",
+    ]
+    body = _under('with T.block("padded"):', body)
+    for name, extent in reversed(extents.items()):
         body = _under(f"for {name} in T.serial({extent}):", body)
     return body
 

@@ -10,12 +10,24 @@ from tests.generated.drawers import (
     loops,
     moves,
     notes,
+    partitions,
     reductions,
     storage,
 )
 from tests.generated.drawers.scene import Drawer, Scene
 
-GROUPS = (loops, kinds, caches, moves, reductions, storage, intrinsics, iterations, notes)
+GROUPS = (
+    loops,
+    partitions,
+    kinds,
+    caches,
+    moves,
+    reductions,
+    storage,
+    intrinsics,
+    iterations,
+    notes,
+)
 DRAWERS: dict[str, Drawer] = {
     name: drawer for group in GROUPS for name, drawer in group.DRAWERS.items()
 }

@@ -9,6 +9,7 @@ from gossamer_schedule.lookups import (
     get_loops,
     get_producers,
 )
+from gossamer_schedule.primitives.add_unit_loop import add_unit_loop
 from gossamer_schedule.primitives.align import align
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
@@ -17,9 +18,12 @@ from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.compute_at import compute_at
 from gossamer_schedule.primitives.compute_inline import compute_inline
+from gossamer_schedule.primitives.decompose_padding import decompose_padding
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
+from gossamer_schedule.primitives.fission import fission
 from gossamer_schedule.primitives.fuse import fuse
 from gossamer_schedule.primitives.lift_loop import lift_loop
+from gossamer_schedule.primitives.loop_partition import loop_partition
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.pipeline import pipeline
 from gossamer_schedule.primitives.prefetch import prefetch
@@ -37,6 +41,7 @@ from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.sparse_tensorize import sparse_tensorize
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
+from gossamer_schedule.primitives.specialize import specialize
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.storage_align import storage_align
 from gossamer_schedule.primitives.tensorize import tensorize
@@ -45,6 +50,7 @@ from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
 from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.primitives.unsafe_reorder import unsafe_reorder
+from gossamer_schedule.primitives.unsafe_set_dtype import unsafe_set_dtype
 from gossamer_schedule.primitives.unsafe_vectorize import unsafe_vectorize
 from gossamer_schedule.primitives.vectorize import vectorize
 from gossamer_schedule.replay import apply, replay
@@ -52,13 +58,14 @@ from gossamer_schedule.result import Result
 from gossamer_schedule.table import PRIMITIVES
 
 __all__ = [
-    "PRIMITIVES", "Result", "ScheduleBuilder", "align", "annotate", "apply", "bind", "blockize",
-    "cache_read", "cache_write", "compute_at", "compute_inline", "decompose_reduction", "fuse",
-    "get_blocks", "get_child_blocks", "get_consumers", "get_iterations", "get_loops",
-    "get_producers", "lift_loop", "parallel", "pipeline", "prefetch", "reindex_cache_read",
+    "PRIMITIVES", "Result", "ScheduleBuilder", "add_unit_loop", "align", "annotate", "apply",
+    "bind", "blockize", "cache_read", "cache_write", "compute_at", "compute_inline",
+    "decompose_padding", "decompose_reduction", "fission", "fuse", "get_blocks",
+    "get_child_blocks", "get_consumers", "get_iterations", "get_loops", "get_producers",
+    "lift_loop", "loop_partition", "parallel", "pipeline", "prefetch", "reindex_cache_read",
     "reindex_cache_write", "reorder", "replay", "reverse_compute_at", "reverse_compute_inline",
     "rfactor", "sample_categorical", "sample_perfect_tile", "set_scope", "sparse_compute_at",
-    "sparse_fuse", "sparse_reorder", "sparse_tensorize", "sparse_unfuse", "split",
+    "sparse_fuse", "sparse_reorder", "sparse_tensorize", "sparse_unfuse", "specialize", "split",
     "storage_align", "tensorize", "transform_layout", "unannotate", "unroll", "unsafe_parallel",
-    "unsafe_reorder", "unsafe_vectorize", "vectorize",
+    "unsafe_reorder", "unsafe_set_dtype", "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

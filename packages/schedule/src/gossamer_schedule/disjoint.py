@@ -28,7 +28,7 @@ def written_accesses(
     buffers = written(body)
     found: dict[str, list[Access]] = {name: [] for name in sorted(buffers)}
     for access in accesses(body, buffers, values=values, function=function):
-        found[access.buffer].append(_without_changing(access, buffers))
+        found[access.buffer].append(without_changing(access, buffers))
     return found
 
 
@@ -38,7 +38,7 @@ def accesses_below(site: Site) -> Mapping[str, Sequence[Access]]:
     return written_accesses(site.node.body, values=values_at(site), function=site.function)
 
 
-def _without_changing(access: Access, buffers: set[str]) -> Access:
+def without_changing(access: Access, buffers: set[str]) -> Access:
     """The access; an index that loads what the body writes may be anything."""
     if not any(
         form is not None and mentioned(form.base.terms) & buffers for form in access.indices

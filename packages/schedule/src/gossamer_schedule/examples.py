@@ -207,6 +207,19 @@ def nested(x: T.handle, y: T.handle, m: T.int64, n: T.int64):
 """)
 """Y = 2 X, a loop standing in a block, loop stage."""
 
+PADDED = parse_module("""
+@T.prim_func
+def padded(x: T.handle, y: T.handle):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (12,), "float32")
+    Y = T.match_buffer(y, (16,), "float32")
+    for i in T.serial(16):
+        with T.block("pad"):
+            vi = T.axis.spatial(16, i)
+            Y[vi] = T.if_then_else(vi >= 2 and vi < 14, X[vi - 2], 0.0)
+""")
+"""Y = X between two zeros on each side, loop stage."""
+
 _DOT_4 = """
 @T.prim_func
 def dot_4(a: T.handle, b: T.handle, c: T.handle):

@@ -5,13 +5,13 @@ initialise elements of their own."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from itertools import takewhile
+from itertools import permutations, takewhile
 
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Load, Module, Search
 from gossamer_ir.touches import parts_of, reduction_loops
 from gossamer_ir.walk import free_vars, resolve, walk
-from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around
@@ -44,7 +44,7 @@ def require_inits_in_place(
     for site in blocks_with_init(top):
         reducing = reduction_loops(site.node, values_at(site))
         if not any(loop.var in reducing for loop in top.scope):
-            _require_same_effect(site, top, crossing(reducing), module=module, primitive=primitive)
+            require_same_effect(site, top, crossing(reducing), module=module, primitive=primitive)
 
 
 def require_inits_beside(
@@ -68,7 +68,29 @@ def require_inits_beside(
         _require_conditions(site, mentions, module=module, primitive=primitive)
         if not any(loop.var in reducing for loop in top.scope):
             crossed = outside(fed.scope[len(top.scope) :], reducing)
-            _require_same_effect(site, top, crossed, module=module, primitive=primitive)
+            require_same_effect(site, top, crossed, module=module, primitive=primitive)
+
+
+def require_inits_apart(top: Site, *, module: Module, primitive: str) -> None:
+    """Refuses a rewriting by which the inits of different blocks in the loop at `top`, which all run before a
+    loop, change places, unless none of them touches what another one writes.
+
+    Raises `.not_proved`.
+    """
+    hoisted = [
+        site for site in blocks_with_init(top) if reduction_loops(site.node, values_at(site))
+    ]
+    for first, second in permutations(hoisted, 2):
+        shared = written(first.node.init) & (written(second.node.init) | read_by_init(second))
+        if shared:
+            raise refusal(
+                f"{primitive}.not_proved",
+                f"It is not proved that the inits of the blocks '{first.node.name}' and "
+                f"'{second.node.name}' may run in another order.",
+                needs=f"they use different elements of {', '.join(sorted(shared))}",
+                hint="Apply decompose_reduction before.",
+                place=second.place(module),
+            )
 
 
 def _require_conditions(site: Site, fed: Set[str], *, module: Module, primitive: str) -> None:
@@ -87,10 +109,14 @@ def _require_conditions(site: Site, fed: Set[str], *, module: Module, primitive:
             )
 
 
-def _require_same_effect(
+def require_same_effect(
     site: Site, top: Site, crossed: Set[str], *, module: Module, primitive: str
 ) -> None:
-    """Each iteration of some loops in that at `top` must initialise elements of its own."""
+    """Refuses the init of the block at a site unless each iteration of some loops, in or at that at `top`,
+    initialises elements of its own.
+
+    Raises `.not_proved`.
+    """
     if not crossed:
         return
     loops, varying = loops_of(top.function), loops_within((top.node,))

@@ -47,13 +47,13 @@ def without_loops(parts: Sequence[Around], dropped: Set[str]) -> Iterator[Around
 
 
 def init_nest(
-    site: Site, kept: Sequence[Around], *, namer: Namer
+    site: Site, kept: Sequence[Around], *, namer: Namer, suffix: str = "init"
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
     """Block `<block>_init` of what the init of a block does, in loops `<loop>_init` and conditions like
     those that are kept, and the names of the block and the loops."""
     loops = (found for found in kept if isinstance(found, For))
-    names = {found.var: namer.fresh(f"{found.var}_init") for found in loops}
-    made = _init_block(site, names, namer=namer)
+    names = {found.var: namer.fresh(f"{found.var}_{suffix}") for found in loops}
+    made = _init_block(site, names, namer=namer, suffix=suffix)
     return _nest(kept, names, (made,)), (made.name, *names.values())
 
 
@@ -99,16 +99,16 @@ def conditions_of_init(site: Site) -> tuple[Expr, ...]:
     return tuple(part for part in parts if not free_vars(resolve(part, values)) & dropped)
 
 
-def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer) -> Block:
+def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:
     block: Block = site.node
     spatial = [replace(found, kind="S") for found in selecting(block)]
     renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
-    fresh = {found.var: namer.fresh(f"{found.var}_init") for found in spatial}
+    fresh = {found.var: namer.fresh(f"{found.var}_{suffix}") for found in spatial}
     renamed |= {old: index_var(new) for old, new in fresh.items()}
     iters = tuple(replace(substitute(item, renamed), var=fresh[item.var]) for item in spatial)
     predicate = conjoined(conditions_of_init(site))
     return Block(
-        namer.fresh(f"{block.name}_init"),
+        namer.fresh(f"{block.name}_{suffix}"),
         iters,
         substitute_body(block.init, renamed),
         predicate=None if predicate is None else substitute(predicate, renamed),

@@ -103,7 +103,7 @@ def collision(
 ) -> str | None:
     """Two iterations of the loop that touch one element, at least one of them storing to it; None
     where no small one is found, or where conditions or unknown sizes decide."""
-    if not _is_unconditional(loop.body):
+    if not is_unconditional(loop.body):
         return None
     seen: dict[object, tuple[str, int, bool]] = {}
     for access in found:
@@ -116,7 +116,8 @@ def collision(
     return None
 
 
-def _is_unconditional(body: tuple[Stmt, ...]) -> bool:
+def is_unconditional(body: tuple[Stmt, ...]) -> bool:
+    """Whether all that a body holds runs whenever the loops in it do."""
     return not any(
         isinstance(found, (If, While)) or (isinstance(found, Block) and found.predicate is not None)
         for found in statements(body)

@@ -8,11 +8,11 @@ from textwrap import dedent
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import print_module
 
-_STARTS = ("    for ", "    with ")
+_STARTS = ("    for ", "    if ", "    with ")
 
 
 def body_text(module: Module) -> str:
-    """The script of a module of one function from its first loop or block on.
+    """The script of a module of one function from its first loop, condition or block on.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> print(body_text(SCALE))

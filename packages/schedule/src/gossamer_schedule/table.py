@@ -8,6 +8,7 @@ from inspect import CO_VARARGS, unwrap
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gossamer_ir.nodes import Module
+from gossamer_schedule.primitives.add_unit_loop import add_unit_loop
 from gossamer_schedule.primitives.align import align
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
@@ -16,9 +17,12 @@ from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.compute_at import compute_at
 from gossamer_schedule.primitives.compute_inline import compute_inline
+from gossamer_schedule.primitives.decompose_padding import decompose_padding
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
+from gossamer_schedule.primitives.fission import fission
 from gossamer_schedule.primitives.fuse import fuse
 from gossamer_schedule.primitives.lift_loop import lift_loop
+from gossamer_schedule.primitives.loop_partition import loop_partition
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.pipeline import pipeline
 from gossamer_schedule.primitives.prefetch import prefetch
@@ -36,6 +40,7 @@ from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.primitives.sparse_tensorize import sparse_tensorize
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
+from gossamer_schedule.primitives.specialize import specialize
 from gossamer_schedule.primitives.split import split
 from gossamer_schedule.primitives.storage_align import storage_align
 from gossamer_schedule.primitives.tensorize import tensorize
@@ -44,6 +49,7 @@ from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
 from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.primitives.unsafe_reorder import unsafe_reorder
+from gossamer_schedule.primitives.unsafe_set_dtype import unsafe_set_dtype
 from gossamer_schedule.primitives.unsafe_vectorize import unsafe_vectorize
 from gossamer_schedule.primitives.vectorize import vectorize
 from gossamer_schedule.result import Result
@@ -65,6 +71,7 @@ def _fluent(primitive: Callable[Concatenate[Module, P], Result]) -> Callable[Con
 class Fluent:
     """The primitives as methods, which take their arguments but for the module and return the object."""
 
+    add_unit_loop = _fluent(add_unit_loop)
     align = _fluent(align)
     annotate = _fluent(annotate)
     bind = _fluent(bind)
@@ -73,9 +80,12 @@ class Fluent:
     cache_write = _fluent(cache_write)
     compute_at = _fluent(compute_at)
     compute_inline = _fluent(compute_inline)
+    decompose_padding = _fluent(decompose_padding)
     decompose_reduction = _fluent(decompose_reduction)
+    fission = _fluent(fission)
     fuse = _fluent(fuse)
     lift_loop = _fluent(lift_loop)
+    loop_partition = _fluent(loop_partition)
     parallel = _fluent(parallel)
     pipeline = _fluent(pipeline)
     prefetch = _fluent(prefetch)
@@ -93,6 +103,7 @@ class Fluent:
     sparse_reorder = _fluent(sparse_reorder)
     sparse_tensorize = _fluent(sparse_tensorize)
     sparse_unfuse = _fluent(sparse_unfuse)
+    specialize = _fluent(specialize)
     split = _fluent(split)
     storage_align = _fluent(storage_align)
     tensorize = _fluent(tensorize)
@@ -101,6 +112,7 @@ class Fluent:
     unroll = _fluent(unroll)
     unsafe_parallel = _fluent(unsafe_parallel)
     unsafe_reorder = _fluent(unsafe_reorder)
+    unsafe_set_dtype = _fluent(unsafe_set_dtype)
     unsafe_vectorize = _fluent(unsafe_vectorize)
     vectorize = _fluent(vectorize)
 

@@ -1,0 +1,69 @@
+"""How many iterations of a loop are between accesses of one element."""
+
+from __future__ import annotations
+
+from collections.abc import Set
+
+from gossamer_ir.affine import combine
+from gossamer_ir.build import integer_value
+from gossamer_ir.nodes import For
+from gossamer_schedule.accesses import Access
+from gossamer_schedule.linear import Form, Product
+
+_MOST = 2**16
+"""Larger coefficients may wrap, so that different sums are one index."""
+
+
+def meeting_distance(later: Access, found: Access, loop: For, *, varying: Set[str]) -> int | None:
+    """How many iterations, at least one, after an access another one of the same buffer is to the same
+    element; 0 where that never happens, None where it is not known. `varying` are the loop and those in it.
+
+    >>> from gossamer_ir.build import add, index, index_var, ZERO
+    >>> from gossamer_schedule.linear import form_of
+    >>> i = For("i", ZERO, index(8), ())
+    >>> at = {"X[i]": index_var("i"), "X[i + 2]": add(index_var("i"), index(2))}
+    >>> found = {
+    ...     text: Access("X", (form_of(at, {}, loops={"i": i}),), is_store=True)
+    ...     for text, at in at.items()
+    ... }
+    >>> meeting_distance(found["X[i]"], found["X[i + 2]"], i, varying={"i"})
+    2
+    >>> meeting_distance(found["X[i + 2]"], found["X[i]"], i, varying={"i"})
+    0
+    """
+    distances = [
+        _distance(first, second, loop, varying)
+        for first, second in zip(later.indices, found.indices, strict=True)
+    ]
+    told = {distance for distance in distances if distance is not None} - {_EVERY}
+    if _NEVER in told or len(told) > 1:
+        return _NEVER
+    return None if None in distances else (told or {1}).pop()
+
+
+_NEVER, _EVERY = 0, -1
+
+
+def _distance(later: Form | None, found: Form | None, loop: For, varying: Set[str]) -> int | None:
+    """After how many iterations an index is what another one was."""
+    if later is None or found is None or (later.opaque | found.opaque) & varying:
+        return None
+    count, *others = [
+        (form.terms.get(loop.var, (0, ())), _others(form, loop)) for form in (later, found)
+    ]
+    (step, atoms), rest = count
+    apart = combine(later.base, found.base, -1)
+    is_told = others == [count] and not atoms and apart.is_constant and varying.isdisjoint(rest)
+    if not is_told or abs(step) > _MOST or abs(apart.constant) > _MOST**2:
+        return None
+    if step == 0:
+        return _NEVER if apart.constant else _EVERY
+    distance, left = divmod(-apart.constant, step)
+    extent = integer_value(loop.extent)
+    is_met = left == 0 and distance > 0 and (extent is None or distance < extent)
+    return distance if is_met else _NEVER
+
+
+def _others(form: Form, loop: For) -> dict[str, Product]:
+    """The terms of a form but for those of a loop."""
+    return {name: by for name, by in form.terms.items() if name != loop.var}

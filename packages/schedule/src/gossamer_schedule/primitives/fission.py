@@ -1,0 +1,224 @@
+"""`fission`: a loop around several statements becomes several loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise, product
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import index_var
+from gossamer_ir.contracts import Step
+from gossamer_ir.names import namer_of, names_bound_by
+from gossamer_ir.nodes import Allocate, For, Let, Module, Stmt
+from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import free_vars, substitute_body
+from gossamer_schedule.accesses import Access, accesses, mentioned, named, values_at, written
+from gossamer_schedule.apart import meeting_distance
+from gossamer_schedule.disjoint import loops_within, verdict, without_changing
+from gossamer_schedule.init_places import blocks_with_init, read_by_init
+from gossamer_schedule.knowledge import coordinate_facts
+from gossamer_schedule.ordered import is_ordered
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.races import difference, is_unconditional
+from gossamer_schedule.refusals import listing, refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, loops_of, name_of, replaced, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "fission"
+Part: TypeAlias = tuple[Stmt, ...]
+
+
+@primitive
+def fission(
+    module: Module, loop: str, *, after: str | None = None, function: str | None = None
+) -> Result:
+    """Distributes a serial loop over the statements that it holds: loops `<loop>_0`, `<loop>_1`, ..., each
+    with a part of them, which run one after the other. The loop is cut after the loop or block `after` in
+    it, else after each statement.
+
+    That takes what a part touches in an iteration to be out of reach of later iterations of the parts
+    before it, which now run first.
+
+    Raises `ScheduleError`: `schedule.fission.parts` (there is nothing to cut there), `.scope` (a part uses
+    a variable or buffer of a part before), `.dependence` (a later iteration of a part before touches the
+    same element), `.not_proved` (it may, or an init may not run later, or the bounds of the loop may
+    change), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import STAGED
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(STAGED))
+    for i in T.serial(m):
+        for j in T.serial(8):
+            with T.block("fetch"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                X_shared[vi, vj] = X[vi, vj]
+        for k in T.serial(8):
+            with T.block("scale"):
+                wi, wk = T.axis.remap("SS", [i, k])
+                Y[wi, wk] = X_shared[wi, wk] * 2.0
+    >>> print(body_text(fission(STAGED, "i").module))
+    for i_0 in T.serial(m):
+        for j in T.serial(8):
+            with T.block("fetch"):
+                vi, vj = T.axis.remap("SS", [i_0, j])
+                X_shared[vi, vj] = X[vi, vj]
+    for i_1 in T.serial(m):
+        for k in T.serial(8):
+            with T.block("scale"):
+                wi, wk = T.axis.remap("SS", [i_1, k])
+                Y[wi, wk] = X_shared[wi, wk] * 2.0
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_loop(owner, _NAME, loop=loop)
+
+    require_serial(site, _NAME)
+    parts = _require_parts(site, after, module=module)
+    _require_unchanged(site, module=module)
+    for at in range(1, len(parts)):
+        before: Part = sum(parts[:at], ())
+        _require_own_names(before, parts[at], site, module=module)
+        _require_independent(before, parts[at], site, module=module)
+        _require_late_inits(before, parts[at], site, module=module)
+
+    namer = namer_of(owner)
+    names = tuple(namer.fresh(f"{loop}_{at}") for at in range(len(parts)))
+    made = tuple(_loop_of(site.node, *pair) for pair in zip(names, parts, strict=True))
+
+    rewritten = with_function(module, owner, replaced(site, made))
+
+    taken = step(loop=loop, after=after, function=function)
+    return Result(rewritten, names, Step(_NAME, taken), {loop: names})
+
+
+def _require_parts(site: Site, after: str | None, *, module: Module) -> tuple[Part, ...]:
+    body: Part = site.node.body
+    names = [name_of(found) for found in body]
+    cuts = [at + 1 for at, name in enumerate(names[:-1]) if after is None or name == after]
+    # What is bound belongs to the statements after it.
+    cuts = [at for at in cuts if after or not isinstance(body[at - 1], (Let, Allocate))]
+    if not cuts:
+        what = "holds one statement" if after is None else f"is not cut after '{after}'"
+        raise refusal(
+            f"{_NAME}.parts",
+            f"Loop '{site.node.var}' {what}.",
+            hint=listing("loops and blocks before its last statement", filter(None, names[:-1])),
+            place=site.place(module),
+        )
+    edges = (0, *cuts, len(body))
+    return tuple(body[start:end] for start, end in pairwise(edges))
+
+
+def _require_unchanged(site: Site, *, module: Module) -> None:
+    """Each part evaluates the bounds of the loop again."""
+    clash = mentioned((site.node.start, site.node.extent)) & written(site.node.body)
+    if clash:
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that the bounds of loop '{site.node.var}' stay the same.",
+            needs=f"{', '.join(sorted(clash))} is not written in the loop",
+            place=site.place(module),
+        )
+
+
+def _require_own_names(before: Part, part: Part, site: Site, *, module: Module) -> None:
+    shared = {*names_bound_by(before)} & (free_vars(*part) | named(part))
+    if shared:
+        raise refusal(
+            f"{_NAME}.scope",
+            f"'{min(shared)}' is bound in one part of loop '{site.node.var}' and used in a later one.",
+            hint="Cut the loop before it, or allocate the buffer outside of the loop.",
+            place=site.place(module),
+        )
+
+
+def _require_independent(before: Part, part: Part, site: Site, *, module: Module) -> None:
+    """What a part touches in an iteration is not touched in later ones by the parts before it, if one of
+    them writes it."""
+    loop, loops = site.node.var, loops_of(site.function)
+    varying, facts = loops_within((site.node,)), coordinate_facts(site.function)
+    shared = (written(before) & mentioned(part)) | (mentioned(before) & written(part))
+    for buffer in sorted(shared):
+        for later, found in _pairs(before, part, buffer, site):
+            pair = (later, found)
+            if verdict(loop, pair, loops=loops, varying=varying, facts=facts) == "disjoint":
+                continue
+            distance = meeting_distance(later, found, site.node, varying=varying)
+            if distance == 0:
+                continue
+            if distance is None and is_ordered(site, buffer):
+                break
+            _refuse(site, pair, distance, module=module)
+
+
+def _pairs(before: Part, part: Part, buffer: str, site: Site) -> Iterator[tuple[Access, Access]]:
+    """An access of the parts before and one of this part, of which one is a store."""
+    function, values = site.function, values_at(site)
+    changing = written(site.node.body)
+    first, second = (
+        [
+            without_changing(found, changing)
+            for found in accesses(body, {buffer}, values=values, function=function)
+        ]
+        for body in (before, part)
+    )
+    return ((a, b) for a, b in product(first, second) if a.is_store or b.is_store)
+
+
+def _refuse(
+    site: Site, pair: tuple[Access, Access], distance: int | None, *, module: Module
+) -> None:
+    loop, buffer = site.node.var, pair[0].buffer
+    if distance is not None and is_unconditional(site.node.body):
+        raise refusal(
+            f"{_NAME}.dependence",
+            f"An iteration of loop '{loop}' touches an element of '{buffer}' that an earlier part of the "
+            f"loop touches {distance} iterations later, and one writes it.",
+            hint="Cut the loop elsewhere.",
+            place=site.place(module),
+        )
+    varying = loops_within((site.node,))
+    raise refusal(
+        f"{_NAME}.not_proved",
+        f"It is not proved that the parts of loop '{loop}' touch different elements of '{buffer}' in "
+        "different iterations.",
+        needs=difference(loop, sorted(pair, key=lambda found: found.is_store), varying=varying),
+        place=site.place(module),
+    )
+
+
+def _require_late_inits(before: Part, part: Part, site: Site, *, module: Module) -> None:
+    """An init that runs before the loop comes to run after the parts before its own."""
+    for block in blocks_with_init(site):
+        reducing = reduction_loops(block.node, values_at(block))
+        is_own = block.path[len(site.path)][2] >= len(before)
+        if (
+            not is_own
+            or site.node.var not in reducing
+            or any(o.var in reducing for o in site.scope)
+        ):
+            continue
+        clash = written(block.node.init) & mentioned(before) | read_by_init(block) & written(before)
+        if clash:
+            raise refusal(
+                f"{_NAME}.not_proved",
+                f"The init of block '{block.node.name}' would run after the first part of loop "
+                f"'{site.node.var}', and not before.",
+                needs=f"that part uses other elements of {', '.join(sorted(clash))}",
+                hint="Apply decompose_reduction before.",
+                place=block.place(module),
+            )
+
+
+def _loop_of(loop: For, name: str, part: Sequence[Stmt]) -> For:
+    return replace(loop, var=name, body=substitute_body(tuple(part), {loop.var: index_var(name)}))

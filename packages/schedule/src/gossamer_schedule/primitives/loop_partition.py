@@ -1,0 +1,233 @@
+"""`loop_partition`: one loop becomes several, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+from itertools import pairwise
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import ZERO, add, dtype_of, index, index_var, integer_value, sub, widen
+from gossamer_ir.contracts import Step
+from gossamer_ir.dtypes import DType
+from gossamer_ir.names import namer_of
+from gossamer_ir.nodes import Binary, Block, Expr, For, Module, Stmt
+from gossamer_ir.simplify import simplify
+from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute_body
+from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.asked import expression_at
+from gossamer_schedule.clones import Clone, clones, forwards_of
+from gossamer_schedule.init_places import (
+    blocks_with_init,
+    require_inits_apart,
+    require_same_effect,
+)
+from gossamer_schedule.inits import left_out
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "loop_partition"
+
+
+@primitive
+def loop_partition(
+    module: Module,
+    loop: str,
+    *,
+    points: tuple[int | str, ...],
+    function: str | None = None,
+) -> Result:
+    """Cuts a serial loop at some points into loops `<loop>_0`, `<loop>_1`, ..., which run one after the
+    other, each from 0. The last one, the tail, runs over what is left.
+
+    `points` count iterations of the loop: integers, or texts such as "n // 8 * 8" in parameters and in
+    loops around. A point before the one that precedes it cuts off nothing, one after the last iteration
+    cuts there. What the loop holds as `x` is `x_0`, `x_1`, ... in the parts. Where the loop feeds a
+    reduction, only the first part keeps the init, which runs before it, also if the part is empty.
+
+    Raises `ScheduleError`: `schedule.loop_partition.points` (none, not integers, negative, or constants
+    that decrease), `.text` (a point is no expression), `.not_proved` (a point or the extent may change, or
+    read out of bounds, or an init may not run as before), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(loop_partition(SCALE, "i", points=("n // 8 * 8",)).module))
+    for i_0 in T.serial(n // 8 * 8):
+        with T.block("scale_0"):
+            vi_0 = T.axis.spatial(n, i_0)
+            Y[vi_0] = X[vi_0] * 2.0
+    for i_1 in T.serial(n - T.max(n // 8 * 8, 0)):
+        with T.block("scale_1"):
+            vi_1 = T.axis.spatial(n, i_1 + T.max(n // 8 * 8, 0))
+            Y[vi_1] = X[vi_1] * 2.0
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_loop(owner, _NAME, loop=loop)
+
+    require_serial(site, _NAME)
+    cuts = _require_points(points, site, module=module)
+    _require_unchanged(site, cuts, module=module)
+    once = _require_inits(site, cuts, module=module)
+
+    copies = clones((site.node,), len(cuts) + 1, namer_of(owner))
+    parts = _parts(site.node, cuts, copies, once=once)
+
+    rewritten = with_function(module, owner, replaced(site, parts))
+
+    names = tuple(found.names[loop] for found in copies)
+    taken = step(loop=loop, points=tuple(points), function=function)
+    return Result(rewritten, names, Step(_NAME, taken), forwards_of(copies))
+
+
+def _require_points(points: Sequence[int | str], site: Site, *, module: Module) -> tuple[Expr, ...]:
+    cuts = tuple(_cut(point, site, module=module) for point in points)
+    known = [value for value in map(integer_value, cuts) if value is not None]
+    if not cuts or min(known, default=0) < 0 or known != sorted(known):
+        raise _bad_points(f"Points {tuple(points)} are none, negative, or decrease", site, module)
+    return cuts
+
+
+def _cut(point: int | str, site: Site, *, module: Module) -> Expr:
+    if isinstance(point, int):
+        if not 0 <= point < 2**63:
+            raise _bad_points(f"Point {point} is negative, or not an int64", site, module)
+        return index(point)
+    found = expression_at(point, site, module, primitive=_NAME, argument="points")
+    kind = DType.parse(dtype_of(found))
+    if not kind.is_integer or kind.is_vector:
+        raise _bad_points(f"Point '{point}' is {kind.text}, not an integer", site, module)
+    return widen(found)
+
+
+def _bad_points(message: str, site: Site, module: Module) -> Exception:
+    return refusal(
+        f"{_NAME}.points",
+        f"{message}, for loop '{site.node.var}'.",
+        hint="Expected numbers of iterations, as integers or texts, in ascending order.",
+        place=site.place(module),
+    )
+
+
+def _require_unchanged(site: Site, cuts: Sequence[Expr], *, module: Module) -> None:
+    """The parts evaluate the bounds one after the other, the loop did so once."""
+    asked = resolve_all((site.node.start, site.node.extent, *cuts), site)
+    clash = mentioned(asked) & written(site.node.body)
+    if clash:
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that the bounds of loop '{site.node.var}' and the points stay the same.",
+            needs=f"{', '.join(sorted(clash))} is not written in the loop",
+            place=site.place(module),
+        )
+
+
+def resolve_all(found: Sequence[Expr], site: Site) -> tuple[Expr, ...]:
+    """Expressions by parameters and loops."""
+    values = values_at(site)
+    return tuple(resolve(expr, values) for expr in found)
+
+
+def _require_inits(site: Site, cuts: Sequence[Expr], *, module: Module) -> set[str]:
+    """The blocks whose init runs without the loop, so with the first part only."""
+    require_inits_apart(site, module=module, primitive=_NAME)
+    loop, once = site.node.var, set()
+    about = {name for cut in resolve_all(cuts, site) for name in free_vars(cut)}
+    for block in blocks_with_init(site):
+        reducing = reduction_loops(block.node, values_at(block))
+        if loop in left_out(block):
+            once.add(block.node.name)
+        elif any(outer.var in reducing for outer in site.scope):
+            _require_known(block, about & reducing, module=module)
+        else:
+            require_same_effect(block, site, {loop}, module=module, primitive=_NAME)
+    return once
+
+
+def _require_known(block: Site, about: Set[str], *, module: Module) -> None:
+    """The init runs before the loops that feed the reduction, so no cut may depend on them."""
+    if about:
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"The init of block '{block.node.name}' would run in parts of a loop that depend on "
+            f"'{min(about)}', before that loop.",
+            needs=f"the points do not depend on {', '.join(sorted(about))}",
+            hint="Apply decompose_reduction before.",
+            place=block.place(module),
+        )
+
+
+def _parts(
+    loop: For, cuts: Sequence[Expr], copies: Sequence[Clone], *, once: Set[str]
+) -> tuple[Stmt, ...]:
+    """The copies of a loop, each over its part of the iterations."""
+    ends = (ZERO, *_clamped(cuts, loop.extent), loop.extent)
+    extents = [
+        _least(cuts[0], loop.extent),
+        *(sub(end, start) for start, end in pairwise(ends[1:])),
+    ]
+    parts: list[Stmt] = []
+    for copy, begin, extent in zip(copies, ends, extents, strict=False):
+        (made,) = copy.body
+        assert isinstance(made, For)
+        first = simplify(add(loop.start, begin))
+        shifted = {made.var: add(index_var(made.var), first)}
+        body = substitute_body(made.body, shifted)
+        if parts:
+            body = _without_inits(body, {copy.names[name] for name in once})
+        parts.append(replace(made, start=ZERO, extent=simplify(extent), body=body))
+    return tuple(parts)
+
+
+def _clamped(cuts: Sequence[Expr], extent: Expr) -> list[Expr]:
+    """How many iterations are before each cut: between those before the preceding one, and all. These
+    never overflow, whatever the points are."""
+    found: list[Expr] = []
+    for at, cut in enumerate(cuts):
+        low = ZERO if at == 0 or _is_ordered(cuts[at - 1], cut) else found[-1]
+        found.append(simplify(Binary("max", _least(cut, extent), low)))
+    return found
+
+
+def _is_ordered(first: Expr, second: Expr) -> bool:
+    """Whether two points are constants, which ascend."""
+    return integer_value(first) is not None and integer_value(second) is not None
+
+
+def _least(cut: Expr, extent: Expr) -> Expr:
+    """The lesser one of a point and the extent."""
+    is_less = isinstance(cut, Binary) and cut.op == "mul" and _is_floor(cut, extent)
+    return cut if is_less or cut == extent else simplify(Binary("min", cut, extent))
+
+
+def _is_floor(cut: Binary, extent: Expr) -> bool:
+    """Whether a product is `extent // c * c` for a positive constant, which never overflows."""
+    count, by = cut.lhs, integer_value(cut.rhs)
+    if by is None or by < 1 or not isinstance(count, Binary):
+        return False
+    return (count.op, count.lhs, count.rhs) == ("floordiv", extent, cut.rhs)
+
+
+def _without_inits(body: tuple[Stmt, ...], blocks: Set[str]) -> tuple[Stmt, ...]:
+    def rule(node: Any) -> Block | None:
+        is_meant = isinstance(node, Block) and node.name in blocks
+        return replace(node, init=()) if is_meant else None
+
+    return rewrite_body(body, rule, leaves=False) if blocks else body

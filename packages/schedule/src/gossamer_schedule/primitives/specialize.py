@@ -1,0 +1,170 @@
+"""`specialize`: a loop or block in two versions, of which a condition chooses one."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import conjuncts, dtype_of
+from gossamer_ir.contracts import Step
+from gossamer_ir.dtypes import DType
+from gossamer_ir.lasting import written_by
+from gossamer_ir.names import namer_of
+from gossamer_ir.nodes import (
+    Block,
+    Compare,
+    Const,
+    Expr,
+    For,
+    If,
+    Load,
+    Module,
+    Range,
+    Search,
+    Stmt,
+    Var,
+)  # fmt: skip
+from gossamer_ir.simplify import simplify
+from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import free_vars, occurs, resolve, rewrite_body, substitute_body
+from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.asked import expression_at
+from gossamer_schedule.clones import clones, forwards_of
+from gossamer_schedule.init_places import blocks_with_init, require_same_effect
+from gossamer_schedule.inits import left_out
+from gossamer_schedule.primitive import primitive
+from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_named, require_stage
+from gossamer_schedule.result import Result
+from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.steps import step
+
+_NAME = "specialize"
+
+
+@primitive
+def specialize(module: Module, name: str, *, condition: str, function: str | None = None) -> Result:
+    """Makes two versions of a loop or block, one for where a condition holds, and one for where it does not,
+    so that each can be scheduled by itself.
+
+    `condition` is the text of a condition in parameters and loops around. Where it says what integer a
+    variable is, as `n == 32` does, the first version has that integer in place of the variable. What the
+    loop or block holds as `x` is `x_0` in the first version and `x_1` in the second.
+
+    Raises `ScheduleError`: `schedule.specialize.condition` (not a condition), `.text` (no expression),
+    `.not_proved` (it may read out of bounds, or an init may not run as before), `.init` (an init would run
+    before the loop that the condition is about), `.no_name`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_schedule.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(specialize(SCALE, "i", condition="n == 32").module))
+    if n == 32:
+        for i_0 in T.serial(32):
+            with T.block("scale_0"):
+                vi_0 = T.axis.spatial(32, i_0)
+                Y[vi_0] = X[vi_0] * 2.0
+    else:
+        for i_1 in T.serial(n):
+            with T.block("scale_1"):
+                vi_1 = T.axis.spatial(n, i_1)
+                Y[vi_1] = X[vi_1] * 2.0
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_named(owner, _NAME, name=name)
+
+    asked = _require_condition(condition, site, module=module)
+    _require_inits(site, asked, module=module)
+
+    versions = clones((site.node,), 2, namer_of(owner))
+    yes, no = versions
+    chosen = If(asked, _with_values(yes.body, _values_in(asked)), no.body)
+
+    rewritten = with_function(module, owner, replaced(site, (chosen,)))
+
+    taken = step(name=name, condition=condition, function=function)
+    names = tuple(found.names[name] for found in versions)
+    return Result(rewritten, names, Step(_NAME, taken), forwards_of(versions))
+
+
+def _require_condition(condition: str, site: Site, *, module: Module) -> Expr:
+    found = expression_at(condition, site, module, primitive=_NAME, argument="condition")
+    if dtype_of(found) != "bool":
+        raise refusal(
+            f"{_NAME}.condition",
+            f"'{condition}' is {dtype_of(found)}, and not a condition.",
+            hint="Expected a comparison, as n == 32, or several with 'and' and 'or'.",
+            place=site.place(module),
+        )
+    return found
+
+
+def _require_inits(site: Site, asked: Expr, *, module: Module) -> None:
+    """An init runs before the loops that feed its reduction, so the condition must choose the same version
+    there; and both versions have one, so they must not initialise what the other one has begun."""
+    about = _varying(site, asked)
+    for block in _blocks_with_init(site):
+        idle = reduction_loops(block.node, values_at(block)) | left_out(block)
+        if idle & about:
+            raise refusal(
+                f"{_NAME}.init",
+                f"The init of block '{block.node.name}' runs before loop '{min(idle & about)}', and the "
+                "condition may change in it.",
+                hint="Apply decompose_reduction before.",
+                place=block.place(module),
+            )
+        outer = next((loop for loop in site.scope if loop.var in about), None)
+        if outer is not None:
+            top = next(
+                found for found in map(site.up, range(len(site.path))) if found.node is outer
+            )
+            require_same_effect(block, top, about, module=module, primitive=_NAME)
+
+
+def _varying(site: Site, asked: Expr) -> set[str]:
+    """The loops around in which the condition may change; all of them, where it reads what is written."""
+    whole = resolve(asked, values_at(site))
+    loops = {loop.var for loop in site.scope}
+    return loops if mentioned((whole,)) & written_by(site.function) else loops & free_vars(whole)
+
+
+def _blocks_with_init(site: Site) -> Iterable[Site]:
+    is_block = isinstance(site.node, Block)
+    return [site][: bool(site.node.init)] if is_block else blocks_with_init(site)
+
+
+def _values_in(condition: Expr) -> dict[str, Expr]:
+    """The integers that variables are where a condition holds."""
+    found: dict[str, Expr] = {}
+    for part in conjuncts(condition):
+        match part:
+            case Compare(op="eq", lhs=Var() as var, rhs=Const() as value) if _is_integer(value):
+                found[var.name] = value
+            case Compare(op="eq", lhs=Const() as value, rhs=Var() as var) if _is_integer(value):
+                found[var.name] = value
+    return found
+
+
+def _is_integer(value: Const) -> bool:
+    """Whether equal values are the same, which those of floats need not be: 0.0 == -0.0."""
+    return DType.parse(value.dtype).is_integer
+
+
+def _with_values(body: tuple[Stmt, ...], values: Mapping[str, Expr]) -> tuple[Stmt, ...]:
+    """The body with values in place of variables, and its ranges as short as they get."""
+    if not values:
+        return body
+
+    def folded(node: Any) -> Any | None:
+        if isinstance(node, (For, Range)) and not occurs((Load, Search), node.start, node.extent):
+            return replace(node, start=simplify(node.start), extent=simplify(node.extent))
+        return None
+
+    return rewrite_body(substitute_body(body, values), folded, leaves=False)
