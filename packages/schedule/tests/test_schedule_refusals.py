@@ -82,6 +82,67 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SR", [i, j])
             V[vi] = X[vi, vj]
 """
+CONDITIONED = """
+for i in T.parallel(8):
+    for j in T.serial(8):
+        if j < 4:
+            for k in T.serial(2):
+                with T.block("copy"):
+                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
+                    with T.init():
+                        Y[vi, vj] = 0.0
+                    Y[vi, vj] = Y[vi, vj] + X[vi, vj]
+"""
+PADDING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("pad"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = T.if_then_else(vj > 0, X[vi, vj - 1], 0.0)
+"""
+PADDING_AND_SHRINKING = PADDING.replace("j in T.serial(8)", "j in T.serial(T.int64(P[0]))").replace(
+    "    for j", "    P[0] = P[0] - 1\n    for j"
+)
+CHAINED = """
+for i in T.serial(7):
+    with T.block("first"):
+        vi = T.axis.spatial(7, i)
+        V[vi] = W[vi]
+    with T.block("second"):
+        wi = T.axis.spatial(7, i)
+        W[wi + 1] = V[wi + 1] * 2.0
+"""
+SHRINKING = """
+for i in T.serial(T.int64(P[0])):
+    for j in T.serial(2):
+        with T.block("last"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            P[vj] = P[vj] - 1
+    V[i] = 0.0
+"""
+NAMED = """
+for i in T.serial(8):
+    t: T.float32 = V[i]
+    V[i] = 0.0
+    W[i] = t
+"""
+SUMMED_AFTER = """
+for j in T.serial(8):
+    with T.block("first"):
+        vj = T.axis.spatial(8, j)
+        W[vj] = V[vj + 8]
+    with T.block("sum"):
+        uj = T.axis.reduce(8, j)
+        with T.init():
+            V[8] = 0.0
+        V[8] = V[8] + X[0, uj]
+"""
+SEARCHED = """
+Q = T.alloc_buffer((8,), "int32")
+for i in T.serial(8):
+    Q[i] = P[i]
+W[0] = T.float32(T.search("lower", Q, begin=0, end=8, value=3))
+"""
 SATURATING = """
 for i in T.serial(8):
     for j in T.serial(8):
@@ -449,6 +510,44 @@ CASES = [
     ("reorder.not_proved", REPEATED_INIT, "reorder", {"loops": ("j", "t")}),
     ("reorder.not_proved", FOLLOWING, "reorder", {"loops": ("j", "i")}),
     ("cache_write.not_proved", IDLE, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
+    ("add_unit_loop.no_name", COPY, "add_unit_loop", {"name": "nowhere"}),
+    ("loop_partition.points", COPY, "loop_partition", {"loop": "i", "points": ()}),
+    ("loop_partition.points", COPY, "loop_partition", {"loop": "i", "points": (-1,)}),
+    ("loop_partition.points", COPY, "loop_partition", {"loop": "i", "points": (2**63,)}),
+    ("loop_partition.points", COPY, "loop_partition", {"loop": "i", "points": (4, "n", 2)}),
+    ("loop_partition.points", COPY, "loop_partition", {"loop": "i", "points": ("X[0, 0]",)}),
+    ("loop_partition.text", COPY, "loop_partition", {"loop": "i", "points": ("j",)}),
+    ("loop_partition.not_proved", COPY, "loop_partition",
+     {"loop": "i", "points": ("T.int64(P[n])",)}),
+    ("loop_partition.not_proved", SHRINKING, "loop_partition", {"loop": "i", "points": (1,)}),
+    ("loop_partition.not_proved", BACKWARDS, "loop_partition", {"loop": "i", "points": (1,)}),
+    ("loop_partition.not_proved", BACKWARDS, "loop_partition", {"loop": "j", "points": ("i",)}),
+    ("fission.parts", COPY, "fission", {"loop": "i"}),
+    ("fission.parts", TWO_COPIES, "fission", {"loop": "i", "after": "k"}),
+    ("fission.scope", NAMED, "fission", {"loop": "i"}),
+    ("fission.dependence", CHAINED, "fission", {"loop": "i"}),
+    ("fission.not_proved", CHAINED.replace("wi + 1", "T.int64(P[wi])"), "fission", {"loop": "i"}),
+    ("fission.not_proved", SUMMED_AFTER, "fission", {"loop": "j"}),
+    ("fission.not_proved", SHRINKING, "fission", {"loop": "i"}),
+    ("specialize.condition", COPY, "specialize", {"name": "i", "condition": "n + 1"}),
+    ("specialize.text", COPY, "specialize", {"name": "i", "condition": "j == 1"}),
+    ("specialize.not_proved", COPY, "specialize", {"name": "i", "condition": "P[n] == 1"}),
+    ("specialize.not_proved", REPEATED_INIT, "specialize", {"name": "j", "condition": "t == 1"}),
+    ("specialize.init", SUM, "specialize", {"name": "sum", "condition": "j == 0"}),
+    ("specialize.no_name", COPY, "specialize", {"name": "nowhere", "condition": "n == 1"}),
+    ("decompose_padding.pattern", COPY, "decompose_padding", {"block": "copy", "loop": "i"}),
+    ("decompose_padding.not_enclosing", PADDING + COPY.replace("i in", "h in").replace("[i", "[h"),
+     "decompose_padding", {"block": "pad", "loop": "h"}),
+    ("decompose_padding.other_access", PADDING.replace("X[vi", "Y[vi"), "decompose_padding",
+     {"block": "pad", "loop": "i"}),
+    ("decompose_padding.not_proved", PADDING.replace("Y[vi, vj]", "V[vi + vj]"),
+     "decompose_padding", {"block": "pad", "loop": "i"}),
+    ("decompose_padding.not_proved", PADDING_AND_SHRINKING, "decompose_padding",
+     {"block": "pad", "loop": "i"}),
+    ("unsafe_set_dtype.dtype", STAGED, "unsafe_set_dtype", {"buffer": "Q", "dtype": "bool"}),
+    ("unsafe_set_dtype.parameter", COPY, "unsafe_set_dtype", {"buffer": "X", "dtype": "float64"}),
+    ("unsafe_set_dtype.other_access", SEARCHED, "unsafe_set_dtype",
+     {"buffer": "Q", "dtype": "float64"}),
     ("annotate.reserved", COPY, "annotate", {"name": "i", "key": "reassociates", "value": True}),
     ("annotate.no_name", COPY, "annotate", {"name": "nowhere", "key": "a", "value": 1}),
     ("unannotate.no_key", COPY, "unannotate", {"name": "i", "key": "a"}),
@@ -749,10 +848,16 @@ REPLAY_CASES = [
 COORDINATE_PRIMITIVES = ("sparse_compute_at", "sparse_fuse", "sparse_reorder", "sparse_unfuse")
 ANY_STAGE = ("annotate", "sample_categorical", "unannotate")
 ARGUMENTS = {
+    "add_unit_loop": {"name": "i"},
     "align": ALONG,
     "annotate": {"name": "i", "key": "a", "value": 1},
     "bind": {"loop": "i", "thread": "blockIdx.x"},
+    "decompose_padding": {"block": "copy", "loop": "i"},
+    "fission": {"loop": "i"},
     "fuse": {"loops": ("i", "j")},
+    "loop_partition": {"loop": "i", "points": (1,)},
+    "specialize": {"name": "i", "condition": "n == 1"},
+    "unsafe_set_dtype": {"buffer": "X", "dtype": "float64"},
     "lift_loop": {"loop": "j"},
     "pipeline": {"loop": "i"},
     "sample_categorical": {"name": "a", "candidates": (1, 2)},

@@ -37,6 +37,7 @@ EXCHANGED = ScheduleBuilder(examples.MATMUL).reorder("l", "j").module
 LOOKED_UP = ScheduleBuilder(examples.MATMUL).annotate("i", key="note", value=1).module
 FUSED = ScheduleBuilder(examples.SPMM_COORDINATE).sparse_fuse("csrmm", axes=("I", "J")).module
 STEPS = {
+    "add_unit_loop": (examples.MATMUL, ("matmul",), {}),
     "align": (examples.SCALE, ("i",), {"buffer": "X", "lanes": 8}),
     "annotate": (examples.MATMUL, ("i",), {"key": "note", "value": True}),
     "bind": (examples.MATMUL, ("i",), {"thread": "blockIdx.x"}),
@@ -46,8 +47,11 @@ STEPS = {
     "compute_at": (MADE, ("gather_X_local",), {"loop": "i"}),
     "compute_inline": (MADE, ("gather_X_local",), {}),
     "decompose_reduction": (examples.MATMUL, ("matmul",), {"loop": "j"}),
+    "decompose_padding": (examples.PADDED, ("pad",), {"loop": "i"}),
+    "fission": (examples.STAGED, ("i",), {"after": "j"}),
     "fuse": (EXCHANGED, ("i", "l"), {}),
     "lift_loop": (examples.NESTED, ("j",), {}),
+    "loop_partition": (examples.MATMUL, ("l",), {"points": (2, "k // 8 * 8")}),
     "parallel": (examples.MATMUL, ("i",), {"grain": 4, "weight": "i + 1"}),
     "pipeline": (examples.STAGED, ("i",), {"stages": 3}),
     "prefetch": (examples.GATHER, ("gather",), {"buffer": "X", "loop": "i", "distance": 4}),
@@ -65,6 +69,7 @@ STEPS = {
     "sparse_reorder": (examples.SPMM_COORDINATE, ("csrmm",), {"order": ("i", "k", "j")}),
     "sparse_tensorize": (SPARSE_FOURS, ("j_1",), {"intrinsic": "dot_4"}),
     "sparse_unfuse": (FUSED, ("csrmm",), {"axes": ("I", "J")}),
+    "specialize": (examples.MATMUL, ("j",), {"condition": "k == 32"}),
     "split": (examples.MATMUL, ("l",), {"factors": (None, "4 * T.vscale()")}),
     "storage_align": (examples.STAGED, ("X_shared",), {"axis": 0, "factor": 16, "offset": 4}),
     "tensorize": (DOTS, ("j_1",), {"intrinsic": "dot_4"}),
@@ -73,6 +78,7 @@ STEPS = {
     "unroll": (IN_FOURS, ("l_1",), {}),
     "unsafe_parallel": (examples.MATMUL, ("j",), {}),
     "unsafe_reorder": (examples.MATMUL, ("j", "i"), {}),
+    "unsafe_set_dtype": (KEPT, ("Y_local",), {"dtype": "float64"}),
     "unsafe_vectorize": (IN_FOURS, ("l_1",), {"rest": "masked"}),
     "vectorize": (IN_FOURS, ("l_1",), {"rest": "masked"}),
 }
