@@ -10,9 +10,8 @@ import pytest
 from gossamer_ir.nodes import Module
 from gossamer_schedule import ScheduleBuilder
 from tests.generated.broken_primitives import DEFECTS, Defect
-from tests.generated.compilers import COMPILER
+from tests.generated.compilers import BEFORE, COMPILER
 from tests.generated.disagreements import judged
-from tests.generated.drawing import draw_program
 from tests.generated.program import Program
 from tests.generated.sequences import Sequence, kept
 
@@ -24,10 +23,8 @@ def is_told_apart(program: Program, sequence: Sequence) -> bool:
     """Whether the defect has to do with what a sequence, which is drawn here, makes of a program: else
     no result needs to be looked at."""
     module = program.module
-    for lower in (
-        *(COMPILER.pass_of(name) for name in ("lower_iterations", "lower_buffers")),
-        None,
-    ):
+    names = ("lower_iterations", "lower_buffers")[BEFORE[module.stage] :]
+    for lower in (*map(COMPILER.pass_of, names), None):
         made: Module = sequence(module)
         if made != kept(sequence.traces, module):
             return True
@@ -38,7 +35,7 @@ def is_told_apart(program: Program, sequence: Sequence) -> bool:
 def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> bool:
     """Whether a program means something else after steps that are right without the defect."""
     rng = Random(f"{defect.of}/{number}")
-    program = draw_program(rng)
+    program = defect.draw(rng)
     sequence = Sequence(rng, builder=builder, weights=defect.weights)
     if not is_told_apart(program, sequence):
         return False

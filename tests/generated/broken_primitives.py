@@ -2,16 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
+from random import Random
 
 from gossamer_schedule import ScheduleBuilder
+from tests.generated.drawing import draw_program
 from tests.generated.mutations import Mutation
+from tests.generated.nests import draw_nest
+from tests.generated.program import Program
 
 
 @dataclass(frozen=True)
 class Defect:
     """`line`, which stands just once in the source of `home`, reads `instead`, which breaks the primitive
-    `of`; what else has to happen often for it to show is drawn as often (`along`)."""
+    `of`; what else has to happen often for it to show is drawn as often (`along`). It shows in
+    programs that `draw` makes."""
 
     says: str
     of: str
@@ -19,6 +25,7 @@ class Defect:
     line: str
     instead: str = "pass"
     along: tuple[str, ...] = ()
+    draw: Callable[[Random], Program] = draw_program
 
     def builder(self) -> type[ScheduleBuilder]:
         """The builder with the broken primitive."""
@@ -116,6 +123,32 @@ DEFECTS = (
         line="        require(site, module, op)\n",
         instead="        pass\n",
         along=("split",),
+    ),
+    Defect(
+        "a part of a reduction begins again",
+        of="loop_partition", home="primitives.loop_partition",
+        line="            body = _without_inits(body, {copy.names[name] for name in once})\n",
+        instead="            pass\n",
+    ),
+    Defect(
+        "a statement runs before one that changes what it uses",
+        of="fission", home="primitives.fission",
+        line="        _require_independent(before, parts[at], site, module=module)\n",
+        instead="",
+        draw=draw_nest,
+    ),
+    Defect(
+        "padding is stored where another point has stored a value",
+        of="decompose_padding", home="primitives.decompose_padding",
+        line="    require_distinct(site, padded.buffer, primitive=_NAME, nest=nest.loops)\n",
+        instead="",
+        draw=draw_nest,
+    ),
+    Defect(
+        "a version that a loop chooses begins a reduction again",
+        of="specialize", home="primitives.specialize",
+        line="    _require_inits(site, asked, module=module)\n",
+        instead="",
     ),
     Defect(
         "a buffer disappears that is searched, prefetched or guarded",
