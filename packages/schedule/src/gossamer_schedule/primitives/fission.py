@@ -183,7 +183,7 @@ def _refuse(
         raise refusal(
             f"{_NAME}.dependence",
             f"An iteration of loop '{loop}' touches an element of '{buffer}' that an earlier part of the "
-            f"loop touches {distance} iterations later, and one writes it.",
+            f"loop touches {distance} iteration{'' if distance == 1 else 's'} later, and one writes it.",
             hint="Cut the loop elsewhere.",
             place=site.place(module),
         )

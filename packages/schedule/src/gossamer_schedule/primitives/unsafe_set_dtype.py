@@ -160,8 +160,7 @@ class _Conversion:
     def visit(self, node: Any) -> Any:
         """The node with what is stored converted, and what is read converted back."""
         if isinstance(node, Store) and node.buffer == self._buffer:
-            made = map_children(replace(node, value=node.value), self.visit)
-            return replace(made, value=self._wide(node.value))
+            return replace(map_children(node, self.visit), value=self._wide(node.value))
         if isinstance(node, Load) and node.buffer == self._buffer:
             return Cast(node.dtype, self._load(node))
         return map_children(node, self.visit)
