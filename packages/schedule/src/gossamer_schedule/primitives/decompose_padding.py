@@ -165,8 +165,8 @@ def _require_unchanged(nest: Nest, padded: _Padded, *, module: Module) -> None:
     """The loops and conditions are asked for the padding before the loop, and again in it."""
     bounds = (part for loop in nest.loops for part in (loop.start, loop.extent))
     conditions = (*nest.conditions, *conjuncts(nest.block.node.predicate))
-    values = (item.value for item in nest.block.node.iters)
-    asked = mentioned((*bounds, *conditions, *values, *padded.indices))
+    iters = nest.block.node.iters
+    asked = mentioned((*bounds, *conditions, *iters, *padded.indices))
     clash = asked & written((nest.top.node,))
     if clash or nest.has_let:
         raise refusal(

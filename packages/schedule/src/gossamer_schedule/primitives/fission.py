@@ -11,7 +11,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of, names_bound_by
-from gossamer_ir.nodes import Allocate, For, Let, Module, Stmt
+from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, substitute_body
 from gossamer_schedule.accesses import Access, accesses, mentioned, named, values_at, written
@@ -31,7 +31,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, name_of, replaced, with_function
+from gossamer_schedule.sites import Site, loops_of, name_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "fission"
@@ -120,12 +120,16 @@ def _require_parts(site: Site, after: str | None, *, module: Module) -> tuple[Pa
 
 
 def _require_unchanged(site: Site, *, module: Module) -> None:
-    """Each part evaluates the bounds of the loop again."""
-    clash = mentioned((site.node.start, site.node.extent)) & written(site.node.body)
+    """Each part evaluates the bounds of the loop again. The domains of iterators are not accesses, so what
+    they read must not be written at all."""
+    blocks = (found for found in statements(site.node.body) if isinstance(found, Block))
+    domains = (item.domain for block in blocks for item in block.iters)
+    clash = mentioned((site.node.start, site.node.extent, *domains)) & written(site.node.body)
     if clash:
         raise refusal(
             f"{_NAME}.not_proved",
-            f"It is not proved that the bounds of loop '{site.node.var}' stay the same.",
+            f"It is not proved that the bounds of loop '{site.node.var}', and the domains of iterators in "
+            "it, stay the same.",
             needs=f"{', '.join(sorted(clash))} is not written in the loop",
             place=site.place(module),
         )
