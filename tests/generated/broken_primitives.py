@@ -127,7 +127,7 @@ DEFECTS = (
     Defect(
         "a part of a reduction begins again",
         of="loop_partition", home="primitives.loop_partition",
-        line="            body = _without_inits(body, {copy.names[name] for name in once})\n",
+        line="            body = _without_inits(body, {copy.blocks[name] for name in once})\n",
         instead="            pass\n",
     ),
     Defect(

@@ -235,3 +235,17 @@ def test_positions_are_parted_and_specialised(require_spmm):
     builder.specialize("k_0", condition="width == 3").add_unit_loop("csrmm_1")
     require_spmm(builder.module, 3)
     require_spmm(builder.module, 4)
+
+
+SHARED_NAME = """
+for i in T.serial(n):
+    with T.block("n"):
+        vi = T.axis.spatial(n, i)
+        V[vi] = W[vi] * T.float32(n)
+"""
+
+
+def test_a_block_may_have_the_name_of_a_parameter(program):
+    module = program(SHARED_NAME)
+    assert same(ScheduleBuilder(module).loop_partition("i", points=(2,)), module)
+    assert same(ScheduleBuilder(module).specialize("n", condition="n == 7"), module)

@@ -10,7 +10,8 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
-from gossamer_ir.names import namer_of, names_bound_by
+from gossamer_ir.effects import effects_of
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, substitute_body
@@ -136,7 +137,10 @@ def _require_unchanged(site: Site, *, module: Module) -> None:
 
 
 def _require_own_names(before: Part, part: Part, site: Site, *, module: Module) -> None:
-    shared = {*names_bound_by(before)} & (free_vars(*part) | named(part))
+    effects = [effects_of(found) for found in statements(before)]
+    buffers = {found.allocates.name for found in effects if found.allocates is not None}
+    variables = {name for found in effects for name in found.binds}
+    shared = variables & free_vars(*part) | buffers & named(part)
     if shared:
         raise refusal(
             f"{_NAME}.scope",

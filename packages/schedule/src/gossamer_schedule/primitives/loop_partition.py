@@ -92,7 +92,7 @@ def loop_partition(
 
     rewritten = with_function(module, owner, replaced(site, parts))
 
-    names = tuple(found.names[loop] for found in copies)
+    names = tuple(found.variables[loop] for found in copies)
     taken = step(loop=loop, points=tuple(points), function=function)
     return Result(rewritten, names, Step(_NAME, taken), forwards_of(copies))
 
@@ -191,7 +191,7 @@ def _parts(
         shifted = {made.var: add(index_var(made.var), first)}
         body = substitute_body(made.body, shifted)
         if parts:
-            body = _without_inits(body, {copy.names[name] for name in once})
+            body = _without_inits(body, {copy.blocks[name] for name in once})
         parts.append(replace(made, start=ZERO, extent=simplify(extent), body=body))
     return tuple(parts)
 

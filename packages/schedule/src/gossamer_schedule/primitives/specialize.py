@@ -38,7 +38,7 @@ from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_named, require_stage
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.sites import Site, name_of, replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "specialize"
@@ -90,7 +90,7 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
     rewritten = with_function(module, owner, replaced(site, (chosen,)))
 
     taken = step(name=name, condition=condition, function=function)
-    names = tuple(found.names[name] for found in versions)
+    names = tuple(name_of(found.body[0]) for found in versions)
     return Result(rewritten, names, Step(_NAME, taken), forwards_of(versions))
 
 
