@@ -54,9 +54,7 @@ def test_products(name):
 SPARSE = {
     "rows": lambda builder: builder.loop_partition("i", points=("m // 3",)).parallel("i_0"),
     "ragged points": lambda builder: builder.loop_partition("j", points=("i", "i + 2")),
-    "empty matrices": lambda builder: builder.specialize(
-        "i", condition="nnz == 0"
-    ),
+    "empty matrices": lambda builder: builder.specialize("i", condition="nnz == 0"),
     "short rows": lambda builder: builder.specialize(
         "j", condition="T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i]) <= 2"
     ),
