@@ -40,6 +40,7 @@ from gossamer_ir.nodes import (
     Launch,
     Let,
     Load,
+    Node,
     ParallelFor,
     Prefetch,
     Ramp,
@@ -54,7 +55,7 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import statements
+from gossamer_ir.walk import occurrences, statements
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -233,10 +234,22 @@ def _naming_a_buffer() -> frozenset[type[Any]]:
 NAMING_BUFFERS = _naming_a_buffer()
 """Kinds of nodes that name the buffer that they access, guard or announce."""
 
+_NAMING: Any = tuple(sorted(NAMING_BUFFERS, key=lambda kind: kind.__name__))
+
 READS: tuple[type[Load], type[Search]] = (Load, Search)
 """The kinds of expressions that read memory."""
 
 Access: TypeAlias = Load | Search | Store | Atomic
+
+
+def buffers_named(*nodes: Node) -> frozenset[str]:
+    """The buffers that nodes access, guard or announce, at any depth.
+
+    >>> from gossamer_ir.build import ONE, ZERO
+    >>> sorted(buffers_named(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
+    ['X', 'Y', 'Z']
+    """
+    return frozenset([found.buffer for found in occurrences(_NAMING, *nodes)])
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:

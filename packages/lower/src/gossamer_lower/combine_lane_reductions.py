@@ -14,6 +14,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of, combine
 from gossamer_ir.dtypes import DType
+from gossamer_ir.effects import buffers_named, buffers_written
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
     Const,
     Expr,
     Function,
-    Guard,
     LaneReduce,
     Lanes,
     Load,
@@ -229,9 +229,7 @@ class _Combining:
         return map(self._where, buffers_read(*nodes))
 
     def _written(self, body: Iterable[Stmt]) -> Iterator[str]:
-        for stmt in statements(body):
-            if isinstance(stmt, Store):
-                yield self._where(stmt.buffer)
+        return map(self._where, buffers_written(body))
 
 
 def _differ(one: Expr, other: Expr) -> bool:
@@ -306,7 +304,7 @@ def _together(group: Sequence[_Sum]) -> Store:
 
 def _without_unused(body: list[Stmt]) -> tuple[Stmt, ...]:
     """The body without buffers that nothing touches any more."""
-    used = {node.buffer for node in occurrences((Load, Store, Search, Prefetch, Guard), *body)}
+    used = buffers_named(*body)
     return tuple(
         stmt for stmt in body if not isinstance(stmt, Allocate) or stmt.buffer.name in used
     )

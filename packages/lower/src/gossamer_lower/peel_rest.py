@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, scale
-from gossamer_ir.effects import NAMING_BUFFERS, binds
+from gossamer_ir.effects import binds, buffers_named
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -30,11 +30,10 @@ from gossamer_ir.nodes import (
     Module,
     Node,
     Stmt,
-    Var,
 )  # fmt: skip
 from gossamer_ir.program_point import is_invariant
 from gossamer_ir.simplify import FALSE, TRUE, simplify_body
-from gossamer_ir.walk import free_vars, map_children, statements, substitute, walk
+from gossamer_ir.walk import free_vars, map_children, statements, substitute
 from gossamer_lower.bodies import with_bodies, with_body
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions
@@ -242,12 +241,6 @@ def _bound_names(run: tuple[Stmt, ...]) -> set[str]:
     return {name for stmt in run if isinstance(stmt, (Allocate, Let)) for name in binds(stmt)}
 
 
-def _used_names(body: tuple[Stmt, ...]) -> set[str]:
+def _used_names(body: tuple[Stmt, ...]) -> frozenset[str]:
     """The variables and buffers that statements use."""
-    used: set[str] = set()
-    for node in walk(*body):
-        if type(node) in NAMING_BUFFERS:
-            used.add(node.buffer)  # type: ignore[attr-defined]  # that is what the table says
-        elif isinstance(node, Var):
-            used.add(node.name)
-    return used
+    return buffers_named(*body) | free_vars(*body)

@@ -16,6 +16,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, combine, expr_of
+from gossamer_ir.effects import buffers_named
 from gossamer_ir.injective import is_injective
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
@@ -34,7 +35,7 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import occurrences, rewrite_body, substitute, walk
+from gossamer_ir.walk import occurrences, rewrite_body, substitute
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.guard_accesses import guard_buffers
 from gossamer_lower.live_intervals import Access, Interval, intervals_of, shrunk
@@ -143,7 +144,7 @@ def _place(
 
 def _mentions(nodes: Iterable[Any], name: str) -> bool:
     """Whether the buffer has to be there: a guard that names it may stand far before an access."""
-    return any(getattr(node, "buffer", None) == name for node in walk(*nodes))
+    return name in buffers_named(*nodes)
 
 
 def _is_in_one_side(stmt: If, name: str) -> bool:

@@ -47,8 +47,7 @@ def check_shared(ctx: Context, function: Function, at: At) -> None:
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
     if not ops:
         return
-    found = (node for node in occurrences((Load, Search, Store), *function.body))
-    touched = {node.buffer for node in found}
+    touched = {node.buffer for node in occurrences((Load, Search, Store), *function.body)}
     for name in sorted(ops):
         if name in touched or len(ops[name]) > 1:
             ctx.report(

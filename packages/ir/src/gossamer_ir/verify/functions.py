@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gossamer_ir.nodes import AnyBuffer, Atomic, Buffer, Function, Store
+from gossamer_ir.effects import buffers_written
+from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.verify.atomics import check_shared
 from gossamer_ir.verify.axes import check_axes, check_buffer_axes
 from gossamer_ir.verify.context import At, Context
@@ -13,7 +14,6 @@ from gossamer_ir.verify.facts import check_facts, check_relations
 from gossamer_ir.verify.pipelines import check_pipelines
 from gossamer_ir.verify.reducers import check_reducers
 from gossamer_ir.verify.statements import check_annotations, check_body
-from gossamer_ir.walk import statements
 
 
 def check_function(ctx: Context, function: Function, at: At) -> None:
@@ -39,10 +39,7 @@ def check_aliases(ctx: Context, function: Function, at: At) -> None:
     """What is written has one name, so that other names cannot change with it."""
     handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
     names = Counter(handles.values())
-    stored = {
-        stmt.buffer for stmt in statements(function.body) if isinstance(stmt, (Store, Atomic))
-    }
-    for name in sorted(stored & handles.keys()):
+    for name in sorted(buffers_written(function.body) & handles.keys()):
         if names[handles[name]] > 1:
             others = [other for other in handles if handles[other] == handles[name]]
             ctx.report(
