@@ -176,3 +176,48 @@ def test_an_init_of_its_own_mentions_no_loop_that_it_runs_without(program, loop,
     with pytest.raises(ScheduleError) as caught:
         apply(module, step)
     assert caught.value.code == "schedule.decompose_reduction.dependence"
+
+
+WIDE = """
+Q = T.decl_buffer((16,), "float32")
+for a in T.serial(16):
+    with T.block("made"):
+        va = T.axis.spatial(16, a)
+        Q[va] = V[va]
+for i in T.serial(4):
+    with T.block("used"):
+        vi = T.axis.spatial(4, i)
+        W[T.ramp(vi * 4, 1, 4)] = Q[T.ramp(vi * 4, 1, 4)]
+"""
+WIDE_SUM = """
+for i in T.serial(4):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            V[T.ramp(vi * 4, 1, 4)] = V[T.ramp(vi * 4, 1, 4)] + W[T.ramp(vi * 4 + vj, 1, 4)]
+"""
+USED_WIDE, LOCAL = {"block": "used", "scope": "local"}, {"scope": "local"}
+WIDE_CASES = [
+    (WIDE, "compute_at", {"block": "made", "loop": "i"}, None),
+    (WIDE, "cache_write", {"buffer": "W", **USED_WIDE}, None),
+    (WIDE, "cache_read", {"buffer": "Q", **USED_WIDE}, None),
+    (WIDE, "compute_inline", {"block": "made"}, "other_access"),
+    (WIDE, "reverse_compute_inline", {"block": "used"}, "form"),
+    (WIDE, "reindex_cache_write", {"buffer": "W", **USED_WIDE}, "shape"),
+    (WIDE, "reindex_cache_read", {"buffer": "Q", **USED_WIDE}, "shape"),
+    (WIDE_SUM, "reindex_cache_write", {"block": "sum", "buffer": "V", **LOCAL}, "shape"),
+    (WIDE_SUM, "parallel", {"loop": "j", "accumulate": "privatised", "parts": 2}, "no_sum"),
+]
+
+
+@pytest.mark.parametrize(("text", "op", "arguments", "code"), WIDE_CASES)
+def test_blocks_of_vectors_stay_blocks_of_vectors(program, text, op, arguments, code):
+    module, step = program(text), Step(op, arguments)
+    if code is not None:
+        with pytest.raises(ScheduleError) as caught:
+            apply(module, step)
+        assert caught.value.code == f"schedule.{op}.{code}"
+        return
+    before, after = outcome(module), outcome(apply(module, step).module)
+    for name in before:
+        np.testing.assert_array_equal(after[name], before[name])

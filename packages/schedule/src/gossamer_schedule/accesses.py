@@ -7,6 +7,8 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.build import dtype_of
+from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     Allocate,
     AnyBuffer,
@@ -118,6 +120,11 @@ def accesses(
         is_told = found.buffer not in several
         indices = tuple([forms[at] if is_told else None for at in found.indices])
         yield Access(found.buffer, indices, found.is_store)
+
+
+def is_wide(indices: Iterable[Expr]) -> bool:
+    """Whether an access is to a vector of elements."""
+    return any(DType.parse(dtype_of(at)).is_vector for at in indices)
 
 
 @remembered

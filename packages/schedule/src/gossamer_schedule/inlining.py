@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.accesses import is_wide, mentioned, written
 from gossamer_schedule.predicates import below
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.sites import Site, replaced, sites, statements
@@ -42,7 +42,7 @@ def required_assignment(site: Site, module: Module, *, primitive: str) -> Store:
     if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
         raise _not_assigning(site, module, primitive)
     store: Store = resolve(last, values)
-    if store.buffer in mentioned((*store.indices, store.value)):
+    if store.buffer in mentioned((*store.indices, store.value)) or is_wide(store.indices):
         raise _not_assigning(site, module, primitive)
     return store
 
@@ -68,7 +68,7 @@ def require_no_loops(site: Site, *, primitive: str) -> None:
 def _not_assigning(site: Site, module: Module, primitive: str) -> Exception:
     return refusal(
         f"{primitive}.form",
-        f"Block '{site.node.name}' is not one assignment of an element, without a reduction.",
+        f"Block '{site.node.name}' is not one assignment of one element, without a reduction.",
         place=site.place(module),
     )
 

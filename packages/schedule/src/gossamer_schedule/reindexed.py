@@ -33,7 +33,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.walk import free_vars
-from gossamer_schedule.accesses import mentioned
+from gossamer_schedule.accesses import is_wide, mentioned
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.sites import Site
 
@@ -47,13 +47,23 @@ class Dimension(msgspec.Struct, frozen=True):
 
 
 def required_dimensions(
-    site: Site, iters: Sequence[BlockIter], order: tuple[str, ...], *, primitive: str
+    site: Site,
+    iters: Sequence[BlockIter],
+    order: tuple[str, ...],
+    *,
+    elements: Iterable[Sequence[Expr]],
+    primitive: str,
 ) -> tuple[Dimension, ...]:
     """The dimensions of a cache that holds one element for all values of the iterators, in an order
-    (empty: that of the iterators).
+    (empty: that of the iterators), instead of these elements.
 
     Raises `.order` and `.shape`.
     """
+    if any(map(is_wide, elements)):
+        raise refusal(
+            f"{primitive}.shape",
+            f"Block '{site.node.name}' accesses vectors, and the cache has one element for each point.",
+        )
     found: dict[str, Dimension] = {}
     for item in iters:
         dimension = _dimension(site.function, item, found)

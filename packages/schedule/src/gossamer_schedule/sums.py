@@ -10,7 +10,7 @@ from gossamer_ir.build import conjuncts
 from gossamer_ir.nodes import Block, Buffer, Expr, For, Module
 from gossamer_ir.reducers import Reduction
 from gossamer_ir.walk import free_vars, resolve
-from gossamer_schedule.accesses import values_at
+from gossamer_schedule.accesses import is_wide, values_at
 from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.reassociation import combiner_of, reduction_of, single_block
 from gossamer_schedule.refusals import refusal, text_of
@@ -47,8 +47,10 @@ def require_sum(site: Site, module: Module, *, primitive: str = "parallel") -> S
 
 
 def _is_all(site: Site, reduction: Reduction) -> bool:
-    """Whether nothing in the loop, such as a bound of a loop inside, uses what is added up."""
-    return combiner_of(site.node.body, reduction.store.buffer) is not None
+    """Whether nothing in the loop, such as a bound of a loop inside, uses what is added up, one element at
+    a time."""
+    store = reduction.store
+    return not is_wide(store.indices) and combiner_of(site.node.body, store.buffer) is not None
 
 
 def require_segments(found: Sum, module: Module) -> int:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.build import dtype_of
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import namer_of
@@ -86,15 +87,15 @@ def cache_write(
 
     namer = namer_of(owner)
     cache = cache_of(old, scope, namer=namer)
-    place = element.store.indices
+    place, dtype = element.store.indices, dtype_of(element.store.value)
     caching = redirected(site.node, buffer, to=cache.name)
     if is_loading:
-        old_value = Store(cache.name, place, Load(buffer, place, old.dtype))
+        old_value = Store(cache.name, place, Load(buffer, place, dtype))
         caching = replace(caching, init=(*caching.init, old_value))
     copy = copy_nest(
         f"{block}_{cache.name}",
         element.iters,
-        (Store(buffer, place, Load(cache.name, place, old.dtype)),),
+        (Store(buffer, place, Load(cache.name, place, dtype)),),
         conditions=element.conditions,
         tiles=element.tiles,
         namer=namer,

@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.walk import map_children, occurrences, substitute
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.accesses import is_wide, mentioned, written
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import is_function_of_element, with_parts
 from gossamer_schedule.covers import require_covered
@@ -74,10 +74,10 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
 
     Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not one assignment),
     `.parameter` (it writes a parameter), `.writers` (something else writes the buffer, too),
-    `.predicate` (the block uses its loops other than by iterators), `.changed` (what it reads
-    is written later), `.other_access` (the buffer is searched, prefetched, or not only used behind the
-    block in the same body), `.not_proved` (the loops may not visit the whole domain of an iterator, it
-    is not known which point made the element of a load, or the element may be left from an earlier
+    `.predicate` (the block uses its loops other than by iterators), `.changed` (what it reads is written
+    later), `.other_access` (the buffer is searched, prefetched, read in vectors, or not only used behind
+    the block in the same body), `.not_proved` (the loops may not visit the whole domain of an iterator,
+    it is not known which point made the element of a load, or the element may be left from an earlier
     iteration of a loop), `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
@@ -139,6 +139,13 @@ def _require_only_loads(function: Function, store: Store) -> None:
                 f"{_NAME}.other_access",
                 f"Buffer '{store.buffer}' is searched, prefetched or guarded, which an expression cannot "
                 "be.",
+            )
+    for load in occurrences(Load, *function.body):
+        if load.buffer == store.buffer and (load.predicate is not None or is_wide(load.indices)):
+            raise refusal(
+                f"{_NAME}.other_access",
+                f"Buffer '{store.buffer}' is read in vectors, or under a mask, and the block makes one "
+                "element at a time.",
             )
 
 

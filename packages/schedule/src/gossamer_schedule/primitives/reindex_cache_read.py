@@ -62,7 +62,8 @@ def reindex_cache_read(
     )
     elements = required_elements(site, buffer, primitive=_NAME)
     _require_single(site, elements, buffer=buffer)
-    dimensions = required_dimensions(site, elements.iters, order, primitive=_NAME)
+    places = [read.indices for read in elements.reads]
+    dimensions = required_dimensions(site, elements.iters, order, elements=places, primitive=_NAME)
 
     namer = namer_of(owner)
     cache = cache_over(old, scope, dimensions, namer=namer)

@@ -79,7 +79,8 @@ def reindex_cache_write(
     )
     site = _with_points(site, buffer)
     element = required_element(site, buffer, primitive=_NAME)
-    dimensions = required_dimensions(site, element.iters, order, primitive=_NAME)
+    elements = (element.store.indices,)
+    dimensions = required_dimensions(site, element.iters, order, elements=elements, primitive=_NAME)
     reduction = _require_initialised(site, element)
 
     namer = namer_of(owner)
