@@ -92,6 +92,12 @@ for i in T.parallel(8):
                     with T.init():
                         Y[vi, vj] = 0.0
                     Y[vi, vj] = Y[vi, vj] + X[vi, vj]
+SOMETIMES = """
+for i in T.serial(8):
+    with T.block("some"):
+        vi = T.axis.spatial(8, i)
+        if vi < 4:
+            V[vi * 16] = W[vi]
 """
 SATURATING = """
 for i in T.serial(8):
@@ -555,6 +561,7 @@ CASES = [
     ("cache_write.element", ELEMENT, "cache_write", {"block": "last", "buffer": "Y", **LOCAL}),
     ("cache_write.element", REPEATED, "cache_write", {"block": "sum", "buffer": "V", **LOCAL}),
     ("cache_write.not_proved", HALF, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
+    ("cache_write.not_proved", SOMETIMES, "cache_write", {"block": "some", "buffer": "V", **LOCAL}),
     ("cache_write.predicate", ODD, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("cache_write.domain", OUTER_DOMAIN, "cache_write",
      {"block": "lower", "buffer": "Y", **LOCAL}),

@@ -68,7 +68,7 @@ def require_no_loops(site: Site, *, primitive: str) -> None:
 def _not_assigning(site: Site, module: Module, primitive: str) -> Exception:
     return refusal(
         f"{primitive}.form",
-        f"Block '{site.node.name}' is not one assignment of one element, without a reduction.",
+        f"Block '{site.node.name}' is not one assignment of an element, without a reduction.",
         place=site.place(module),
     )
 
