@@ -373,3 +373,38 @@ def test_elements_of_a_sparse_buffer_that_are_not_stored_stay():
     sizes = {"m": 3, "n": 4, "nnz": 5}
     run(cached, {"a": a, "w": w, "indptr": indptr, "indices": indices} | sizes)
     np.testing.assert_array_equal(a, expected)
+
+
+LAST = """
+Q = T.decl_buffer((8, 8), "float32")
+for a in T.serial(8):
+    for b in T.serial(8):
+        with T.block("made"):
+            va, vb = T.axis.remap("SS", [a, b])
+            Q[{made}] = X[va, vb]
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("used"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            {used}
+"""
+LAST_WINS = "Y[T.int64(P[vj]), (vi + vj) % 8] = Q[vi, vj]"
+ADDS = "V[(vi + vj) % 8] = V[(vi + vj) % 8] + Q[vi, vj]"
+
+
+@pytest.mark.parametrize(
+    ("made", "used", "is_refused"),
+    [
+        ("vb, va", LAST_WINS, True),
+        ("va, vb", LAST_WINS, False),
+        ("vb, va", ADDS, False),
+        ("vb, va", "Y[vj, vi] = Q[vi, vj]", False),
+    ],
+)
+def test_the_last_of_several_values_stays_the_last(program, made, used, is_refused):
+    module = program(LAST.format(made=made, used=used))
+    step = Step("reverse_compute_at", {"block": "used", "loop": "a"})
+    if is_refused:
+        require_refused(module, step, "not_proved")
+    else:
+        require_same(module, step)

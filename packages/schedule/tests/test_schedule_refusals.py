@@ -82,16 +82,6 @@ for i in T.serial(8):
             vi, vj = T.axis.remap("SR", [i, j])
             V[vi] = X[vi, vj]
 """
-CONDITIONED = """
-for i in T.parallel(8):
-    for j in T.serial(8):
-        if j < 4:
-            for k in T.serial(2):
-                with T.block("copy"):
-                    vi, vj, vk = T.axis.remap("SSR", [i, j, k])
-                    with T.init():
-                        Y[vi, vj] = 0.0
-                    Y[vi, vj] = Y[vi, vj] + X[vi, vj]
 SOMETIMES = """
 for i in T.serial(8):
     with T.block("some"):

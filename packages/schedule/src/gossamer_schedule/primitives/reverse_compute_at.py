@@ -12,6 +12,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
 from gossamer_schedule.consumed import is_own_value
+from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.linear import Form
 from gossamer_schedule.moving import (
     is_recurrence,
@@ -26,6 +27,7 @@ from gossamer_schedule.moving import (
 )
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.produced import Part, dimensions_of, matched_forms, part_of
+from gossamer_schedule.reassociation import is_reduction
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -60,8 +62,8 @@ def reverse_compute_at(
     domains), `.scope` (it does not stand behind the loop's nest, or uses what is bound between them),
     `.other_access` (something between uses what it writes, or writes what it reads; or another
     iteration of the nest may use what it writes), `.no_producer` (nothing under the loop writes what it
-    reads), `.not_proved` (an element may be produced by several iterations, or not completely),
-    `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+    reads), `.not_proved` (an element may be produced by several iterations, or not completely, or points
+    that store to one element would come in another order), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.primitives.cache_write import cache_write
@@ -105,6 +107,8 @@ def reverse_compute_at(
     shared = _require_free_way(site, top, own=own)
     produced = _require_producers(site, top, target=target)
     parts = _require_parts(site, own, path, target=target, produced=produced)
+
+    _require_same_order(site, own, path, parts=parts)
 
     nest, names = moved(site, own, parts)
 
@@ -239,6 +243,25 @@ def _selections(
             return
     for dim, found in plain:
         yield found, [store.indices[dim] for store in stores]
+
+
+def _require_same_order(
+    site: Site, own: Sequence[For], path: Sequence[For], *, parts: Mapping[str, Part]
+) -> None:
+    """Where the order of the points changes, which it does unless one loop of the path selects parts of the
+    outermost loop of the block, the last of several may not be the one whose value an element keeps."""
+    block: Block = site.node
+    selected = {
+        item.value
+        for item in block.iters
+        if item.var in parts and parts[item.var].count is not None
+    }
+    selecting = [loop for loop in path if integer_value(loop.extent) != 1]
+    is_kept = len(selecting) <= 1 and selected <= {index_var(loop.var) for loop in own[:1]}
+    if is_kept or is_reduction(block):
+        return
+    for buffer in sorted(written((block,))):
+        require_distinct(site, buffer, primitive=_NAME, nest=own)
 
 
 def _not_proved(site: Site, path: Sequence[For]) -> Exception:
