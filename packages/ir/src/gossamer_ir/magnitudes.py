@@ -6,7 +6,8 @@ be known not to wrap before.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
+from math import prod
 from typing import TypeGuard
 
 from gossamer_ir.build import ONE, dtype_of, integer_value
@@ -75,8 +76,10 @@ class Magnitudes:
             for name in free_vars(extent)
         }
         shapes = [found.shape for found in bound if isinstance(found, Buffer)]
-        shapes = [shape for shape in shapes if len(shape) == 1]
-        extents: set[Expr] = {size for (size,) in shapes if not isinstance(size, Const)}
+        self._arrays = {tuple(sorted(shape, key=repr)) for shape in shapes}
+        extents: set[Expr] = {
+            shape[0] for shape in shapes if len(shape) == 1 and not isinstance(shape[0], Const)
+        }
         sizes: set[Expr] = {found.lhs for found in extents if _is_one_more(found)}
         self._extents = extents | sizes
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
@@ -92,12 +95,16 @@ class Magnitudes:
         for stmt in statements(body):
             match stmt:
                 case For():
-                    self.bind(stmt.var, stmt.start, stmt.extent)
+                    self.bind_loop(stmt)
                 case Let() if stmt.var.dtype == "int64":
                     self.bind(stmt.var.name, stmt.value)
                 case Block():
                     for item in stmt.iters:
                         self.bind(item.var, item.domain.start, item.domain.extent)
+
+    def bind_loop(self, loop: For) -> None:
+        """The variable of a loop is below its end."""
+        self._variables[loop.var] = self.of(loop.start) + max(self.of(loop.extent) - 1, 0)
 
     def bind(self, variable: str, *values: Expr) -> None:
         """A variable is at most as large as these together."""
@@ -106,6 +113,13 @@ class Magnitudes:
     def of(self, expr: Expr) -> int:
         """A bound of the absolute value at run time."""
         return min(self._unwrapped(expr), _limit(dtype_of(expr)))
+
+    def of_product(self, factors: Sequence[Expr]) -> int:
+        """A bound of the absolute value of a product that does not wrap; all extents of an array that is
+        passed make less than 2^63, as it has an address for each element."""
+        found = prod(map(self.of, factors))
+        is_array = found >= 1 << 63 and tuple(sorted(factors, key=repr)) in self._arrays
+        return (1 << 63) - 1 if is_array else found
 
     def is_exact(self, expr: Node) -> bool:
         """Whether no operation in an integer expression wraps."""

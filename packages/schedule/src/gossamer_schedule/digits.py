@@ -22,6 +22,10 @@ from gossamer_schedule.linear import (
     to_expr,
     without_guard,
 )
+from gossamer_schedule.sites import Loops
+
+_WORD = 1 << 64
+"""Machine integers that are as far apart are equal."""
 
 Digit: TypeAlias = tuple[Product, Product]
 """A loop's coefficient and its extent."""
@@ -29,7 +33,7 @@ Digit: TypeAlias = tuple[Product, Product]
 Key: TypeAlias = tuple[Product, frozenset[tuple[str, Product]], frozenset[tuple[Expr, int]], int]
 
 
-def digit_key(form: Form, loop: str, *, loops: Mapping[str, For], varying: Set[str]) -> Key | None:
+def digit_key(form: Form, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
     """How the form determines the loop, None where it does not.
 
     Accesses with one key touch different elements in different iterations of the loop, whatever the
@@ -48,8 +52,21 @@ def digit_key(form: Form, loop: str, *, loops: Mapping[str, For], varying: Set[s
             low.append(digit)
     if not _is_positive(coefficient, low) or not fits(low, coefficient):
         return None
+    if span(form, varying, loops=loops) >= _WORD:
+        return None
     fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
     return (coefficient, fixed, frozenset(form.base.terms.items()), form.base.constant)
+
+
+def span(form: Form, varying: Set[str], *, loops: Loops) -> int:
+    """A bound of the difference of two values of a form, as its `varying` loops run. Below 2^64, machine
+    integers, which wrap, differ where the values do."""
+    counts = (
+        times(product, product_of(without_guard(loops[name].extent)))
+        for name, product in form.terms.items()
+        if name in varying
+    )
+    return sum(abs(count) * loops.magnitudes.of_product(atoms) for count, atoms in counts)
 
 
 def is_positive(product: Product) -> bool:

@@ -9,14 +9,14 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.injective import is_injective
-from gossamer_ir.nodes import Binary, Expr, Fact, For, Function, Stmt
+from gossamer_ir.nodes import Binary, Const, Expr, Fact, For, Function, Stmt, Var
 from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, statements
 from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
-from gossamer_schedule.digits import digit_key, fits
+from gossamer_schedule.digits import digit_key, fits, span
 from gossamer_schedule.linear import Form, form_of, product_of
-from gossamer_schedule.sites import Site
+from gossamer_schedule.sites import Loops, Site
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
 
@@ -56,7 +56,7 @@ def verdict(
     loop: str,
     found: Iterable[Access],
     *,
-    loops: Mapping[str, For],
+    loops: Loops,
     varying: Set[str],
     facts: Sequence[Fact] = (),
 ) -> Verdict:
@@ -82,7 +82,7 @@ def verdict(
 
 
 def _determines(
-    loop: str, found: list[Access], dim: int, *, loops: Mapping[str, For], varying: Set[str]
+    loop: str, found: list[Access], dim: int, *, loops: Loops, varying: Set[str]
 ) -> bool:
     keys = set()
     for access in found:
@@ -95,7 +95,7 @@ def _determines(
 
 
 def _is_read_back(
-    loop: str, found: list[Access], *, rank: int, loops: Mapping[str, For], varying: Set[str]
+    loop: str, found: list[Access], *, rank: int, loops: Loops, varying: Set[str]
 ) -> bool:
     """Whether all accesses use, each in one dimension, the quotients and remainders by fixed numbers
     of the number that a fused loop was, which tells its iteration, also where it was split again."""
@@ -149,7 +149,7 @@ def coordinate_of(form: Form | None) -> Expr | None:
 
 
 def leading_coordinate(
-    form: Form | None, *, loops: Mapping[str, For], varying: Set[str]
+    form: Form | None, *, loops: Loops, varying: Set[str]
 ) -> tuple[Expr, int] | None:
     """The one atom that a form tells, and its count, which what is added, loops that vary, is less than."""
     if form is None or form.base.constant or len(form.base.terms) != 1:
@@ -158,7 +158,30 @@ def leading_coordinate(
     digits = {name: (by, product_of(loops[name].extent)) for name, by in form.terms.items()}
     is_low = all(name in varying and integer_value(loops[name].start) == 0 for name in digits)
     is_told = is_low and fits(list(digits.values()), (count, ()))
-    return (atom, count) if is_told else None
+    if not is_told or not _is_narrow(form, atom, count, loops=loops, varying=varying):
+        return None
+    return atom, count
+
+
+def _is_narrow(form: Form, atom: Expr, count: int, *, loops: Loops, varying: Set[str]) -> bool:
+    """Whether two values of a form that differ do so as machine integers, too."""
+    if count == 1 and not form.terms:
+        return True
+    width = loops.magnitudes.of(atom) * (1 if _is_natural(atom, loops) else 2)
+    return abs(count) * width + span(form, varying, loops=loops) < 1 << 64
+
+
+def _is_natural(expr: Expr, loops: Loops) -> bool:
+    """Whether an expression is made of loops that start at 0 and never wraps, so that it is not negative."""
+    match expr:
+        case Var(name=name):
+            return name in loops and integer_value(loops[name].start) == 0
+        case Const():
+            return (integer_value(expr) or 0) > 0
+        case Binary(op="add" | "mul" | "floordiv" | "floormod" | "min" | "max"):
+            sides = all(_is_natural(side, loops) for side in (expr.lhs, expr.rhs))
+            return sides and loops.magnitudes.is_exact(expr)
+    return False
 
 
 def _ignores(access: Access, loop: str, varying: Set[str]) -> bool:

@@ -13,6 +13,7 @@ from typing import NamedTuple
 
 from gossamer_ir.build import ONE, index_var
 from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
 from gossamer_ir.nodes import Binary, Expr, For, Range
 from gossamer_ir.prove import Prover
 from gossamer_ir.touches import Held, Touch, Values, touches
@@ -34,15 +35,19 @@ def is_ordered(site: Site, buffer: str) -> bool:
     found = list(touches(loop.body, values=values_at(site), buffers={buffer}))
     if any(mentioned((*touch.indices, *touch.held.expressions())) & changing for touch in found):
         return False
+    magnitudes = magnitudes_of(site.function)
+    if not all(magnitudes.is_exact(at) for touch in found for at in touch.indices):
+        return False
     prover = Prover(lasting_facts(site.function))
     idle = {name for touch in found for name in touch.held.idle}
     for outer in (*site.loops, loop):
-        if outer.var not in idle:
+        if outer.var not in idle and _is_exact(outer, magnitudes):
             prover.assume_range(outer.var, outer.start, outer.extent)
     later = index_var(loop.var + _LATER)
-    prover.assume_range(later.name, loop.start, loop.extent)
+    if _is_exact(loop, magnitudes):
+        prover.assume_range(later.name, loop.start, loop.extent)
     prover.assume_nonnegative(_gap(index_var(loop.var), later))
-    spots = _weakest(map(_spot, found))
+    spots = _weakest(_spot(touch, magnitudes) for touch in found)
     rank = min((len(spot.indices) for spot in spots), default=0)
     return any(_grows(spots, dim, prover=prover, loop=loop) for dim in range(rank))
 
@@ -54,8 +59,18 @@ class _Spot(NamedTuple):
     held: Held
 
 
-def _spot(touch: Touch) -> _Spot:
-    return _Spot(tuple(at for at in touch.indices if not isinstance(at, Range)), touch.held)
+def _spot(touch: Touch, magnitudes: Magnitudes) -> _Spot:
+    """What holds is left out where it may wrap around: the prover takes integers to be unbounded."""
+    indices = tuple(at for at in touch.indices if not isinstance(at, Range))
+    held = touch.held
+    unknown = {found.var for found in held.loops if not _is_exact(found, magnitudes)}
+    conditions = tuple(found for found in held.conditions if magnitudes.is_exact(found))
+    return _Spot(indices, Held(held.loops, conditions, held.idle | unknown))
+
+
+def _is_exact(loop: For, magnitudes: Magnitudes) -> bool:
+    """Whether neither end of a loop wraps around."""
+    return magnitudes.is_exact(Binary("add", loop.start, loop.extent))
 
 
 def _weakest(spots: Iterable[_Spot]) -> list[_Spot]:

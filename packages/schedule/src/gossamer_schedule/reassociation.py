@@ -67,7 +67,7 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
         if any(store.buffer == buffer for store in found.stores):
             reducers.add(_of_several(found))
     reads_ = [at for at in occurrences((Load, Search), *updates) if at.buffer == buffer]
-    is_read = any(reads(found, buffer) for found in inits)
+    is_read = any(at.buffer == buffer for at in occurrences((Load, Search), *inits))
     if len(reducers) != 1 or len(reads_) != len(plain) or is_read:
         return None
     return reducers.pop()

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any, TypeAlias
 
 import msgspec
@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gossamer_ir import walk
 from gossamer_ir.errors import Place
+from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -168,12 +169,20 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
             stack += getattr(child, name)[::-1]
 
 
+class Loops(dict[str, For]):
+    """Loops by name, with bounds of what expressions in their variables are."""
+
+    def __init__(self, magnitudes: Magnitudes) -> None:
+        super().__init__()
+        self.magnitudes = magnitudes
+
+
 @remembered
-def loops_of(function: Function) -> Mapping[str, For]:
+def loops_of(function: Function) -> Loops:
     """Every loop by name, those of inits too, where it starts and its extent in terms of variables of
     loops."""
     values: dict[str, Expr] = {}
-    found: dict[str, For] = {}
+    found = Loops(magnitudes_of(function))
     for node in walk.statements(function.body):
         match node:
             case Let():

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.build import add, floordiv, handle, index, index_var, integer_value, sub
-from gossamer_ir.contracts import Step
+from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
 from gossamer_ir.walk import occurrences, substitute_body
@@ -24,6 +24,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, with_function
+from gossamer_schedule.sizes import is_count
 from gossamer_schedule.steps import step
 from gossamer_schedule.unchanged import require_unchanged_bounds
 
@@ -41,9 +42,9 @@ def align(
     line, each reads one line instead of two. Which lane adds up what, and so the rounding of sums over
     the loop, then depends on where the buffer begins.
 
-    Raises `ScheduleError`: `schedule.align.lanes` (less than two), `.rows` (the buffer has rows that
-    are no multiple of `lanes` long), `.buffer` (it is no parameter), `.innermost` (the loop holds more
-    than blocks), `.not_proved` (the extent may change while
+    Raises `ScheduleError`: `schedule.align.lanes` (less than two, or too many), `.rows` (the buffer has
+    rows that are no multiple of `lanes` long), `.buffer` (it is no parameter), `.innermost` (the loop holds
+    more than blocks), `.not_proved` (the extent may change while
     the loop runs, or an iterator of theirs may have no value in the further iterations),
     `.start`, `.kind`, `.no_loop`, `.no_buffer`, `.no_function`, `.stage`.
 
@@ -126,10 +127,10 @@ def _require_plain_values(blocks: Sequence[Block], site: Site, module: Module) -
 
 
 def _require_lanes(lanes: int, site: Site) -> None:
-    if lanes < 2:
+    if not is_count(lanes, least=2):
         raise refusal(
             "align.lanes",
-            f"Loop '{site.node.var}' is aligned to {lanes} elements, expected at least two.",
+            f"Loop '{site.node.var}' is aligned to {lanes} elements, expected from 2 to {LARGEST_SIZE}.",
         )
 
 

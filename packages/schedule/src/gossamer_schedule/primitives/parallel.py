@@ -7,7 +7,9 @@ from msgspec.structs import replace
 from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, is_combined
 from gossamer_ir.build import ONE, add, dtype_of, index
 from gossamer_ir.contracts import Step
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import Expr, For, Module
+from gossamer_ir.walk import substitute
 from gossamer_schedule.accumulated import in_parts
 from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.primitive import primitive
@@ -23,6 +25,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.safe_reads import is_safe_in
 from gossamer_schedule.sites import Site, replaced, statements, with_function
+from gossamer_schedule.sizes import COUNTS, is_count
 from gossamer_schedule.steps import step
 from gossamer_schedule.sums import require_sum
 from gossamer_schedule.texts import expression_of
@@ -31,6 +34,8 @@ from gossamer_schedule.unsafe import Requirement
 
 FORMS = ("atomic", "privatised", "segmented")
 DEFAULT_PARTS = 8
+MOST_PARTS = 2**16
+"""Each part may have a copy of the buffer."""
 
 
 @primitive
@@ -60,9 +65,9 @@ def parallel(
 
     Raises `ScheduleError`: `schedule.parallel.race` (two iterations write one element),
     `.not_proved` (they may, or the weight may read out of bounds), `.weight` (not proved to be
-    monotone), `.text` (the weight is no expression), `.grain` (less than one),
+    monotone), `.text` (the weight is no expression), `.grain` (less than one, or too large),
     `.nested` (in or around another parallel loop), `.accumulate` (none of the forms, or parts
-    with a weight or grain), `.parts` (fewer than two, or of an atomic form), `.not_atomic` (another
+    with a weight or grain), `.parts` (fewer than two, too many, or of an atomic form), `.not_atomic` (another
     reducer, or no numbers), `.no_sum` (the loop does more than a reduction), `.kind`,
     `.no_loop`, `.no_function`, `.stage`.
 
@@ -106,8 +111,12 @@ def _require_form(accumulate: str | None, parts: int | None, weight: str | int |
         )
     if parts is not None and accumulate == ATOMIC:
         raise refusal("parallel.parts", "Iterations that share elements atomically have no parts.")
-    if parts is not None and parts < 2:
-        raise refusal("parallel.parts", f"{parts} parts cannot run in parallel.")
+    if parts is not None and not 2 <= parts <= MOST_PARTS:
+        raise refusal(
+            "parallel.parts",
+            f"{parts} parts cannot run in parallel.",
+            hint=f"Expected from 2 to {MOST_PARTS} parts.",
+        )
 
 
 def _atomic(
@@ -202,7 +211,7 @@ def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
     weight = expression_of(
         text, site.function, names, primitive="parallel", argument="weight", place=place
     )
-    if dtype_of(weight) != "int64" or not is_monotone(weight, site):
+    if dtype_of(weight) != "int64" or not is_monotone(weight, site) or _may_wrap(weight, site):
         raise refusal(
             "parallel.weight",
             f"It is not proved that the weight {text} does not decrease along loop "
@@ -227,9 +236,16 @@ def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
     return weight
 
 
+def _may_wrap(weight: Expr, site: Site) -> bool:
+    """Whether a weight may wrap around up to the end of a loop, where it decreases then."""
+    loop, magnitudes = site.node, magnitudes_of(site.function)
+    end = substitute(weight, {loop.var: add(loop.start, loop.extent)})
+    return not (magnitudes.is_exact(weight) and magnitudes.is_exact(end))
+
+
 def _require_grain(grain: int | None, site: Site) -> None:
-    if grain is not None and grain < 1:
+    if grain is not None and not is_count(grain):
         raise refusal(
             "parallel.grain",
-            f"Grain {grain} of loop '{site.node.var}' is less than 1.",
+            f"Grain {grain} of loop '{site.node.var}' is not {COUNTS}.",
         )

@@ -19,7 +19,7 @@ from gossamer_ir.build import (
     integer_value,
     mul,
 )
-from gossamer_ir.contracts import Step
+from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
@@ -58,7 +58,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
-from gossamer_schedule.sizes import sizes_of
+from gossamer_schedule.sizes import is_count, sizes_of
 from gossamer_schedule.steps import step
 
 LINE_BYTES = 64
@@ -83,8 +83,8 @@ def prefetch(
     cache lines are asked for then. Where an index array ends before that, nothing is asked for.
     Results do not depend on it.
 
-    Raises `ScheduleError`: `schedule.prefetch.distance` (less than one), `.no_access` (the block
-    reads no such buffer in the loop), `.range` (loops inside run over elements that are not side by
+    Raises `ScheduleError`: `schedule.prefetch.distance` (less than one, or too large), `.no_access` (the
+    block reads no such buffer in the loop), `.range` (loops inside run over elements that are not side by
     side), `.changing` (an index is read from what the loop writes, or the buffer is allocated in it),
     `.no_loop`, `.no_block`, `.no_buffer`, `.no_function`, `.stage`.
 
@@ -131,10 +131,11 @@ def prefetch(
 
 
 def _require_distance(distance: int, site: Site, module: Module) -> None:
-    if distance < 1:
+    if not is_count(distance):
         raise refusal(
             "prefetch.distance",
-            f"The distance is {distance}; expected at least one iteration of '{site.node.var}'.",
+            f"The distance is {distance}; expected at least one iteration of '{site.node.var}', and at most "
+            f"{LARGEST_SIZE}.",
             place=site.place(module),
         )
 

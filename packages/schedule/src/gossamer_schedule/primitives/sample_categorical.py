@@ -11,6 +11,7 @@ from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import find_function
 from gossamer_schedule.result import Result
 from gossamer_schedule.samples import require_value_name
+from gossamer_schedule.sizes import is_count
 from gossamer_schedule.steps import step
 
 
@@ -65,7 +66,11 @@ def _drawn(chances: tuple[int, ...], seed: str) -> int:
 
 
 def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> None:
-    is_right = len(chances) == len(candidates) and min(chances, default=-1) >= 0 and any(chances)
+    is_right = (
+        len(chances) == len(candidates)
+        and any(chances)
+        and all(is_count(found, least=0) for found in chances)
+    )
     if not is_right:
         raise refusal(
             "sample_categorical.candidates",

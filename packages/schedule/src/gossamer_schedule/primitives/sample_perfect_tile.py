@@ -13,9 +13,14 @@ from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_loop, require_stage
 from gossamer_schedule.result import Result
 from gossamer_schedule.samples import require_value_name
+from gossamer_schedule.sizes import is_count
 from gossamer_schedule.steps import step
 
 Tile = tuple[int | None, ...]
+
+
+MOST_PARTS, MOST = 16, 2**16
+"""Factors are found by trying all of them."""
 
 
 @primitive
@@ -78,16 +83,24 @@ def sample_perfect_tile(
 
 
 def _require_parts(parts: int, largest: int) -> None:
-    if parts < 2:
-        raise refusal("sample_perfect_tile.parts", f"A loop cannot be split into {parts} parts.")
-    if largest < 1:
-        raise refusal("sample_perfect_tile.largest", f"No factor is at most {largest}.")
+    if not 2 <= parts <= MOST_PARTS:
+        raise refusal(
+            "sample_perfect_tile.parts",
+            f"A loop cannot be split into {parts} parts.",
+            hint=f"Expected from 2 to {MOST_PARTS}.",
+        )
+    if not 1 <= largest <= MOST:
+        raise refusal(
+            "sample_perfect_tile.largest",
+            f"The largest factor is {largest}.",
+            hint=f"Expected from 1 to {MOST}.",
+        )
 
 
 def _require_decision(decision: Tile, parts: int) -> None:
     first, *inner = decision or (0,)
     numbers = [*([] if first is None else [first]), *inner]
-    if len(decision) != parts or any(number is None or number < 1 for number in numbers):
+    if len(decision) != parts or any(number is None or not is_count(number) for number in numbers):
         raise refusal(
             "sample_perfect_tile.decision",
             f"The decision {decision} is no list of {parts} factors.",

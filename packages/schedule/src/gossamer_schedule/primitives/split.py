@@ -8,7 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, index_var, integer_value
-from gossamer_ir.contracts import Step
+from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
 from gossamer_ir.touches import reduction_loops, selecting
@@ -29,6 +29,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import BODIES, Site, replaced, statements, with_function
+from gossamer_schedule.sizes import is_count
 from gossamer_schedule.steps import step
 from gossamer_schedule.texts import expression_of
 from gossamer_schedule.unchanged import require_unchanged, require_unchanged_bounds
@@ -128,6 +129,8 @@ def _require_factors(
         raise _bad_factors(f"Factors {tuple(factors)} are none, or have more than one None.", site)
     products = tuple(_product(factor, site) for factor in factors)
     whole = _times_all(products)
+    if not is_count(whole[0]):
+        raise _bad_factors(f"The factors make {whole[0]} iterations.", site)
     if None not in products and not is_multiple(whole, product_of(site.node.extent)):
         _require_cover(whole, site, module=module)
     return products
@@ -142,8 +145,8 @@ def _product(factor: int | str | None, site: Site) -> Product | None:
         )
     else:
         product = (factor, ())
-    if product[0] < 1 or any(not isinstance(atom, VScale) for atom in product[1]):
-        raise _bad_factors(f"Factor {factor!r} is not positive.", site)
+    if not is_count(product[0]) or any(not isinstance(atom, VScale) for atom in product[1]):
+        raise _bad_factors(f"Factor {factor!r} is not positive, or too large.", site)
     return product
 
 
@@ -151,7 +154,8 @@ def _bad_factors(message: str, site: Site) -> Exception:
     return refusal(
         "split.factors",
         f"{message[:-1]}, for loop '{site.node.var}'.",
-        hint="Expected positive integers or multiples of T.vscale(), one may be None.",
+        hint="Expected positive integers or multiples of T.vscale(), one may be None; their product is at "
+        f"most {LARGEST_SIZE}.",
     )
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from math import prod
+from math import gcd, prod
 
 from msgspec.structs import replace
 
@@ -15,6 +15,7 @@ from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import with_function
+from gossamer_schedule.sizes import COUNTS, is_count
 from gossamer_schedule.steps import step
 
 
@@ -33,8 +34,8 @@ def storage_align(
     that do not all fall on one memory bank (`offset=1`). What is padded is never touched.
 
     Raises `ScheduleError`: `schedule.storage_align.axis` (it has no dimension behind it that could be
-    padded), `.factor` (not 1 or more, or the offset is not below it), `.shape` (no padding gives that
-    distance), `.sparse` (a sparse buffer), `.parameter` (the caller's buffer), `.no_buffer`,
+    padded), `.factor` (not 1 or more, too large, or the offset is not below it), `.shape` (no padding gives
+    that distance), `.sparse` (a sparse buffer), `.parameter` (the caller's buffer), `.no_buffer`,
     `.no_function`, `.stage`.
 
     >>> from gossamer_ir.script import print_expr
@@ -80,11 +81,11 @@ def _require_axis(buffer: Buffer, axis: int) -> None:
 
 
 def _require_factor(factor: int, offset: int) -> None:
-    if factor < 1 or not 0 <= offset < factor:
+    if not is_count(factor) or not 0 <= offset < factor:
         raise refusal(
             "storage_align.factor",
             f"Elements cannot be a multiple of {factor} plus {offset} apart.",
-            hint="Expected a factor of at least 1, and an offset from 0 to below it.",
+            hint=f"Expected a factor {COUNTS}, and an offset from 0 to below it.",
         )
 
 
@@ -95,9 +96,9 @@ def _require_padding(buffer: Buffer, dim: int, *, factor: int, offset: int) -> E
     known = prod(found for found in inner if found is not None)
     count = integer_value(extent)
     if count is not None and None not in inner:
-        for padded in range(count, count + factor):
-            if padded * known % factor == offset:
-                return index(padded)
+        padding = _least_padding(count, known, factor=factor, offset=offset)
+        if padding is not None:
+            return index(count + padding)
     elif known == 1 and not behind:
         return add(
             mul(ceildiv(Binary("sub", extent, index(offset)), factor), index(factor)), index(offset)
@@ -109,3 +110,18 @@ def _require_padding(buffer: Buffer, dim: int, *, factor: int, offset: int) -> E
         f"No padding of dimension {dim} of buffer '{buffer.name}' puts what is before it a multiple of "
         f"{factor} plus {offset} elements apart.",
     )
+
+
+def _least_padding(count: int, size: int, *, factor: int, offset: int) -> int | None:
+    """The least number of elements of a size by which `count` of them come to lie a multiple of `factor`,
+    plus `offset`, apart; a linear congruence, which may have no solution.
+
+    >>> _least_padding(30, 4, factor=16, offset=8), _least_padding(30, 4, factor=16, offset=1)
+    (0, None)
+    """
+    shared = gcd(size, factor)
+    missing = (offset - count * size) % factor
+    if missing % shared:
+        return None
+    period = factor // shared
+    return missing // shared * pow(size // shared, -1, period) % period
