@@ -49,6 +49,24 @@ class Layout(msgspec.Struct, frozen=True):
         values = dict(zip(self.map.vars, indices, strict=True))
         return tuple(_folded(found, values) for found in self.map.results)
 
+    @property
+    def losing(self) -> tuple[int, ...]:
+        """The indices which, out of bounds, may give a place: those with a digit that has no modulus and is
+        not the leading one of its result, and those that leave places unused."""
+        return tuple(
+            number
+            for number, var in enumerate(self.map.vars)
+            if var in self.padded or not self._is_leading(var)
+        )
+
+    def _is_leading(self, var: str) -> bool:
+        """Whether the leading digit of an index is the leading one of a result, in which it shows whether
+        the index is out of bounds."""
+        tops = [at for at in self.places if at.digit.var == var and at.digit.modulus is None]
+        return bool(tops) and all(
+            times(at.factor, at.extent) == product_of(self.extents[at.result]) for at in tops
+        )
+
     def is_unused(self, indices: Sequence[Expr]) -> Expr | None:
         """The condition that a place holds no element; None where all do."""
         inside = (below(self._index(name, indices), extent) for name, extent in self.padded.items())

@@ -10,6 +10,7 @@ from gossamer_ir.build import add, ceildiv, index, integer_value, mul
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Binary, Buffer, Expr, Module
 from gossamer_schedule.allocations import require_allocated, with_buffer
+from gossamer_schedule.in_bounds import moved_accesses
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_buffer, find_function, require_stage
@@ -34,9 +35,9 @@ def storage_align(
     that do not all fall on one memory bank (`offset=1`). What is padded is never touched.
 
     Raises `ScheduleError`: `schedule.storage_align.axis` (it has no dimension behind it that could be
-    padded), `.factor` (not 1 or more, too large, or the offset is not below it), `.shape` (no padding gives
-    that distance), `.sparse` (a sparse buffer), `.parameter` (the caller's buffer), `.no_buffer`,
-    `.no_function`, `.stage`.
+    padded), `.factor` (not 1 or more, too large, or the offset is not below it), `.shape` (no padding
+    gives that distance), `.sparse` (a sparse buffer), `.not_proved` (vectors or searches of it may be out
+    of bounds), `.parameter` (the caller's buffer), `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_ir.script import print_expr
     >>> from gossamer_schedule.examples import STAGED
@@ -62,7 +63,9 @@ def storage_align(
     padded = _require_padding(found, axis + 1, factor=factor, offset=offset)
 
     shape = (*found.shape[: axis + 1], padded, *found.shape[axis + 2 :])
-    aligned = with_buffer(owner, replace(found, shape=shape))
+    lost = {axis + 1: found.shape[axis + 1]} if padded != found.shape[axis + 1] else {}
+    body = moved_accesses(owner, buffer, tuple, lost=lost, primitive="storage_align")
+    aligned = with_buffer(replace(owner, body=body), replace(found, shape=shape))
 
     rewritten = with_function(module, owner, aligned)
 

@@ -6,9 +6,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, index_var
+from gossamer_ir.build import ZERO, index_var, integer_value
 from gossamer_ir.constants import constant
-from gossamer_ir.contracts import Step
+from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.errors import ParseError
 from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.names import namer_of
@@ -24,18 +24,17 @@ from gossamer_ir.nodes import (
     For,
     Function,
     IndexMap,
-    Load,
     Module,
-    Prefetch,
     Range,
     Search,
     Stmt,
     Store,
     Var,
 )
-from gossamer_ir.walk import map_children, occurrences, rewrite_body
+from gossamer_ir.walk import occurrences, rewrite_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.allocations import require_allocated
+from gossamer_schedule.in_bounds import moved_accesses
 from gossamer_schedule.index_maps import Layout, layout_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
@@ -47,6 +46,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import statements, with_function
+from gossamer_schedule.sizes import is_count
 from gossamer_schedule.steps import step
 
 _NAME = "transform_layout"
@@ -69,12 +69,12 @@ def transform_layout(
     `pad` is the value that they get, in block `<buffer>_pad`, before the buffer is first used. The
     result's names are those of this block and its loops.
 
-    Raises `ScheduleError`: `schedule.transform_layout.parameter` (the buffer is the caller's), `.map` (the
-    text is no map of as many indices), `.sparse` (the buffer is over axes that are not dense),
-    `.not_proved` (two elements may get one place), `.padding` (places hold no element, and there is no
-    `pad`, or it is no constant of the buffer's dtype), `.other_access` (the buffer is searched, or
-    something is stated of its values), `.kind` (a vectorized loop uses it, and there are digits),
-    `.no_buffer`, `.no_function`, `.stage`.
+    Raises `ScheduleError`: `schedule.transform_layout.parameter` (the buffer is the caller's), `.map`
+    (the text is no map of as many indices), `.sparse` (the buffer is over axes that are not dense),
+    `.not_proved` (two elements may get one place, or vectors may be out of bounds), `.padding` (places
+    hold no element, and there is no `pad`, or it is no constant of the buffer's dtype), `.other_access`
+    (the buffer is searched, or something is stated of its values), `.kind` (a vectorized loop uses it,
+    and there are digits), `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.primitives.cache_write import cache_write
@@ -110,7 +110,8 @@ def transform_layout(
 
     new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
     nest, names = ((), ()) if value is None else _padding(owner, new, layout, value)
-    moved = tuple(_moved(stmt, buffer, layout) for stmt in owner.body)
+    lost = {dim: shape[dim] for dim in layout.losing}
+    moved = moved_accesses(owner, buffer, layout.at, lost=lost, primitive=_NAME)
     rewritten = with_function(module, owner, _declared(owner, moved, new, nest))
 
     taken = step(buffer=buffer, index_map=index_map, pad=pad, function=function)
@@ -142,7 +143,10 @@ def _require_layout(
             f"'{text}' is no map of the {len(shape)} indices of buffer '{buffer.name}'.",
             hint='Expected a text such as "i, j -> j // 8, i, j % 8".',
         )
+    _require_counts(found, text)
     layout = layout_of(found, shape)
+    if layout is not None:
+        _require_counts(IndexMap((), layout.extents), text)
     if layout is None:
         raise refusal(
             f"{_NAME}.not_proved",
@@ -151,6 +155,18 @@ def _require_layout(
             "of each index",
         )
     return layout
+
+
+def _require_counts(found: IndexMap, text: str) -> None:
+    """Places, and what they are made of, must not wrap around."""
+    for part in occurrences(Const, *found.results):
+        value = integer_value(part)
+        if value is not None and not is_count(value, least=0):
+            raise refusal(
+                f"{_NAME}.map",
+                f"The number {value}, of the map '{text}' or of an extent that it makes, is too large.",
+                hint=f"Expected numbers up to {LARGEST_SIZE}.",
+            )
 
 
 def _map_of(text: str, function: Function) -> IndexMap | None:
@@ -232,15 +248,6 @@ def _padding(
     for loop, extent in zip(reversed(loops), reversed(new.shape), strict=True):
         nest = For(loop, ZERO, extent, (nest,))
     return (nest,), (name, *loops)
-
-
-def _moved(node: Any, buffer: str, layout: Layout) -> Any:
-    inner = map_children(node, lambda child: _moved(child, buffer, layout))
-    if isinstance(inner, (Load, Store, Prefetch)) and inner.buffer == buffer:
-        return replace(inner, indices=layout.at(inner.indices))
-    if isinstance(inner, Block) and inner is not node:
-        return replace(inner, reads=None, writes=None)
-    return inner
 
 
 def _declared(

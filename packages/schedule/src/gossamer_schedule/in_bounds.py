@@ -1,0 +1,134 @@
+"""Accesses of a buffer whose elements change places: those out of bounds must stay out of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from contextlib import ExitStack
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.build import ZERO, dtype_of, index, widen
+from gossamer_ir.dtypes import DType
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    Compare,
+    Expr,
+    Function,
+    IfThenElse,
+    Let,
+    Load,
+    Prefetch,
+    Range,
+    Search,
+    Stmt,
+    Store,
+)
+from gossamer_ir.program_point import ProgramPoint
+from gossamer_ir.touches import Held, touches
+from gossamer_ir.walk import map_children, occurrences, resolve, statements
+from gossamer_schedule.predicates import below, in_turn
+from gossamer_schedule.refusals import refusal
+
+OUTSIDE = index(-1)
+"""An index that is out of bounds in each dimension of each buffer."""
+
+Places = Callable[[Sequence[Expr]], tuple[Expr, ...]]
+"""Where an element is, by its old indices."""
+
+
+def moved_accesses(
+    function: Function,
+    buffer: str,
+    places: Places,
+    *,
+    lost: Mapping[int, Expr],
+    primitive: str,
+) -> tuple[Stmt, ...]:
+    """The body of a function in which the elements of a buffer are in other places.
+
+    `lost` are the dimensions, with their extents, of which an index that is out of bounds may lead to a
+    place of the new buffer. Where such an index is not proved in bounds, it is tested, and leads out of
+    bounds of the new buffer, too: there the kernel stops as before.
+
+    Raises `.not_proved`, where several lanes would have to be tested at once, or a search would.
+    """
+    if any(found.buffer == buffer for found in occurrences(Search, *function.body)) and lost:
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"It is not proved that a search in buffer '{buffer}' stays in bounds of it.",
+        )
+    values = _values(function)
+    unproved = _unproved(function, buffer, lost) if lost else {}
+
+    def at(indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        tested = unproved.get(tuple(resolve(found, values) for found in indices), ())
+        conditions = [_within(indices[dim], lost[dim], buffer, primitive) for dim in tested]
+        *others, last = places(indices)
+        condition = in_turn(conditions)
+        if condition is not None:  # of the last index, which may differ from lane to lane
+            last = IfThenElse(condition, last, OUTSIDE)
+        return (*others, last)
+
+    return tuple(_moved(stmt, buffer, at, places) for stmt in function.body)
+
+
+def _values(function: Function) -> dict[str, Expr]:
+    """What all block variables and lets of a function stand for."""
+    values: dict[str, Expr] = {}
+    for found in statements(function.body):
+        match found:
+            case Let():
+                values[found.var.name] = found.value
+            case Block():
+                values |= {item.var: item.value for item in found.iters}
+    return values
+
+
+def _unproved(
+    function: Function, buffer: str, lost: Mapping[int, Expr]
+) -> dict[tuple[Expr, ...], tuple[int, ...]]:
+    """The lost dimensions in which indices of some accesses are not proved in bounds."""
+    found: dict[tuple[Expr, ...], tuple[int, ...]] = {}
+    for touch in touches(function.body, buffers={buffer}):
+        indices = tuple(at for at in touch.indices if not isinstance(at, Range))
+        dims = tuple(
+            dim
+            for dim, extent in lost.items()
+            if not _is_in_bounds(indices[dim], extent, touch.held, function)
+        )
+        found[indices] = tuple(sorted({*dims, *found.get(indices, ())}))
+    return found
+
+
+def _is_in_bounds(at: Expr, extent: Expr, held: Held, function: Function) -> bool:
+    point = ProgramPoint(function)
+    with ExitStack() as entered:
+        for loop in held.loops:
+            if loop.var not in held.idle:
+                entered.enter_context(point.inside(loop))
+        for condition in held.conditions:
+            entered.enter_context(point.under(condition, function.body))
+        return point.is_in_range(at, extent)
+
+
+def _within(at: Expr, extent: Expr, buffer: str, primitive: str) -> Expr:
+    if DType.parse(dtype_of(at)).is_vector:
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"It is not proved that vectors of elements of buffer '{buffer}' are in bounds of it.",
+        )
+    return Binary("and", Compare("ge", widen(at), ZERO), below(widen(at), extent))
+
+
+def _moved(node: Any, buffer: str, at: Places, hint: Places) -> Any:
+    """A node with the accesses of a buffer at their new places; a prefetch may lie anywhere."""
+    kind = type(node)
+    if kind in (Load, Store) and node.buffer == buffer:
+        node = replace(node, indices=at(node.indices))
+    elif kind is Prefetch and node.buffer == buffer:
+        node = replace(node, indices=hint(node.indices))
+    inner = map_children(node, lambda child: _moved(child, buffer, at, hint))
+    is_changed = isinstance(inner, Block) and inner is not node
+    return replace(inner, reads=None, writes=None) if is_changed else inner
