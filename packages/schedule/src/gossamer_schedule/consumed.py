@@ -139,7 +139,7 @@ def _part(
     if value is None or not is_safe_in(site.function, value, (*target.loops, target.node)):
         return None
     known = _known(site, touch, value, target=target)
-    if not known.proves_nonnegative(value):
+    if not known.is_exact(value) or not known.proves_nonnegative(value):
         return None
     is_within = known.proves_nonnegative(sub(sub(_extent(item, found), value), ONE))
     inner = {loop.var for loop in touch.held.loops}

@@ -29,7 +29,7 @@ from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.touches import Held, touches
 from gossamer_ir.walk import map_children, occurrences, resolve, statements
 from gossamer_schedule.predicates import below, in_turn
-from gossamer_schedule.refusals import refusal
+from gossamer_schedule.refusals import refusal, text_of
 
 OUTSIDE = index(-1)
 """An index that is out of bounds in each dimension of each buffer."""
@@ -58,6 +58,7 @@ def moved_accesses(
         raise refusal(
             f"{primitive}.not_proved",
             f"It is not proved that a search in buffer '{buffer}' stays in bounds of it.",
+            needs="the buffer is not searched",
         )
     values = _values(function)
     unproved = _unproved(function, buffer, lost) if lost else {}
@@ -118,6 +119,7 @@ def _within(at: Expr, extent: Expr, buffer: str, primitive: str) -> Expr:
         raise refusal(
             f"{primitive}.not_proved",
             f"It is not proved that vectors of elements of buffer '{buffer}' are in bounds of it.",
+            needs=f"{text_of(at)} is below {text_of(extent)} in all lanes",
         )
     return Binary("and", Compare("ge", widen(at), ZERO), below(widen(at), extent))
 

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Iterator
 
 from gossamer_ir.build import ONE, ZERO, add, index_var
 from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import (
     BlockIter,
     Compare,
@@ -60,15 +61,17 @@ def stored(body: Iterable[Stmt]) -> set[str]:
 
 
 class Knowledge(Prover):
-    """A prover that takes no notice of what reads a buffer that the function writes."""
+    """A prover that takes no notice of what reads a buffer that the function writes, nor of what may wrap
+    around: proofs are about unbounded integers."""
 
     def __init__(self, function: Function) -> None:
         super().__init__(known_facts(function))
         self._changing = stored(function.body)
+        self._magnitudes = magnitudes_of(function)
 
     def learn_range(self, var: str, start: Expr, extent: Expr) -> None:
         """From here on, start <= var < start + extent holds."""
-        if not mentioned((start, extent)) & self._changing:
+        if self._is_told(add(start, extent)):
             self.assume_range(var, start, extent)
 
     def learn_loop(self, loop: For) -> None:
@@ -82,8 +85,25 @@ class Knowledge(Prover):
 
     def learn(self, condition: Expr) -> None:
         """From here on, a condition holds."""
-        if not mentioned((condition,)) & self._changing:
+        if self._is_told(condition):
             self.assume(condition)
+
+    def _is_told(self, expr: Expr) -> bool:
+        """Whether an expression keeps its value, which is that of unbounded integers."""
+        return not mentioned((expr,)) & self._changing and self.is_exact(expr)
+
+    def is_exact(self, expr: Expr) -> bool:
+        """Whether the value of an expression is that of unbounded integers."""
+        return self._magnitudes.is_exact(expr)
+
+    def proves(self, condition: Expr) -> bool:
+        """Whether a comparison of machine integers, or a combination of such, is proved."""
+        return self.is_exact(condition) and super().proves(condition)
+
+    def proves_in_range(self, expr: Expr, extent: Expr) -> bool:
+        """Whether 0 <= expr < extent is proved; the index may wrap around on its way."""
+        is_known = self._magnitudes.is_sound(expr) and self.is_exact(extent)
+        return is_known and super().proves_in_range(expr, extent)
 
 
 def _axis_facts(function: Function) -> Iterator[Fact]:

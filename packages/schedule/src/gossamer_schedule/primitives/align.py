@@ -9,12 +9,13 @@ from msgspec.structs import replace
 from gossamer_ir.build import add, floordiv, handle, index, index_var, integer_value, sub
 from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.dtypes import DType
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
 from gossamer_ir.walk import occurrences, substitute_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.predicates import within
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.refusals import refusal
+from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
     find_buffer,
     find_function,
@@ -72,6 +73,7 @@ def align(
     _require_zero_start(site, module)
     _require_lanes(lanes, site)
     _require_rows(found, lanes)
+    _require_extent(site, lanes, module)
     early = sub(index_var(loop), _misalignment(found, lanes))
 
     blocks = _blocks(site, module)
@@ -131,6 +133,18 @@ def _require_lanes(lanes: int, site: Site) -> None:
         raise refusal(
             "align.lanes",
             f"Loop '{site.node.var}' is aligned to {lanes} elements, expected from 2 to {LARGEST_SIZE}.",
+        )
+
+
+def _require_extent(site: Site, lanes: int, module: Module) -> None:
+    extent = add(site.node.extent, index(lanes))
+    if not magnitudes_of(site.function).is_exact(extent):
+        raise refusal(
+            "align.not_proved",
+            f"It is not proved that loop '{site.node.var}' can have {lanes} more iterations.",
+            needs=f"{text_of(extent)} does not wrap around",
+            hint="Only sizes of arrays are known not to be as large.",
+            place=site.place(module),
         )
 
 

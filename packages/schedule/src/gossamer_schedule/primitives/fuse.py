@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from itertools import pairwise
+from math import prod
 
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
-from gossamer_ir.contracts import Step
+from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Expr, For, Module
 from gossamer_ir.prove import Prover
@@ -140,6 +141,14 @@ def _require_counts(found: Sequence[Site], module: Module) -> None:
         prover.assume_nonnegative(size)
     for outer in found[0].loops:
         prover.assume_range(outer.var, outer.start, outer.extent)
+    known = prod(integer_value(site.node.extent) or 1 for site in found)
+    if known > LARGEST_SIZE:
+        raise refusal(
+            "fuse.not_proved",
+            "It is not proved that the number of iterations of the fused loop fits int64.",
+            needs=f"{known} is at most {LARGEST_SIZE}",
+            place=found[0].place(module),
+        )
     unknown = [site for site in found if not prover.proves_nonnegative(site.node.extent)]
     if len(unknown) > 1:
         raise refusal(

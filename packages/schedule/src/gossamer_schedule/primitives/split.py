@@ -7,10 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, index_var, integer_value
+from gossamer_ir.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE, Step
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
-from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, VScale
+from gossamer_ir.nodes import Binary, Block, Expr, For, If, Module, Stmt, VScale
 from gossamer_ir.touches import reduction_loops, selecting
 from gossamer_ir.walk import free_vars, occurrences, rewrite_body
 from gossamer_schedule.digits import ceildiv_by
@@ -79,7 +80,7 @@ def split(
 
     namer = namer_of(owner)
     names = tuple(namer.fresh(f"{loop}_{position}") for position in range(len(factors)))
-    extents = _extents(site.node.extent, products)
+    extents = _extents(site, products)
     _require_inits(site, extents, module=module)
     counts = [product_of(extent) for extent in extents]
     steps = [_times_all(counts[position + 1 :]) for position in range(len(names))]
@@ -189,9 +190,19 @@ def _is_exact(extent: Expr, products: tuple[Product | None, ...]) -> bool:
     return is_multiple(whole, _times_all(products))
 
 
-def _extents(extent: Expr, products: tuple[Product | None, ...]) -> tuple[Expr, ...]:
-    left = ceildiv_by(extent, _times_all(products))
+def _extents(site: Site, products: tuple[Product | None, ...]) -> tuple[Expr, ...]:
+    left = _count(site, _times_all(products))
     return tuple(left if product is None else to_expr(product) for product in products)
+
+
+def _count(site: Site, divisor: Product) -> Expr:
+    """The extent over a divisor, rounded up; without the sum that this takes, where it may wrap around."""
+    extent: Expr = site.node.extent
+    count = ceildiv_by(extent, divisor)
+    if is_multiple(product_of(extent), divisor) or magnitudes_of(site.function).is_exact(count):
+        return count
+    by = to_expr(divisor)
+    return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
 
 
 def _nest(
