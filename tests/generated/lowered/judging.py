@@ -107,7 +107,8 @@ def interpreted(
     arrays = fresh(program)
     try:
         run_limited(module, {**arrays, **program.sizes}, chunks=2)
-        if where != "the program":
+        if where.startswith(("the schedule", "lower_buffers")):
+            # Later, nothing tells which lanes combine what each of them has summed up.
             require_no_race(module, {**fresh(program), **program.sizes})
         what = compared(program, arrays)
     except InterpreterError as error:
