@@ -176,9 +176,11 @@ class Bodies:
             scope.variables.append(Variable(name, bound))
             body = self.body(depth + 1)
         span = bound
-        if scope.chance(0.12):
-            start = scope.choose(("T.int64(1)", self.terms.integer(0)))
+        if scope.chance(0.25):
+            start = scope.choose(("T.int64(1)", "T.int64(2)", self.terms.integer(0)))
             span = f"{start}, {start} + {bound}"
+        if kind == "serial" and bound.startswith("T.int64(") and scope.chance(0.3):
+            span += ', annotations={"last": "apart"}'
         return under(f"for {name} in T.{kind}({span}):", body)
 
     def bound(self) -> str:
@@ -219,6 +221,13 @@ class Bodies:
         with scope.inside():
             body = self.body(depth + 1)
         step = [f"{cell} = {cell} + 1"]
+        if scope.chance(0.2):
+            moving, read = scope.writable("cell"), scope.having("index", "input")
+            if moving and read:
+                head = f"{scope.choose(moving).name}[{scope.rng.randrange(2)}]"
+                load = f"{scope.choose([item for item in read if not item.is_sparse] or read).name}"
+                condition = f"{condition} and {load}[{head}] >= {load}[0]"
+                step.append(f"{head} = {head} + {scope.choose((1, 2, 4))}")
         body = scope.choose((body + step, step + body))
         first = [f"{cell} = 0"] if scope.chance(0.5) else []
         return first + under(f"while {condition}:", body)
@@ -294,16 +303,17 @@ class Bodies:
                 scope.shared = frozenset(item.name for item in scope.buffers if item.is_written)
             found = scope.having("cell", "index", "extreme")
             limits = [terms.integer(1), terms.leaf(), *scope.scalars, terms.wrapped()]
-            limits += [terms.loaded(scope.choose(found), 0)] if found else []
-            limit = scope.choose(limits) + scope.choose(("", "", " - 1", " + 1"))
-            left = scope.choose((name, name, f"{name} + {terms.leaf()}", f"{name} * 2"))
-            condition = f"{left} {scope.choose(('<', '<', '>=', '!=', '<=', '==', '>'))} {limit}"
-            if scope.chance(0.3):
+            if found:
+                limits += [terms.loaded(scope.choose(found), 0)] * 2
+            limit = scope.choose(limits) + scope.choose(("", "", "", " - 1", " + 1"))
+            left = scope.choose((name, name, name, f"{name} + {terms.leaf()}", f"{name} * 2"))
+            condition = f"{left} {scope.choose(('<', '<', '<', '>=', '!=', '<=', '==', '>'))} {limit}"
+            if scope.chance(0.2):
                 condition += f" and {terms.condition(0)}"
             body = under(f"if {condition}:", self.store(depth + 1))
-            if scope.chance(0.3):
+            if scope.chance(0.5):
                 body += under("else:", self.store(depth + 1))
-            if scope.chance(0.3):
+            if scope.chance(0.15):
                 body += self.store(depth + 1)
         scope.shared, scope.own, scope.private = shared, own, private
         return under(f"for {name} in T.{loop}({bound}):", body)

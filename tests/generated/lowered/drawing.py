@@ -52,7 +52,7 @@ class Drawing:
         self.rng, self.has_blocks = rng, has_blocks
         is_careless, is_wild = rng.random() < 0.3, rng.random() < 0.35
         self.scope = Scope(
-            rng, stage, careless=0.05 if is_careless else 0.002, wild=0.1 if is_wild else 0.004
+            rng, stage, careless=0.1 if is_careless else 0.002, wild=0.1 if is_wild else 0.004
         )
         self.lines: list[str] = []
         self.params: list[str] = []
@@ -119,7 +119,8 @@ class Drawing:
         self._values("Z", second, "value", (rng.choice(("n", "T.int64(4)")), rng.choice("nm")))
         self._indices("P", "int64", rng.choice(("T.int64(8)", "T.int64(8)", "n")))
         self._indices("Q", rng.choice(NARROW), rng.choice(("T.int64(8)", "n")))
-        self._integers("c", "cell", 4, lambda: rng.choice((0, 0, 1, 2, 3)))
+        cells = (0, 0, 1, 2, 3, 9, -1) if self.scope.careless > 0.01 else (0, 0, 1, 2, 3)
+        self._integers("c", "cell", 4, lambda: rng.choice(cells))
         self._integers("F", "fuel", 3, lambda: rng.choice((0, 0, 1)))
         if self.scope.wild > 0.01:
             self._integers("E", "extreme", 4, lambda: rng.choice(EXTREMES))
@@ -146,6 +147,8 @@ class Drawing:
         low = -1 if self.scope.careless > 0.01 and not dtype.startswith("u") else 0
         most = max(1, min(8, int(self.sizes["n"]) or 1)) if self.rng.random() < 0.5 else 8
         values = [self.rng.randrange(low, most) for _ in range(self.size(size))]
+        if low < 0 and values and self.rng.random() < 0.5:
+            values[self.rng.randrange(len(values))] = 11
         self.declare(Drawn(name, dtype, (size,), "index"), np.array(values, dtype))
 
     def _integers(self, name: str, role: str, count: int, draw: Callable[[], int]) -> None:

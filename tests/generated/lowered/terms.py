@@ -150,12 +150,11 @@ class Terms:
         if fitting and scope.chance(0.6):
             return scope.choose(fitting[-3:])
         if scope.chance(scope.careless):
-            far = scope.having("extreme")
-            return (
-                self.loaded(scope.choose(far), 0)
-                if far and scope.chance(0.4)
-                else self.integer(depth)
-            )
+            far, near = scope.having("extreme"), scope.having("cell", "index")
+            if far and scope.chance(0.3):
+                return self.loaded(scope.choose(far), 0)
+            is_loaded = near and depth > 0 and scope.chance(0.6)
+            return self.loaded(scope.choose(near), 0) if is_loaded else self.integer(depth)
         if scope.chance(2 * scope.wild):
             return self.wrapped()
         kind = scope.weighted({"rest": 5, "clamped": 2, "raw": 3, "number": 2, "chosen": 1})

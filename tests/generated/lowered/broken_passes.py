@@ -1,0 +1,96 @@
+"""Compilers with one defect each, which programs of the later stages show."""
+
+from __future__ import annotations
+
+from tests.generated.broken_compilers import Defect
+
+DEFECTS = (
+    Defect(
+        "a loop is parted at a bound that wraps around",
+        of="part_loops", home="part_loops",
+        line="return is_exact and self._point.is_known_before(bound, loop)",
+        instead="return self._point.is_known_before(bound, loop)",
+    ),
+    Defect(
+        "a guard moves before a loop that writes what it reads",
+        of="hoist_guards", home="hoist_guards",
+        line="        return self._written.isdisjoint(reads)\n",
+        instead="        return True\n",
+    ),
+    Defect(
+        "the condition of a while loop is guarded before its first iteration only",
+        of="guard_accesses", home="guard_accesses",
+        line="again = self._guards_before(stmt)",
+        instead="again = ()",
+    ),
+    Defect(
+        "what held before a write is known to hold after it",
+        of="guard_accesses", home="guard_accesses",
+        line="        self._point.after(stmt)\n",
+        instead="",
+    ),
+    Defect(
+        "a search that fails has a result",
+        of="expand_search", home="search_cells",
+        line="Select(is_found, low, absent)", instead="low",
+    ),
+    Defect(
+        "an upper bound is a lower one",
+        of="expand_search", home="search_cells",
+        line='"le" if self.search.kind == "upper" else "lt"', instead='"lt"',
+    ),
+    Defect(
+        "the last iteration apart is another one",
+        of="peel_last", home="peel_last",
+        line="last = {loop.var: build.add(loop.start, most)}",
+        instead="last = {loop.var: most}",
+    ),
+    Defect(
+        "copies of an unrolled loop begin at 0",
+        of="unroll_loops", home="unroll_loops",
+        line="values = {loop.var: build.add(loop.start, build.index(at))}",
+        instead="values = {loop.var: build.index(at)}",
+    ),
+    Defect(
+        "a block runs where its condition does not hold",
+        of="lower_blocks", home="lower_blocks",
+        line="body = _under(block.predicate, self.body(block.body))",
+        instead="body = self.body(block.body)",
+    ),
+    Defect(
+        "an init runs where the condition of its block does not hold",
+        of="lower_blocks", home="lower_blocks",
+        line="body = (*_under(visited, self.body(block.init)), *body)",
+        instead="body = (*self.body(block.init), *body)",
+    ),
+    Defect(
+        "a let moves past a write of what it reads",
+        of="lower_blocks", home="inline_lets",
+        line="return min(buffers_read(let.value) & self.written, default=None)",
+        instead="return None",
+    ),
+    Defect(
+        "a guard moves before a loop that does not run",
+        of="hoist_guards", home="hoist_guards",
+        line="return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)",
+        instead="return Guard(every, guard.buffer)",
+    ),
+    Defect(
+        "a search begins at the first element of all",
+        of="expand_search", home="search_cells",
+        line="return (*cell(self.low, begin), *cell(self.size, build.sub(end, begin)))",
+        instead="return (*cell(self.low, build.ZERO), *cell(self.size, end))",
+    ),
+    Defect(
+        "an init that moves out of a reduction runs where a condition does not hold",
+        of="lower_blocks", home="lower_blocks",
+        line="_part_without(resolved, dropped), substitute_body",
+        instead="None, substitute_body",
+    ),
+    Defect(
+        "an allocation leaves a loop that its size depends on",
+        of="hoist_allocations", home="hoist_allocations",
+        line="if loop is not None and self._may_leave(found, loop, guards):",
+        instead="if loop is not None:",
+    ),
+)  # fmt: skip
