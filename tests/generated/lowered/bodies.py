@@ -307,7 +307,9 @@ class Bodies:
                 limits += [terms.loaded(scope.choose(found), 0)] * 2
             limit = scope.choose(limits) + scope.choose(("", "", "", " - 1", " + 1"))
             left = scope.choose((name, name, name, f"{name} + {terms.leaf()}", f"{name} * 2"))
-            condition = f"{left} {scope.choose(('<', '<', '<', '>=', '!=', '<=', '==', '>'))} {limit}"
+            condition = (
+                f"{left} {scope.choose(('<', '<', '<', '>=', '!=', '<=', '==', '>'))} {limit}"
+            )
             if scope.chance(0.2):
                 condition += f" and {terms.condition(0)}"
             body = under(f"if {condition}:", self.store(depth + 1))

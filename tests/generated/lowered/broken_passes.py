@@ -6,12 +6,6 @@ from tests.generated.broken_compilers import Defect
 
 DEFECTS = (
     Defect(
-        "a loop is parted at a bound that wraps around",
-        of="part_loops", home="part_loops",
-        line="return is_exact and self._point.is_known_before(bound, loop)",
-        instead="return self._point.is_known_before(bound, loop)",
-    ),
-    Defect(
         "a guard moves before a loop that writes what it reads",
         of="hoist_guards", home="hoist_guards",
         line="        return self._written.isdisjoint(reads)\n",
@@ -40,10 +34,9 @@ DEFECTS = (
         line='"le" if self.search.kind == "upper" else "lt"', instead='"lt"',
     ),
     Defect(
-        "the last iteration apart is another one",
+        "the last iteration apart is the one before it",
         of="peel_last", home="peel_last",
-        line="last = {loop.var: build.add(loop.start, most)}",
-        instead="last = {loop.var: most}",
+        line="most = build.index(count - 1)", instead="most = build.index(count - 2)",
     ),
     Defect(
         "copies of an unrolled loop begin at 0",
@@ -64,12 +57,6 @@ DEFECTS = (
         instead="body = (*self.body(block.init), *body)",
     ),
     Defect(
-        "a let moves past a write of what it reads",
-        of="lower_blocks", home="inline_lets",
-        line="return min(buffers_read(let.value) & self.written, default=None)",
-        instead="return None",
-    ),
-    Defect(
         "a guard moves before a loop that does not run",
         of="hoist_guards", home="hoist_guards",
         line="return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)",
@@ -86,11 +73,5 @@ DEFECTS = (
         of="lower_blocks", home="lower_blocks",
         line="_part_without(resolved, dropped), substitute_body",
         instead="None, substitute_body",
-    ),
-    Defect(
-        "an allocation leaves a loop that its size depends on",
-        of="hoist_allocations", home="hoist_allocations",
-        line="if loop is not None and self._may_leave(found, loop, guards):",
-        instead="if loop is not None:",
     ),
 )  # fmt: skip
