@@ -1,4 +1,4 @@
-"""Random programs of the later stages find what is wrong: each of these compilers has a defect, and is caught."""
+"""Random programs of the later stages catch each of these compilers, which have a defect."""
 
 from __future__ import annotations
 
