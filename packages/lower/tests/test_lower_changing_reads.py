@@ -111,6 +111,11 @@ for i in T.serial(n):
             Y[vi] = 0.0
         Y[vi] = Y[vi] + T.float32(at)
 """,
+    "a buffer that is accessed far out of bounds": """
+W = T.decl_buffer((4,), "float32", scope="local")
+W[0] = 1.0
+Y[0] = W[4611686018427387904]
+""",
     "a buffer that is searched": """
 R = T.decl_buffer((8,), "int64", scope="local")
 for i in T.serial(8):

@@ -179,9 +179,24 @@ def _is_apart(loop: For, start: Affine, length: Affine, facts: Facts) -> bool:
     return prover.proves_nonnegative(build.sub(begin, expr_of(combine(start, length, 1))))
 
 
+MOST_ELEMENTS = 1 << 12
+"""What a dimension of unknown length shrinks to at most: where accesses go out of bounds, it may have
+been shorter."""
+
+
+def _is_smaller(interval: Interval | None, extent: Expr) -> bool:
+    """Whether a dimension becomes no longer than it is, or stays short."""
+    if interval is None or interval.lengths:
+        return True
+    size = build.integer_value(extent)
+    return interval.high - interval.low < (MOST_ELEMENTS if size is None else max(size, 1))
+
+
 def _compact(
     buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
+    pairs = list(zip(buffer.shape, intervals, strict=True))
+    intervals = [found if _is_smaller(found, extent) else None for extent, found in pairs]
     shape: list[Expr] = []
     for extent, interval in zip(buffer.shape, intervals, strict=True):
         if interval is None:
