@@ -130,6 +130,7 @@ ODD = COPY.replace("Y[vi, vj] =", "T.where(i + j < 9)\n            Y[vi, vj] =")
 NO_INIT = SUM.replace("            with T.init():\n                V[vi] = 0.0\n", "")
 REPEATED = "for t in T.serial(3):" + NO_INIT.replace("\n", "\n    ")
 REPEATED_INIT = "for t in T.serial(3):" + SUM.replace("\n", "\n    ")
+READS_OF_OTHERS = SUM.replace("= V[vi] +", "= V[1] +")
 LET_ABOVE = SUM.replace("        with T.block", "        t: T.int64 = j * 2\n        with T.block")
 LOCAL_COPY = COPY.replace("Y[vi, vj] =", "Y[vi, vj] = Y[vi, vj + 1] *")
 PARTIAL = BEHIND.replace("for i in T.serial(8)", "for i in T.serial(4)")
@@ -648,6 +649,8 @@ CASES = [
      {"block": "sum", "loop": "i"}),
     ("decompose_reduction.not_proved", REPEATED_INIT, "decompose_reduction",
      {"block": "sum", "loop": "t"}),
+    ("decompose_reduction.not_proved", READS_OF_OTHERS, "decompose_reduction",
+     {"block": "sum", "loop": "i"}),
     ("blockize.body", TWO_COPIES, "blockize", {"loop": "i"}),
     ("blockize.dependence", BROKEN_NEST.replace("SRR", "RRR"), "blockize", {"loop": "j"}),
     ("blockize.mixed", SKEWED_SUM, "blockize", {"loop": "j"}),

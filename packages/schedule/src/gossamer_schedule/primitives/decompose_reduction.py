@@ -152,10 +152,12 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
         return
     buffers = written(site.node.init)
     values = values_at(site) | {item.var: item.value for item in site.node.iters}
-    stores = list(accesses(site.node.init, buffers, values=values, function=site.function))
+    # The body, too: it may not read what the init of another iteration then has written before.
+    parts = (*site.node.init, *site.node.body)
+    touched = list(accesses(parts, buffers, values=values, function=site.function))
     varying, facts = loops_within((top.node,)), lasting_facts(site.function)
     is_once = all(
-        verdict(name, _of(stores, buffer), loops=loops, varying=varying, facts=facts) == "disjoint"
+        verdict(name, _of(touched, buffer), loops=loops, varying=varying, facts=facts) == "disjoint"
         for name in between
         for buffer in buffers
     )
