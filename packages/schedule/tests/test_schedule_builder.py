@@ -2,12 +2,18 @@
 
 from __future__ import annotations
 
+import copy
+import pickle
 from pathlib import Path
 
+import numpy as np
 import pytest
 
+from gossamer_ir.contracts import Schedule, Step
 from gossamer_ir.errors import ScheduleError
-from gossamer_schedule import PRIMITIVES, ScheduleBuilder, examples
+from gossamer_ir.script import parse_module
+from gossamer_schedule import PRIMITIVES, AmbiguousNameWarning, ScheduleBuilder, examples, split
+from gossamer_schedule.foreign_names import ARGUMENTS, METHODS
 from gossamer_schedule.handles import forwarded
 
 
@@ -38,7 +44,7 @@ def test_handles_follow_a_loop_that_is_split_twice():
     _, _, k = builder.get_loops("csrmm")
     outer, inner = builder.split(k, factors=(None, 8)).names
     builder.split(inner, factors=(2, 4)).parallel("i")
-    assert forwarded(k, builder._results) == ("k_0", "k_1_0", "k_1_1")
+    assert forwarded(k, builder._given, builder._results) == ("k_0", "k_1_0", "k_1_1")
     assert builder.unroll("k_1_0").reorder("i", outer, "j").trace[-1].args["loops"] == (
         *("i", "k_0", "j"),
     )
@@ -64,7 +70,7 @@ def test_a_name_that_is_used_anew_is_not_what_the_handle_stood_for(spmm):
     builder = ScheduleBuilder(spmm(8)).split("k", factors=(2, 4))
     first = builder.names[0]
     builder.split("k_0", factors=(1, 2)).split("i", factors=(None, 3))
-    assert forwarded(first, builder._results) == ("k_0_0", "k_0_1")
+    assert forwarded(first, builder._given, builder._results) == ("k_0_0", "k_0_1")
 
 
 def test_a_trace_as_json_makes_the_same_module_again():
@@ -81,7 +87,8 @@ def test_a_trace_as_python_makes_the_same_module_again():
 
 
 @pytest.mark.parametrize(
-    "text", ["", "{}", '[{"op": 1, "args": {}}]', '[{"op": "split"}]', "\ud800"]
+    "text",
+    ["", "{}", '[{"op": 1, "args": {}}]', '[{"op": "split"}]', "\ud800", b"", b"\xff", None, 7, []],
 )
 def test_text_that_is_no_trace_is_refused(text):
     assert code_of(ScheduleBuilder.from_json, examples.SPMM, text) == "schedule.trace.json"
@@ -146,3 +153,273 @@ def test_look_ups_follow_the_data():
     assert builder.get_loops(fetch) == ("i", "j")
     assert code_of(builder.get_producers, "nowhere") == "schedule.get_producers.no_block"
     assert code_of(builder.get_child_blocks, "nowhere") == "schedule.get_child_blocks.no_name"
+
+
+def test_a_trace_is_read_from_bytes_too():
+    builder = tiled()
+    again = ScheduleBuilder.from_json(examples.SPMM, builder.to_json().encode())
+    assert again.module == builder.module
+
+
+@pytest.mark.parametrize("module", ["def f(): pass", None, 7, b"", Step("split", {})])
+def test_what_is_not_a_module_is_refused(module):
+    assert code_of(ScheduleBuilder, module) == "schedule.module"
+    assert code_of(split, module, "i", factors=(2,)) == "schedule.module"
+
+
+@pytest.mark.parametrize("trace", ["[]", None, 7, [{"op": "unroll"}], ("unroll",)])
+def test_what_is_not_a_trace_is_refused(trace):
+    assert code_of(ScheduleBuilder(examples.SPMM).replay, trace) == "schedule.trace.steps"
+
+
+WRONG = [
+    ("split", ("k",), {"factors": 8}),
+    ("split", ("k",), {"factors": "8"}),
+    ("split", ("k",), {"factors": (None, 2.5)}),
+    ("split", ("k",), {"factors": (None, True)}),
+    ("split", ("k",), {"factors": {8}}),
+    ("split", (7,), {"factors": (None, 8)}),
+    ("split", ("k",), {}),
+    ("split", ("k", (None, 8)), {}),
+    ("split", ("k",), {"loop": "k", "factors": (None, 8)}),
+    ("split", ("k",), {"factors": (None, 8), "function": 7}),
+    ("split", ("k",), {"factors": np.array([2.0, 4.0])}),
+    ("reorder", ("k", 7), {}),
+    ("reorder", (["k", "j"],), {}),
+    ("unroll", (None,), {}),
+    ("unroll", ("k",), {"intrinsics": ()}),
+    ("unroll", ("k",), {"module": 7}),
+    ("bind", ("k",), {"thread": b"threadIdx.x"}),
+    ("annotate", ("k",), {"key": "note", "value": object()}),
+]
+
+
+@pytest.mark.parametrize(("op", "args", "keywords"), WRONG)
+def test_arguments_of_wrong_kinds_are_refused(op, args, keywords):
+    builder = ScheduleBuilder(examples.SPMM)
+    assert code_of(getattr(builder, op), *args, **keywords) == "schedule.replay.arguments"
+    assert builder.trace == ()
+
+
+@pytest.mark.parametrize("factors", [[None, 8], (None, np.int64(8)), [None, np.uint8(8)]])
+def test_lists_and_integers_of_numpy_are_taken(factors):
+    plain = ScheduleBuilder(examples.SPMM).split("k", factors=(None, 8))
+    builder = ScheduleBuilder(examples.SPMM).split("k", factors=factors)
+    assert (builder.module, builder.trace) == (plain.module, plain.trace)
+    assert split(examples.SPMM, "k", factors=factors).module == plain.module
+    assert ScheduleBuilder.from_json(examples.SPMM, builder.to_json()).module == plain.module
+
+
+def test_a_copy_goes_on_by_itself():
+    builder = tiled()
+    other = builder.copy().parallel("i")
+    assert len(other.trace) == len(builder.trace) + 1
+    assert builder.parallel("i").module == other.module
+
+
+def test_a_handle_is_followed_in_a_copy_too():
+    builder = ScheduleBuilder(examples.SPMM)
+    (*_, k) = builder.get_loops()
+    inner = builder.split(k, factors=(None, 8)).names[1]
+    other = builder.copy().split(inner, factors=(2, 4))
+    assert other.unroll(other.names[0]).trace[-1].args == {"loop": "k_1_0"}
+    assert builder.unroll(inner).trace[-1].args == {"loop": "k_1"}
+    assert code_of(builder.unroll, other.names[0]) == "schedule.handle.foreign"
+
+
+def test_steps_are_undone():
+    builder = tiled()
+    before, trace = builder.module, builder.trace
+    assert builder.parallel("i").undo().module is before
+    assert builder.trace == trace
+    assert builder.undo(3).module is examples.SPMM
+    assert builder.undo(0).trace == ()
+    assert builder.split("k", factors=(None, 8)).names == ("k_0", "k_1")
+
+
+@pytest.mark.parametrize("steps", [4, -1, None, "1", 1.0, True])
+def test_steps_that_were_not_taken_are_not_undone(steps):
+    builder = tiled()
+    assert code_of(builder.undo, steps) == "schedule.undo.steps"
+    assert len(builder.trace) == 3
+
+
+def test_a_handle_of_a_step_that_was_undone_is_refused():
+    builder = ScheduleBuilder(examples.SPMM).split("k", factors=(None, 8))
+    inner = builder.names[1]
+    builder.undo().split("k", factors=(2, None, 8))
+    assert builder.names[1] == inner
+    assert code_of(builder.unroll, inner) == "schedule.handle.foreign"
+
+
+def test_a_handle_of_another_program_is_refused():
+    (i, *_) = ScheduleBuilder(examples.ROW_SUM).get_loops()
+    assert code_of(ScheduleBuilder(examples.SPMM).parallel, i) == "schedule.handle.foreign"
+
+
+def test_a_handle_is_copied_as_text():
+    (i, *_) = ScheduleBuilder(examples.SPMM).get_loops()
+    assert pickle.loads(pickle.dumps(i)) == copy.deepcopy(i) == "i"
+
+
+TWO_NESTS = """
+@T.prim_func
+def two(x: T.handle, y: T.handle, m: T.int64) -> None:
+    X = T.match_buffer(x, (m, 64), "float32")
+    Y = T.match_buffer(y, (m, 64), "float32")
+    for i in T.serial(m):
+        for k in T.serial(64):
+            with T.block("double"):
+                vi, vk = T.axis.remap("SS", [i, k])
+                Y[vi, vk] = X[vi, vk] * 2.0
+    for i_1 in T.serial(m):
+        for k_1 in T.serial(64):
+            with T.block("add"):
+                wi, wk = T.axis.remap("SS", [i_1, k_1])
+                Y[wi, wk] = Y[wi, wk] + 1.0
+"""
+
+
+def test_a_text_that_may_mean_two_loops_is_warned_about():
+    builder = ScheduleBuilder(parse_module(TWO_NESTS)).split("k", factors=(None, 8))
+    assert builder.names == ("k_0", "k_1_1")
+    with pytest.warns(
+        AmbiguousNameWarning, match=r"'k_1' is .* before split made 'k_1_1'"
+    ) as caught:
+        builder.vectorize("k_1")
+    assert caught[0].filename == __file__
+    assert builder.trace[-1].args == {"loop": "k_1"}
+
+
+def test_a_handle_and_a_trace_mean_one_loop():
+    program = parse_module(TWO_NESTS)
+    builder = ScheduleBuilder(program).split("k", factors=(None, 8))
+    _, k = builder.get_loops("add")
+    builder.split(k, factors=(None, 4)).vectorize(builder.names[1])
+    assert builder.trace[-1].args == {"loop": "k_1_1_1"}
+    assert ScheduleBuilder.from_json(program, builder.to_json()).module == builder.module
+
+
+def test_a_loop_that_is_gone_is_not_warned_about():
+    builder = ScheduleBuilder(examples.SPMM).split("k", factors=(None, 8))
+    builder.split("k_1", factors=(None, 4)).unroll("k_1_1")
+    assert builder.trace[-1].args == {"loop": "k_1_1"}
+
+
+FUSED = """
+@T.prim_func
+def scale(a: T.handle, indptr: T.handle, indices: T.handle, m: T.int64, n: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    with T.sp.iteration([I, J], "SS", "scale") as [i, j]:
+        A[i, j] = A[i, j] * 2.0
+"""
+
+
+def test_a_builder_without_passes_does_not_lower():
+    assert code_of(ScheduleBuilder(parse_module(FUSED)).lower) == "schedule.lower.no_passes"
+    assert code_of(ScheduleBuilder(examples.SPMM).lower) == "schedule.lower.last"
+    trace = '[{"op": "lower_buffers", "args": {}}]'
+    assert code_of(ScheduleBuilder.from_json, examples.SPMM, trace) == "schedule.lower.stage"
+
+
+TVM_SCHEDULE = """
+mod state trace func_working_on work_on copy seed fork_seed show get get_sref remove_rv
+sample_categorical sample_perfect_tile sample_partitioned_tile get_block get_loops get_child_blocks
+get_producers get_consumers get_output_blocks merge fuse split reorder reorder_block_iter_var parallel
+vectorize bind unroll cache_read cache_write reindex_cache_read reindex_cache_write read_at write_at
+compute_at reverse_compute_at compute_inline reverse_compute_inline decompose_reduction rfactor
+storage_align set_scope blockize tensorize annotate unannotate transform_layout transform_block_layout
+set_axis_separator pad_einsum enter_postproc unsafe_hide_buffer_access annotate_buffer_access
+get_sparse_iteration sparse_fuse sparse_reorder lift_loop reverse_cache_read reverse_cache_write
+"""
+
+
+@pytest.mark.parametrize("name", TVM_SCHEDULE.split())
+def test_each_name_of_tvm_is_there_or_has_a_hint(name):
+    builder = ScheduleBuilder(examples.SPMM)
+    assert hasattr(builder, name) != (name in METHODS)
+    if name in METHODS:
+        with pytest.raises(ScheduleError) as caught:
+            getattr(builder, name)
+        assert caught.value.diagnostics[0].hint == METHODS[name]
+        assert caught.value.code == "schedule.builder.unknown"
+
+
+def test_what_has_a_hint_does_not_exist():
+    builder = ScheduleBuilder(examples.SPMM)
+    assert [name for name in METHODS if hasattr(builder, name)] == []
+    assert [op for op, _ in ARGUMENTS if op not in PRIMITIVES] == []
+
+
+def test_a_misspelled_name_has_a_hint():
+    builder = ScheduleBuilder(examples.SPMM)
+    with pytest.raises(ScheduleError, match=r"Did you mean vectorize\?"):
+        _ = builder.vectorise
+    with pytest.raises(ScheduleError, match="Primitives are align, annotate"):
+        _ = builder.quux
+
+
+AS_IN_TVM = [
+    ("bind", ("k", "threadIdx.x"), {}, r"Write bind\('k', thread='threadIdx.x'\)\."),
+    ("bind", ("k",), {"thread_axis": "threadIdx.x"}, "It is called thread."),
+    ("split", ("k", [None, 8]), {}, r"Write split\('k', factors=\[None, 8\]\)\."),
+    ("compute_at", ("csrmm", "i"), {"preserve_unit_loops": True}, "compute_at takes 1 argument by"),
+    ("compute_at", ("csrmm",), {"loop": "i", "preserve_unit_loops": True}, "are always kept"),
+    ("cache_read", ("csrmm", 0, "shared"), {}, "addressed by its name, not by its place"),
+    (
+        "cache_read",
+        ("csrmm",),
+        {"buffer": 0, "scope": "shared"},
+        "addressed by its name: buffer='B'",
+    ),
+    ("storage_align", ("csrmm", 0, 0, 32, 8), {}, "addressed by its name, without a block"),
+    ("rfactor", ("j",), {"factor_axis": 1}, "Did you mean|It is called axis"),
+    ("sample_perfect_tile", ("k",), {"n": 2}, "It is called parts"),
+    ("transform_layout", ("C",), {"index_map": lambda i, j: (j, i)}, "It is a text such as"),
+    ("vectorize", ("k",), {"accumlate": "atomic"}, "Did you mean 'accumulate'"),
+]
+
+
+@pytest.mark.parametrize(("op", "args", "keywords", "hint"), AS_IN_TVM)
+def test_calls_as_in_tvm_have_a_hint(op, args, keywords, hint):
+    with pytest.raises(ScheduleError, match=hint) as caught:
+        getattr(ScheduleBuilder(examples.SPMM), op)(*args, **keywords)
+    assert caught.value.code == "schedule.replay.arguments"
+
+
+SCATTERED = """
+@T.prim_func
+def scatter(p: T.handle, x: T.handle, y: T.handle, n: T.int64, m: T.int64) -> None:
+    P = T.match_buffer(p, (n,), "int32")
+    X = T.match_buffer(x, (n, 8), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(in_range(P, 0, m))
+    for i in T.serial(n):
+        for j in T.serial(8):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                Y[T.int64(P[vi])] = Y[T.int64(P[vi])] + X[vi, vj]
+"""
+
+
+def test_what_has_no_init_is_hinted_to_be_cached_by_iterators():
+    module = parse_module(SCATTERED)
+    with pytest.raises(ScheduleError, match="or apply reindex_cache_write") as caught:
+        ScheduleBuilder(module).cache_write("sum", buffer="Y", scope="local")
+    assert caught.value.code == "schedule.cache_write.element"
+    ScheduleBuilder(module).reindex_cache_write("sum", buffer="Y", scope="local")
+
+
+def test_parts_of_a_sum_that_are_rows_are_hinted_to_be_columns():
+    builder = ScheduleBuilder(examples.ROW_SUM).split("j", factors=(None, 4))
+    with pytest.raises(ScheduleError, match="rfactor takes axis=1"):
+        builder.copy().rfactor("j_1").vectorize("j_1")
+    builder.rfactor("j_1", axis=1).vectorize("j_1")
+
+
+def test_a_builder_gives_its_schedule():
+    assert tiled().schedule == Schedule(loop=tiled().trace)
+    assert ScheduleBuilder(examples.SPMM).schedule == Schedule()

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import time
+from math import gcd
+
 import numpy as np
 import pytest
 
+from gossamer_ir.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Block, For
@@ -116,6 +120,25 @@ def test_rows_of_unknown_length_are_padded_too(program):
     shape = ScheduleBuilder(module).storage_align("L", axis=0, factor=16, offset=3).module
     text = print_module(shape)
     assert "L = T.decl_buffer((8, (n - 3 + 15) // 16 * 16 + 3)," in text
+
+
+@pytest.mark.parametrize(("factor", "offset"), [(10**8, 0), (10**8, 6), (10**8 + 7, 3)])
+def test_a_large_factor_is_found_at_once(program, factor, offset):
+    module = program("L = T.decl_buffer((8, 5, 6), 'float32')\nX[0, 0] = L[0, 0, 0]")
+    start = time.perf_counter()
+    builder = ScheduleBuilder(module)
+    if offset % gcd(6, factor):
+        found = code_of(builder.storage_align, "L", axis=0, factor=factor, offset=offset)
+        assert found == "schedule.storage_align.shape"
+    else:
+        builder.storage_align("L", axis=0, factor=factor, offset=offset)
+        shape = next(
+            found for found in builder.module.functions[0].buffers if found.name == "L"
+        ).shape
+        rows = integer_value(shape[1])
+        assert 6 * rows % factor == offset
+        assert 5 <= rows < 5 + factor
+    assert time.perf_counter() - start < 1
 
 
 def test_rows_of_a_sparse_buffer_are_not_padded():

@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
+    from gossamer.scheduling import schedule
     from gossamer_backend.threads import get_num_threads, set_num_threads
     from gossamer_formats.reading import read
     from gossamer_formats.tensor import SparseTensor
@@ -28,7 +29,7 @@ __version__ = "0.1.0"
 
 __all__ = [
     "SparseTensor", "__version__", "attention", "bind", "compile", "explain", "export",
-    "get_num_threads", "read", "sddmm", "set_num_threads", "spmm", "spmv",
+    "get_num_threads", "read", "schedule", "sddmm", "set_num_threads", "spmm", "spmv",
 ]  # fmt: skip
 
 _HOMES = {
@@ -40,6 +41,7 @@ _HOMES = {
     "export": "gossamer.exporting",
     "get_num_threads": "gossamer_backend.threads",
     "read": "gossamer_formats.reading",
+    "schedule": "gossamer.scheduling",
     "sddmm": "gossamer.operators.sddmm",
     "set_num_threads": "gossamer_backend.threads",
     "spmm": "gossamer.operators.spmm",

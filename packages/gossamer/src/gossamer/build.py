@@ -166,13 +166,7 @@ def lowered(
     plugin's passes; one that is flat already with the guards it lacks. Math functions that the target
     has no instructions for are arithmetic at the flat stage."""
     from gossamer_ir.verify import verify
-    from gossamer_lower import (
-        guard_flat,
-        lower_buffers,
-        lower_iterations,
-        lower_math,
-        lower_to_flat,
-    )
+    from gossamer_lower import guard_flat, lower_math
     from gossamer_schedule import replay
 
     traces = {
@@ -180,7 +174,6 @@ def lowered(
         "position": schedule.position,
         "loop": schedule.loop,
     }
-    lower = {"coordinate": lower_iterations, "position": lower_buffers, "loop": lower_to_flat}
     current = verify(module)
     _require_no_earlier_trace(module.stage, traces)
     if current.stage == "flat":
@@ -191,10 +184,18 @@ def lowered(
             current = replay(current, trace, intrinsics=plugin.intrinsics if plugin else ())
         current = plugin.rewritten(current) if plugin else current
         yield current
-        current = lower[current.stage](current)
+        current = next_stage(current)
     if plugin and target:
         current = lower_math(current, instructions=plugin.backend.instructions(target))
     yield plugin.rewritten(current) if plugin else current
+
+
+def next_stage(module: Module) -> Module:
+    """The module lowered to the stage after its own."""
+    from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
+
+    lower = {"coordinate": lower_iterations, "position": lower_buffers, "loop": lower_to_flat}
+    return lower[module.stage](module)
 
 
 def _require_no_earlier_trace(stage: StageName, traces: Mapping[str, Trace]) -> None:

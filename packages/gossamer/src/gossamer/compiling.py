@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gossamer.build import build
 from gossamer_backend import Kernel
@@ -14,6 +14,9 @@ from gossamer_ir.script import parse_function, parse_module
 from gossamer_ir.specialize import specialize as specialize_module
 from gossamer_ir.wire import dumps, dumps_record, loads, loads_record
 
+if TYPE_CHECKING:
+    from gossamer_schedule import ScheduleBuilder
+
 Program: TypeAlias = Module | str | Callable[..., Any]
 """A module, a script's text, or a decorated function."""
 
@@ -22,15 +25,16 @@ def compile(
     program: Program,
     *,
     target: str | Target = "generic-cpu",
-    schedule: Schedule | None = None,
+    schedule: Schedule | ScheduleBuilder | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
 ) -> Kernel:
     """Compiles a script, a decorated function or a module for a target.
 
     `specialize` gives scalar parameters their values, by name; `dtypes` retypes buffers (values) and
-    axes (storage of their indices). Without `schedule` the rules of the target choose one. The
-    kernel's arguments are those of the program that are left, in its order.
+    axes (storage of their indices). `schedule` is a `Schedule`, or a builder of one (`gossamer.schedule`);
+    without it the rules of the target choose one. The kernel's arguments are those of the program that
+    are left, in its order.
     Raises `ParseError`, `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`.
 
     >>> import numpy as np, gossamer as gs
@@ -87,16 +91,27 @@ def to_module(program: Program) -> Module:
     return parse_function(program)
 
 
-def checked_schedule(schedule: Schedule | None) -> Schedule | None:
-    """The schedule, if it is one; `ArgumentError` (`compile.schedule`) where it is not."""
+def checked_schedule(schedule: Schedule | ScheduleBuilder | None) -> Schedule | None:
+    """The schedule, if it is one or a builder of one; `ArgumentError` (`compile.schedule`) where it is
+    neither."""
     if schedule is None:
         return None
     if not isinstance(schedule, Schedule):
+        schedule = _of_builder(schedule)
+    return loads_record(dumps_record(schedule), Schedule)
+
+
+def _of_builder(found: object) -> Schedule:
+    """The schedule that a builder has made."""
+    from gossamer_schedule import ScheduleBuilder
+
+    if not isinstance(found, ScheduleBuilder):
         raise ArgumentError(
             "compile.schedule",
-            f"The schedule is a {type(schedule).__name__}; expected a gossamer_ir Schedule.",
+            f"The schedule is a {type(found).__name__}; expected a gossamer_ir Schedule or a "
+            "ScheduleBuilder.",
         )
-    return loads_record(dumps_record(schedule), Schedule)
+    return found.schedule
 
 
 def _require_mapping(name: str, found: object, *, values: tuple[type, ...]) -> None:

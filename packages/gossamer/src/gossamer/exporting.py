@@ -14,6 +14,7 @@ from gossamer_ir.errors import ArgumentError
 
 if TYPE_CHECKING:
     from gossamer_backend.export import Exported
+    from gossamer_schedule import ScheduleBuilder
 
 TARGET = "generic-cpu"
 
@@ -24,7 +25,7 @@ def export(
     *,
     name: str = "",
     target: str | Target = TARGET,
-    schedule: Schedule | None = None,
+    schedule: Schedule | ScheduleBuilder | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
 ) -> Exported:

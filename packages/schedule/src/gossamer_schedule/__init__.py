@@ -1,5 +1,6 @@
 """Schedule primitives, traces, and the rules for default schedules."""
 
+from gossamer_schedule.ambiguity import AmbiguousNameWarning
 from gossamer_schedule.builder import ScheduleBuilder
 from gossamer_schedule.lookups import (
     get_blocks,
@@ -68,4 +69,14 @@ __all__ = [
     "sparse_fuse", "sparse_reorder", "sparse_tensorize", "sparse_unfuse", "specialize", "split",
     "storage_align", "tensorize", "transform_layout", "unannotate", "unroll", "unsafe_parallel",
     "unsafe_reorder", "unsafe_set_dtype", "unsafe_vectorize", "vectorize",
+    "PRIMITIVES", "AmbiguousNameWarning", "Result", "ScheduleBuilder", "align", "annotate",
+    "apply", "bind", "blockize", "cache_read", "cache_write", "compute_at", "compute_inline",
+    "decompose_reduction", "fuse", "get_blocks", "get_child_blocks", "get_consumers",
+    "get_iterations", "get_loops", "get_producers", "lift_loop", "parallel", "pipeline",
+    "prefetch", "reindex_cache_read", "reindex_cache_write", "reorder", "replay",
+    "reverse_compute_at", "reverse_compute_inline", "rfactor", "sample_categorical",
+    "sample_perfect_tile", "set_scope", "sparse_compute_at", "sparse_fuse", "sparse_reorder",
+    "sparse_tensorize", "sparse_unfuse", "split", "storage_align", "tensorize",
+    "transform_layout", "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder",
+    "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

@@ -2,14 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
-from typing import Any, Self
+import difflib
+from collections.abc import Callable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Intrinsic, Step, Trace
-from gossamer_ir.nodes import Module
-from gossamer_schedule.handles import Handle, current
+from gossamer_ir.contracts import Intrinsic, Schedule, Step, Trace
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.nodes import FuseAxes, Iteration, Module
+from gossamer_schedule.ambiguity import doubles, warn
+from gossamer_schedule.arguments import a_value, arguments_by_name, plain
+from gossamer_schedule.foreign_names import METHODS
+from gossamer_schedule.handles import Handle, current, loop_names
 from gossamer_schedule.lookups import (
     get_blocks,
     get_child_blocks,
@@ -18,12 +23,18 @@ from gossamer_schedule.lookups import (
     get_loops,
     get_producers,
 )
+from gossamer_schedule.refusals import refusal
 from gossamer_schedule.replay import apply
 from gossamer_schedule.result import Result
 from gossamer_schedule.samples import is_reference, with_values
+from gossamer_schedule.sites import statements
 from gossamer_schedule.steps import step
-from gossamer_schedule.table import Fluent, arguments_by_name
-from gossamer_schedule.traces import trace_from_json, trace_to_json, trace_to_python
+from gossamer_schedule.table import PRIMITIVES, Fluent
+from gossamer_schedule.traces import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
+
+
+class UnknownNameError(ScheduleError, AttributeError):
+    """A builder has no attribute of a name; it is an `AttributeError`, so that `hasattr` works."""
 
 
 class ScheduleBuilder(Fluent):
@@ -31,8 +42,9 @@ class ScheduleBuilder(Fluent):
 
     Every primitive is a method, which takes the arguments of the primitive but for the module, and
     returns the builder. `function` chooses the function of a module with several; `intrinsics` are those
-    of the machine. Names that the builder gives are handles: given to a later step, they stand for what
-    has become of the loop or block that they named.
+    of the machine; `lower` is what `lower()` moves on to the next stage with (`gossamer.schedule` makes a
+    builder that has both). Names that the builder gives are handles: given to a later step, they stand for
+    what has become of the loop or block that they named.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
@@ -59,11 +71,20 @@ class ScheduleBuilder(Fluent):
         *,
         function: str | None = None,
         intrinsics: Sequence[Intrinsic] = (),
+        lower: Callable[[Module], Module] | None = None,
     ) -> None:
+        if not isinstance(module, Module):
+            raise refusal(
+                "module",
+                f"A builder is made of a module, not of {a_value(module)}.",
+                hint="parse_module makes one of a script; gossamer.schedule takes any program.",
+            )
         self._given = module
         self._function = function
         self._intrinsics = intrinsics
+        self._lower = lower
         self._results: list[Result] = []
+        self._doubles: list[Mapping[str, str]] = []
 
     @property
     def module(self) -> Module:
@@ -72,8 +93,18 @@ class ScheduleBuilder(Fluent):
 
     @property
     def trace(self) -> Trace:
-        """The steps so far."""
+        """The steps so far. `lower()` is one, which has the name of the pass."""
         return tuple(result.step for result in self._results)
+
+    @property
+    def schedule(self) -> Schedule:
+        """The steps so far, stage by stage: what `gossamer.compile` takes, as it takes the builder."""
+        stages = [self._given.stage, *(result.module.stage for result in self._results)]
+        traces: dict[str, Trace] = {}
+        for stage, taken in zip(stages, self.trace, strict=False):
+            if taken.op not in LOWERINGS.values():
+                traces[stage] = (*traces.get(stage, ()), taken)
+        return Schedule(**traces)
 
     @property
     def names(self) -> tuple[Handle, ...]:
@@ -120,27 +151,112 @@ class ScheduleBuilder(Fluent):
         return trace_to_python(self.trace)
 
     @classmethod
-    def from_json(cls, module: Module, text: str, *, intrinsics: Sequence[Intrinsic] = ()) -> Self:
+    def from_json(
+        cls,
+        module: Module,
+        text: str | bytes,
+        *,
+        intrinsics: Sequence[Intrinsic] = (),
+        lower: Callable[[Module], Module] | None = None,
+    ) -> Self:
         """The builder of a module after the steps of a trace in JSON."""
-        return cls(module, intrinsics=intrinsics).replay(trace_from_json(text))
+        builder = cls(module, intrinsics=intrinsics, lower=lower)
+        return builder.replay(trace_from_json(text))
+
+    def lower(self) -> Self:
+        """Moves on to the next stage: coordinate, position, loop.
+
+        Handles of iterations stand for their blocks from then on, those of variables for their loops.
+        Raises `ScheduleError`: `schedule.lower.last` (the loop stage is the last), `.no_passes` (the builder
+        was made without `lower`).
+        """
+        op = LOWERINGS.get(self.module.stage)
+        if op is None:
+            raise refusal(
+                "lower.last",
+                f"The {self.module.stage} stage is the last that has steps.",
+                hint="gossamer.compile(program, schedule=builder) makes a kernel.",
+            )
+        if self._lower is None:
+            raise refusal(
+                "lower.no_passes",
+                "The builder was made without passes that lower its module.",
+                hint="gossamer.schedule(program) makes one that has them, or give lower=.",
+            )
+        lowered = self._lower(self.module)
+        self._keep(Result(lowered, (), Step(op, {}), _loops_of_fused(self.module, lowered)))
+        return self
+
+    def copy(self) -> Self:
+        """Another builder with the same steps, which goes on by itself. Handles work in both."""
+        other = type(self)(
+            self._given, function=self._function, intrinsics=self._intrinsics, lower=self._lower
+        )
+        other._results, other._doubles = [*self._results], [*self._doubles]
+        return other
+
+    def undo(self, steps: int = 1) -> Self:
+        """Takes back the last steps, `lower()` being one. Their handles are refused from then on.
+
+        Raises `ScheduleError`: `schedule.undo.steps` (there are not so many).
+        """
+        count = _plain(steps)
+        if type(count) is not int or not 0 <= count <= len(self._results):
+            raise refusal(
+                "undo.steps",
+                f"{a_value(steps)} steps cannot be undone.",
+                hint=f"Expected a number from 0 to {len(self._results)}.",
+            )
+        left = len(self._results) - count
+        del self._results[left:], self._doubles[left:]
+        return self
 
     def replay(self, trace: Trace) -> Self:
-        """Applies the steps of a trace."""
+        """Applies the steps of a trace. Where one is refused, those before it stay applied."""
+        if not isinstance(trace, (tuple, list)) or not all(isinstance(x, Step) for x in trace):
+            raise refusal(
+                "trace.steps",
+                f"The trace is {a_value(trace)}; expected a tuple of steps.",
+                hint="from_json reads a trace in JSON.",
+            )
         for given in trace:
-            result = self._apply(given)
-            self._results.append(replace(result, step=given))
+            if given.op in LOWERINGS.values():
+                self._replay_lowering(given)
+            else:
+                self._keep(replace(self._apply(given), step=given))
         return self
 
     def applied(self, primitive: Callable[..., Result], *args: Any, **keywords: Any) -> Self:
         """Applies a primitive, handles being what they stand for now."""
         positional = arguments_by_name(primitive, args)
+        twice = [name for name in keywords if name in positional]
+        if twice:
+            raise refusal(
+                "replay.arguments", f"{primitive.__name__} is given argument '{twice[0]}' twice."
+            )
         named = positional | {"function": self._function} | keywords
-        given = {name: self._current(value) for name, value in named.items()}
+        values = {name: _plain(value) for name, value in named.items()}
+        self._warn_of_doubles(values)
+        given = {name: self._current(value) for name, value in values.items()}
         made = Step(primitive.__name__, step(**given))
         result = self._apply(made)
         has_references = any(map(is_reference, made.args.values()))
-        self._results.append(replace(result, step=made) if has_references else result)
+        self._keep(replace(result, step=made) if has_references else result)
         return self
+
+    def _replay_lowering(self, given: Step) -> None:
+        if LOWERINGS.get(self.module.stage) != given.op:
+            raise refusal(
+                "lower.stage",
+                f"The step {given.op} does not lower a module of the {self.module.stage} stage.",
+                hint="Replay the trace on the program that it was made of.",
+            )
+        self.lower()
+
+    def _keep(self, result: Result) -> None:
+        made = {name for earlier in self._results for name in earlier.names}
+        self._doubles.append(doubles(self.module, result, made=made))
+        self._results.append(result)
 
     def _apply(self, given: Step) -> Result:
         made = with_values(given, self._values)
@@ -155,12 +271,70 @@ class ScheduleBuilder(Fluent):
         return self._handles(look_up(self.module, self._current(name), function=self._function))
 
     def _handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
-        return tuple(Handle(name, taken=len(self._results)) for name in names)
+        return tuple(Handle(name, module=self.module) for name in names)
 
     def _current(self, value: Any) -> Any:
         """An argument with the names that its handles stand for."""
         if isinstance(value, Handle):
-            return current(value, self._results)
+            return current(value, self._given, self._results)
         if isinstance(value, tuple):
             return tuple(map(self._current, value))
         return value
+
+    def _warn_of_doubles(self, given: Mapping[str, Any]) -> None:
+        """Warns about names given as text which an earlier step would have used."""
+        if not any(self._doubles):
+            return
+        parts = [part for value in given.values() for part in _parts(value)]
+        for taken, result in zip(self._doubles, self._results, strict=True):
+            for name in parts:
+                if type(name) is str and name in taken:
+                    warn(name, taken[name], result.step.op)
+
+    if not TYPE_CHECKING:  # a type checker finds unknown names itself
+
+        def __getattr__(self, name: str) -> Any:
+            if name.startswith("_"):
+                raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+            raise _unknown(type(self), name)
+
+
+def _plain(value: Any) -> Any:
+    """As `plain`; what that refuses is left to the primitive, which says what it expects."""
+    try:
+        return plain(value)
+    except (TypeError, RecursionError):
+        return value
+
+
+def _parts(value: Any) -> tuple[Any, ...]:
+    return value if isinstance(value, tuple) else (value,)
+
+
+def _unknown(kind: type, name: str) -> UnknownNameError:
+    """The error of a name that a builder does not have, with what helps."""
+    known = [found for found in dir(kind) if not found.startswith("_")]
+    near = difflib.get_close_matches(name, known, n=1)
+    hint = METHODS.get(name, f"Did you mean {near[0]}?" if near else "")
+    return UnknownNameError(
+        "schedule.builder.unknown",
+        f"A builder has no '{name}'.",
+        hint=hint or f"Primitives are {', '.join(PRIMITIVES)}.",
+    )
+
+
+def _loops_of_fused(before: Module, after: Module) -> dict[str, tuple[str, ...]]:
+    """The variables of fused axes, with the loop over their elements."""
+    loops = loop_names(after)
+    found: dict[str, tuple[str, ...]] = {}
+    nodes = (node for function in before.functions for node in statements(function.body))
+    for node in nodes:
+        if isinstance(node, Iteration):
+            at = 0
+            for entry in node.axes:
+                count = len(entry.axes) if isinstance(entry, FuseAxes) else 1
+                group = node.vars[at : at + count]
+                at += count
+                if count > 1 and "_".join(group) in loops:
+                    found |= dict.fromkeys(group, ("_".join(group),))
+    return found

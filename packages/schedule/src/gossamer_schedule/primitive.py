@@ -5,12 +5,13 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from typing import Concatenate, ParamSpec
+from typing import Any, Concatenate, ParamSpec
 
 from gossamer_ir.atomics import is_atomic, shared_otherwise
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_ir.pipelines import copies_ahead, is_pipelined
+from gossamer_schedule.arguments import a_value, arguments_by_name, checked, one_by_one
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import name_of, sites, statements
@@ -49,29 +50,37 @@ def primitive(
 
     @wraps(function)
     def applied(module: Module, /, *args: P.args, **keywords: P.kwargs) -> Result:
+        _require_module(module, function.__name__)
+        by_name = arguments_by_name(function, args)
+        given = checked(function, by_name, keywords)
         try:
-            result = _result(function, module, *args, **keywords)
+            result = _result(function, module, given)
             _require_marks(result.module, function.__name__)
             _require_seen(result.module, module, function.__name__)
             return result
         except ScheduleError as error:
-            place, given = error.diagnostics[0].place, (*args, *keywords.values())
-            error.with_text(lambda: _shown(module, place or _named(module, given)))
+            place, values = error.diagnostics[0].place, tuple(given.values())
+            error.with_text(lambda: _shown(module, place or _named(module, values)))
             raise
 
     return applied
 
 
-def _result(
-    function: Callable[Concatenate[Module, P], Result],
-    module: Module,
-    /,
-    *args: P.args,
-    **keywords: P.kwargs,
-) -> Result:
+def _require_module(module: object, name: str) -> None:
+    if not isinstance(module, Module):
+        raise refusal(
+            "module",
+            f"{name} applies to a module, not to {a_value(module)}.",
+            hint="parse_module makes one of a script, gossamer.schedule a builder of any program.",
+        )
+
+
+def _result(function: Callable[..., Result], module: Module, given: dict[str, Any]) -> Result:
     """What a primitive makes, unless its expressions are nested deeper than can be followed."""
+    several = given.get(one_by_one(function), ())
+    named = {name: value for name, value in given.items() if name != one_by_one(function)}
     try:
-        return function(module, *args, **keywords)
+        return function(module, *several, **named)
     except RecursionError:
         name = function.__name__
         raise refusal(

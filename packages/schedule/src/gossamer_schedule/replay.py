@@ -3,18 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from functools import cache
 from inspect import unwrap
-from typing import Any
-
-import msgspec
 
 from gossamer_ir.contracts import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
+from gossamer_schedule.arguments import INTRINSICS, parameters
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.samples import with_values
-from gossamer_schedule.table import PRIMITIVES, one_by_one
+from gossamer_schedule.table import PRIMITIVES
 
 
 def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -> Result:
@@ -30,7 +27,7 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
     >>> apply(SCALE, Step("split", {"loop": "i"}))  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    gossamer_ir.errors.ScheduleError: The step split needs argument 'factors'. ...
+    gossamer_ir.errors.ScheduleError: split needs argument 'factors'. ...
     """
     primitive = PRIMITIVES.get(step.op)
     if primitive is None:
@@ -39,11 +36,15 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
             f"There is no primitive '{step.op}'.",
             hint=listing("primitives", PRIMITIVES),
         )
-    arguments = _arguments(step)
-    several = arguments.pop(one_by_one(primitive), ())
+    if INTRINSICS in step.args:
+        raise refusal(
+            "replay.arguments",
+            f"{step.op} has no argument '{INTRINSICS}'.",
+            hint="They are those of a machine: ScheduleBuilder(module, intrinsics=...).",
+        )
     if INTRINSICS in unwrap(primitive).__kwdefaults__:
-        arguments[INTRINSICS] = intrinsics
-    return primitive(module, *several, **arguments)
+        return primitive(module, **step.args, intrinsics=intrinsics)
+    return primitive(module, **step.args)
 
 
 def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()) -> Module:
@@ -121,16 +122,5 @@ def parameters_of(op: str) -> tuple[str, ...]:
     >>> parameters_of("parallel")[:2]
     ('loop', 'weight=...')
     """
-    types, required = _parameters(op)
+    types, required = parameters(PRIMITIVES[op])
     return tuple(name if name in required else f"{name}=..." for name in types)
-
-
-@cache
-def _parameters(op: str) -> tuple[dict[str, Any], list[str]]:
-    """The types of a primitive's arguments, and which must be given."""
-    primitive: Any = unwrap(PRIMITIVES[op])
-    hints, several = primitive.__annotations__, one_by_one(primitive)
-    types = {name: _TYPES[hints[name]] for name in hints if name not in _GIVEN}
-    if several:
-        types[several] = _TYPES[f"tuple[{hints[several]}, ...]"]
-    return types, [name for name in types if name not in primitive.__kwdefaults__]

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import wraps
-from inspect import CO_VARARGS, unwrap
 from typing import Any, Concatenate, ParamSpec, TypeVar
 
 from gossamer_ir.nodes import Module
@@ -127,32 +126,3 @@ PRIMITIVES: dict[str, Callable[..., Result]] = {
     if hasattr(method, "__wrapped__")
 }
 """Every primitive by the name that steps give it."""
-
-
-def one_by_one(primitive: Callable[..., Result]) -> str:
-    """The argument that a primitive takes one by one, which is a tuple in a step; or nothing.
-
-    >>> one_by_one(reorder)
-    'loops'
-    """
-    code = unwrap(primitive).__code__
-    count = code.co_argcount + code.co_kwonlyargcount
-    return code.co_varnames[count] if code.co_flags & CO_VARARGS else ""
-
-
-def arguments_by_name(primitive: Callable[..., Result], args: tuple[Any, ...]) -> dict[str, Any]:
-    """Positional arguments behind the module, as a step names them.
-
-    >>> arguments_by_name(reorder, ("k", "j"))
-    {'loops': ('k', 'j')}
-    >>> arguments_by_name(split, ("k",))
-    {'loop': 'k'}
-    """
-    several = one_by_one(primitive)
-    if several:
-        return {several: args}
-    code = unwrap(primitive).__code__
-    names = code.co_varnames[1 : code.co_argcount]
-    if len(args) > len(names):
-        raise TypeError(f"{primitive.__name__} takes {len(names)} arguments by position")
-    return dict(zip(names, args, strict=False))

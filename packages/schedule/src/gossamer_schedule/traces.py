@@ -2,11 +2,22 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import msgspec
 
 from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.nodes import StageName
+from gossamer_schedule.arguments import one_by_one
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.table import PRIMITIVES, one_by_one
+from gossamer_schedule.table import PRIMITIVES
+
+LOWERINGS: Mapping[StageName, str] = {
+    "coordinate": "lower_iterations",
+    "position": "lower_buffers",
+}
+"""The step that moves on from a stage, in the trace of a builder. It is the name of the pass, so that
+`gossamer opt` applies such a trace as it is."""
 
 
 def trace_to_json(trace: Trace) -> str:
@@ -19,18 +30,21 @@ def trace_to_json(trace: Trace) -> str:
     return msgspec.json.encode(trace).decode()
 
 
-def trace_from_json(text: str) -> Trace:
-    """The trace of a JSON list of steps. Raises `ScheduleError`: `schedule.trace.json`.
+def trace_from_json(text: str | bytes) -> Trace:
+    """The trace of a JSON list of steps, as text or as bytes in UTF-8.
+
+    Raises `ScheduleError`: `schedule.trace.json`.
 
     >>> trace_from_json('[{"op":"split","args":{"loop":"i","factors":[null,8]}}]')
     (Step(op='split', args={'loop': 'i', 'factors': (None, 8)}),)
     """
     try:
-        return msgspec.json.decode(text.encode(), type=Trace)
-    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        data = text.encode() if isinstance(text, str) else text
+        return msgspec.json.decode(data, type=Trace)
+    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError) as error:
         raise refusal(
             "trace.json",
-            f"The text is no list of steps: {error}.",
+            f"The text is not a list of steps: {error}.",
             hint='Each is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
         ) from None
 
@@ -54,7 +68,11 @@ def step_to_python(step: Step) -> str:
     >>> from gossamer_ir.contracts import Step
     >>> step_to_python(Step("reorder", {"loops": ("j", "i")}))
     "reorder('j', 'i')"
+    >>> step_to_python(Step("lower_buffers", {}))
+    'lower()'
     """
+    if step.op in LOWERINGS.values():
+        return "lower()"
     several = one_by_one(PRIMITIVES[step.op]) if step.op in PRIMITIVES else ""
     given = step.args.get(several, ())
     parts = [repr(name) for name in given] if isinstance(given, tuple) else []

@@ -129,7 +129,7 @@ def _require_initialised(site: Site, element: Element) -> bool:
             f"{_NAME}.element",
             f"Nothing that always runs initialises the element of '{store.buffer}' that block "
             f"'{block.name}' writes.",
-            hint="Give the block an init.",
+            hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum begins at 0.",
         )
     require_existing(site, element, primitive=_NAME)
     return True

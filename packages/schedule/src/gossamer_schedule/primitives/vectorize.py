@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from msgspec.structs import replace
 
 from gossamer_ir.atomics import ATOMIC
@@ -190,9 +192,21 @@ def _require_contiguous(site: Site, module: Module, primitive: str) -> None:
                 "vectorize.stride",
                 f"Loop '{loop}' does not step by one element along the last dimension of "
                 f"'{buffer}'.",
-                hint="Vectorize the loop of the last index.",
+                hint=_stride_hint(buffer, found),
                 place=site.place(module),
             )
+
+
+def _stride_hint(buffer: str, found: Sequence[Access]) -> str:
+    """What makes the loop's dimension the last one: rfactor's buffers have it where its axis says."""
+    last = len(found[0].indices) - 1
+    hint = "Vectorize the loop of the last index"
+    if last < 1:
+        return f"{hint}."
+    return (
+        f"{hint}, or make this dimension of '{buffer}' the last: rfactor takes axis={last}, "
+        "transform_layout changes the order of a buffer that exists."
+    )
 
 
 def _is_contiguous(access: Access, loop: str) -> bool:

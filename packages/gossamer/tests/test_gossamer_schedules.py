@@ -1,0 +1,229 @@
+"""Schedules as users write them: one builder from the program to the kernel."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+import scipy.sparse
+
+import gossamer as gs
+from gossamer_ir.contracts import Schedule
+from gossamer_ir.errors import ArgumentError, GossamerError, ScheduleError
+from gossamer_ir.wire import loads
+from gossamer_schedule import PRIMITIVES, ScheduleBuilder
+
+SPMM = """
+@T.prim_func
+def spmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
+         m: T.int64, n: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(32)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+"""
+SDDMM = """
+@T.prim_func
+def sddmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
+          m: T.int64, n: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
+    J_detach = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(32)
+    A = T.sp.match_buffer(a, (I, K), "float32")
+    B = T.sp.match_buffer(b, (J_detach, K), "float32")
+    C = T.sp.match_buffer(c, (I, J), "float32")
+    with T.sp.iteration([I, J, K], "SSR", "dots") as [i, j, k]:
+        with T.init():
+            C[i, j] = 0.0
+        C[i, j] = C[i, j] + A[i, k] * B[j, k]
+"""
+
+
+def matrix():
+    found = scipy.sparse.random(40, 30, density=0.2, format="csr", rng=np.random.default_rng(3))
+    found.data = np.arange(1, found.nnz + 1, dtype=np.float32) % 5
+    return found
+
+
+def require_spmm(kernel):
+    A, rng = matrix(), np.random.default_rng(4)
+    B = rng.integers(-3, 4, (30, 32)).astype(np.float32)
+    C = np.full((40, 32), 7, np.float32)
+    kernel(a=A.data, b=B, c=C, indptr=A.indptr, indices=A.indices)
+    np.testing.assert_array_equal(C, A @ B)
+
+
+def spanning():
+    """A builder with steps of all three stages."""
+    builder = gs.schedule(SPMM).sparse_reorder("csrmm", order=("i", "j", "k")).lower()
+    i, _, k = builder.get_loops("csrmm")
+    _, inner = builder.split(k, factors=(None, 8)).names
+    return builder.lower().vectorize(inner).parallel(i, grain=64)
+
+
+def test_a_builder_of_all_stages_goes_to_a_kernel():
+    builder = spanning()
+    assert [len(steps) for steps in (builder.schedule.coordinate, builder.schedule.position)] == [
+        1,
+        1,
+    ]
+    assert [step.op for step in builder.schedule.loop] == ["vectorize", "parallel"]
+    require_spmm(gs.compile(SPMM, schedule=builder))
+    assert gs.compile(SPMM, schedule=builder) is gs.compile(SPMM, schedule=builder.schedule)
+
+
+def test_a_trace_of_all_stages_is_data():
+    builder = spanning()
+    fresh = gs.schedule(SPMM)
+    again = fresh.copy().replay(builder.trace)
+    assert (again.module, again.trace) == (builder.module, builder.trace)
+    names: dict = {}
+    exec(builder.to_python(), names)
+    assert names["schedule"](fresh).schedule == builder.schedule
+    lower = fresh._lower
+    read = ScheduleBuilder.from_json(gs.schedule(SPMM).module, builder.to_json(), lower=lower)
+    assert read.schedule == builder.schedule
+
+
+def test_the_command_line_applies_the_trace_of_a_builder(tmp_path, capfd):
+    from gossamer.cli.app import app
+
+    builder = spanning()
+    (tmp_path / "program.py").write_text(SPMM)
+    (tmp_path / "trace.json").write_text(builder.to_json())
+    words = ["opt", str(tmp_path / "program.py"), "--trace", str(tmp_path / "trace.json")]
+    with pytest.raises(SystemExit) as caught:
+        app([*words, "--json"])
+    assert caught.value.code in (None, 0)
+    assert loads(capfd.readouterr().out) == builder.module
+
+
+def test_what_is_compiled_is_what_the_builder_shows():
+    builder = spanning()
+    kernel = gs.compile(builder.module)
+    require_spmm(kernel)
+
+
+def test_an_iteration_is_its_block_and_a_variable_its_loop_after_lowering():
+    builder = gs.schedule(SPMM)
+    (csrmm,) = builder.get_iterations()
+    i, _, _ = builder.sparse_reorder(csrmm, order=("i", "j", "k")).names
+    builder.annotate(csrmm, key="note", value=1).lower().lower()
+    assert builder.get_loops(csrmm)[0] == builder.parallel(i).names[0] == "i"
+
+
+def test_a_variable_of_fused_axes_is_the_loop_over_their_elements():
+    builder = gs.schedule(SDDMM).sparse_fuse("dots", axes=("I", "J"))
+    i, j = builder.names
+    builder.lower().lower()
+    assert builder.get_loops("dots") == ("i_j", "k")
+    assert builder.split(i, factors=(None, 4)).names == ("i_j_0", "i_j_1")
+    builder.undo().split(j, factors=(None, 4))
+    A, rng = matrix(), np.random.default_rng(4)
+    x, y = (rng.integers(-3, 4, (size, 32)).astype(np.float32) for size in (40, 30))
+    found = np.empty_like(A.data)
+    gs.compile(SDDMM, schedule=builder)(a=x, b=y, c=found, indptr=A.indptr, indices=A.indices)
+    rows = np.repeat(np.arange(40), np.diff(A.indptr))
+    np.testing.assert_array_equal(found, (x[rows] * y[A.indices]).sum(axis=1))
+
+
+def test_lowering_is_undone():
+    builder = gs.schedule(SPMM).lower()
+    (i, *_) = builder.get_loops()
+    assert builder.undo().module.stage == "coordinate"
+    with pytest.raises(ScheduleError) as caught:
+        builder.lower().unroll(i)
+    assert caught.value.code == "schedule.handle.foreign"
+
+
+def test_the_last_stage_is_not_lowered():
+    with pytest.raises(ScheduleError, match=r"gossamer\.compile") as caught:
+        gs.schedule(SPMM).lower().lower().lower()
+    assert caught.value.code == "schedule.lower.last"
+
+
+def test_a_builder_has_the_intrinsics_of_the_target():
+    assert gs.schedule(SPMM)._intrinsics
+
+
+def test_a_builder_of_a_specialized_program():
+    program = SPMM.replace("dense_fixed(32)", "dense_fixed(feat)").replace(
+        "nnz: T.int64", "nnz: T.int64, feat: T.int64"
+    )
+    sizes = {"feat": 32}
+    builder = gs.schedule(program, specialize=sizes).lower().lower().vectorize("k")
+    require_spmm(gs.compile(program, specialize=sizes, schedule=builder))
+
+
+def test_wrong_intrinsics_are_refused():
+    builder = ScheduleBuilder(gs.schedule(SPMM).lower().lower().module, intrinsics=7)
+    with pytest.raises(ScheduleError) as caught:
+        builder.tensorize("k", intrinsic="dot")
+    assert caught.value.code == "schedule.replay.arguments"
+
+
+@pytest.mark.parametrize("schedule", ["sch", 7, (), {}, ScheduleBuilder])
+def test_what_is_not_a_schedule_is_refused(schedule):
+    with pytest.raises(ArgumentError) as caught:
+        gs.compile(SPMM, schedule=schedule)
+    assert caught.value.code == "compile.schedule"
+
+
+def test_the_schedule_of_another_program_is_refused():
+    with pytest.raises(ScheduleError) as caught:
+        gs.compile(SDDMM, schedule=spanning())
+    assert caught.value.code == "schedule.sparse_reorder.no_iteration"
+    require_spmm(gs.compile(SPMM, schedule=Schedule()))
+
+
+@pytest.mark.parametrize("program", [None, 7, b"x", "no script", [SPMM]])
+def test_what_is_not_a_program_is_refused(program):
+    with pytest.raises(GossamerError):
+        gs.schedule(program)
+
+
+JUNK = [
+    None,
+    True,
+    7,
+    -1,
+    2**70,
+    1.5,
+    "",
+    "i",
+    "\ud800",
+    b"i",
+    (),
+    ("i",),
+    [None],
+    {"i": 1},
+    object(),
+    len,
+]
+
+
+@pytest.mark.parametrize("op", PRIMITIVES)
+def test_whatever_is_typed_is_a_result_or_an_error_of_ours(op):
+    """Each argument in turn, and all at once; the builder is as it was where it is refused."""
+    base = gs.schedule(SPMM).lower().lower()
+    names = [name for name in PRIMITIVES[op].__annotations__ if name not in ("module", "return")]
+    for junk in JUNK:
+        tries = [{name: junk} for name in names] + [dict.fromkeys(names, junk)]
+        tries += [{"loop": "k", "block": "csrmm", "buffer": "B_data", name: junk} for name in names]
+        for keywords in tries:
+            builder = base.copy()
+            try:
+                getattr(builder, op)(**{key: keywords[key] for key in keywords if key in names})
+            except GossamerError:
+                assert builder.trace == base.trace
+        with pytest.raises(GossamerError):
+            getattr(base.copy(), op)(junk, junk, junk, junk, junk)
