@@ -20,7 +20,7 @@ from gossamer_formats.storage import (
     values_handle,
 )
 from gossamer_ir.build import add, index
-from gossamer_ir.errors import FormatError
+from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
     CompressedFixed,
@@ -56,6 +56,7 @@ def check_storage(storage: Storage, *, check: FactCheck | None = None) -> None:
     ...
     gossamer_ir.errors.FormatError: indices[0] is 4; expected a value from 0 to 3. [format.indices.range]
     """
+    _require_one_buffer(storage.format)
     for name, size in storage.sizes.items():
         if size < 0:
             raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")
@@ -68,6 +69,16 @@ def check_storage(storage: Storage, *, check: FactCheck | None = None) -> None:
             _check_contents(storage, axis)
     else:
         _check_uniqueness(storage)
+
+
+def _require_one_buffer(description: FormatDescription) -> None:
+    """A tensor has one array of values."""
+    if description.more_buffers:
+        raise UnsupportedError(
+            "formats.several_buffers",
+            f"The description '{description.name}' has several buffers of values, and a tensor has one.",
+            hint="Describe each tensor by itself; they may share index arrays.",
+        )
 
 
 @lru_cache(maxsize=64)

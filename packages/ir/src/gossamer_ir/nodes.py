@@ -631,7 +631,8 @@ class IndexMap(Node, frozen=True):
 
 class FormatDescription(Node, frozen=True):
     """How a tensor is stored: axes, one buffer of values, further index arrays, and the map from the
-    coordinates of the buffer's axes to logical coordinates (None: they are the logical ones)."""
+    coordinates of the buffer's axes to logical coordinates (None: they are the logical ones).
+    `more_buffers` are those of other tensors that share the axes."""
 
     name: str
     params: tuple[Param, ...]
@@ -639,6 +640,7 @@ class FormatDescription(Node, frozen=True):
     buffer: SparseBuffer
     index_arrays: tuple[Buffer, ...] = ()
     map: IndexMap | None = None
+    more_buffers: tuple[SparseBuffer, ...] = ()
 
 
 EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)

@@ -13,6 +13,10 @@ from gossamer_ir.script.calls import value_dtype
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import expr, index_expr
 from gossamer_ir.script.statics import require_int, require_text, static_value
+from gossamer_ir.script.strides import read_layout
+
+_FRAGMENTS = ("wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
+"""The published scopes of operands of a matrix instruction; which one it is, its intrinsic tells."""
 
 BufferReader = Callable[[Context, str, ast.Call], AnyBuffer]
 
@@ -35,18 +39,24 @@ def alloc_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
     return _sparse(ctx, name, found, None)
 
 
+_DENSE = "dtype scope strides elem_offset align offset_factor"
+
+
 def match_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
-    """`T.match_buffer(a, (m, n), "float32")`; strides only as published, `[1]`."""
-    found = bind(ctx, call, "handle shape dtype scope strides", required=2)
-    if "strides" in found:
-        _require_plain_strides(ctx, found["strides"])
+    """`T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
+    found = bind(ctx, call, f"handle shape {_DENSE}", required=2)
     return _dense(ctx, name, found, handle_argument(ctx, found["handle"]))
 
 
 def alloc_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
     """`T.alloc_buffer((m, n), "float32", scope="local")`."""
-    found = bind(ctx, call, "shape dtype scope", required=1)
+    found = bind(ctx, call, f"shape {_DENSE}", required=1)
     return _dense(ctx, name, found, None)
+
+
+def parameter_buffer(ctx: Context, name: str, call: ast.Call, handle: str) -> Buffer:
+    """The buffer of `A: T.Buffer((m, n), "float32")`, bound to the handle."""
+    return _dense(ctx, name, bind(ctx, call, f"shape {_DENSE}", required=1), handle)
 
 
 def shape_argument(ctx: Context, node: ast.expr) -> tuple[Expr, ...]:
@@ -72,7 +82,30 @@ def _sparse(ctx: Context, name: str, found: Arguments, handle: str | None) -> Sp
 
 def _dense(ctx: Context, name: str, found: Arguments, handle: str | None) -> Buffer:
     dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
-    return Buffer(name, shape_argument(ctx, found["shape"]), dtype, handle, _scope(ctx, found))
+    shape = shape_argument(ctx, found["shape"])
+    _require_hints(ctx, found)
+    if "strides" in found and not _is_none(found["strides"]):
+        layout = read_layout(ctx, found["strides"], shape)
+        shape = layout.shape
+        if not layout.is_plain:
+            ctx.layouts[name] = layout
+    return Buffer(name, shape, dtype, handle, _scope(ctx, found))
+
+
+def _require_hints(ctx: Context, found: Arguments) -> None:
+    """`align` and `offset_factor` promise something about addresses, which nothing here needs; an offset
+    would be another place."""
+    for name in ("align", "offset_factor"):
+        if name in found and require_int(ctx, found[name], name) < -1:
+            raise ctx.error("alignment", f"{name} is not a size.", found[name])
+    offset = found.get("elem_offset")
+    if offset is not None and not _is_none(offset) and require_int(ctx, offset, "elem_offset"):
+        raise ctx.error(
+            "elem_offset",
+            "A buffer begins where its array does.",
+            offset,
+            hint="Pass the part of the array from the offset on.",
+        )
 
 
 def _fill(ctx: Context, found: Arguments, dtype: str) -> Const | None:
@@ -90,17 +123,12 @@ def _scope(ctx: Context, found: Arguments) -> Scope:
     if node is None:
         return "global"
     text = require_text(ctx, node, "a scope")
+    text = "fragment" if text in _FRAGMENTS else text
     for scope in get_args(Scope):
         if scope == text:
             return text  # type: ignore[return-value]  # it is one of the scopes
     hint = f"There are {', '.join(get_args(Scope))}."
     raise ctx.error("scope", f"'{text}' is no scope.", node, hint=hint)
-
-
-def _require_plain_strides(ctx: Context, node: ast.expr) -> None:
-    strides = [static_value(ctx, item) for item in items_or_one(node)]
-    if strides not in ([], [1]):
-        raise ctx.error("strides", "Buffers are row-major; strides cannot be given.", node)
 
 
 def _is_none(node: ast.expr) -> bool:

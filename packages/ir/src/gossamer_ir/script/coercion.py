@@ -9,9 +9,10 @@ from gossamer_ir.build import dtype_of
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.nodes import Binary, Broadcast, Cast, Const, Expr, Lanes, Unary
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Const, Expr, Lanes, Unary, Var
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.statics import Value
+from gossamer_ir.walk import walk
 
 
 def literal(ctx: Context, node: ast.expr, value: Value, expected: str | None) -> Expr:
@@ -79,6 +80,43 @@ def matched(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
 def require_dtype(ctx: Context, node: ast.expr, found: Expr, dtype: str) -> Expr:
     """The expression in the dtype, index storage widened, or `parse.dtype`."""
     return found if dtype_of(found) == dtype else matched(ctx, node, found, dtype)
+
+
+def stored(ctx: Context, found: Expr, dtype: str) -> Expr:
+    """A value as it is stored, which two published habits convert: an integer becomes a float where the
+    buffer holds floats; sizes that the text declares with a narrower dtype, such as `m + 1` of an int32
+    `m`, are of that dtype, although they are int64 everywhere else. Anything else stays as it is."""
+    given, wanted = DType.parse(dtype_of(found)), DType.parse(dtype)
+    if not given.is_integer or given == wanted:
+        return found
+    if wanted.is_float:
+        return Cast(dtype, found)
+    is_of_sizes = given.scalar == "int64" and any(isinstance(node, Var) for node in walk(found))
+    return Cast(dtype, found) if is_of_sizes and _is_declared(ctx, found, dtype) else found
+
+
+def _is_declared(ctx: Context, found: Expr, dtype: str) -> bool:
+    """Whether the text means an expression of a dtype: all that it is made of is."""
+    match found:
+        case Binary():
+            return _is_declared(ctx, found.lhs, dtype) and _is_declared(ctx, found.rhs, dtype)
+        case Unary():
+            return _is_declared(ctx, found.operand, dtype)
+        case Cast():
+            return dtype_of(found.value) == dtype
+        case Var():
+            return ctx.declared.get(found.name) == dtype
+        case Const():
+            return _fits(found, dtype)
+    return False
+
+
+def _fits(found: Const, dtype: str) -> bool:
+    try:
+        constant(int(found.text), dtype)
+    except ArgumentError:
+        return False
+    return True
 
 
 def load_dtype(dtype: str, indices: Sequence[Expr]) -> str:

@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.script import attributes, blocks, facts, index_maps
 from gossamer_ir.script.arguments import bind, call_name, items
 from gossamer_ir.script.calls import access
-from gossamer_ir.script.coercion import require_dtype
+from gossamer_ir.script.coercion import require_dtype, stored
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import expr, index_expr, load_of
 from gossamer_ir.script.lookups import buffer_named, index_nodes, unknown_member
@@ -36,8 +36,8 @@ Declaration = Callable[[Context, ast.Call], None]
 def store_to(ctx: Context, target: list[ast.expr], value: ast.expr) -> Store:
     """A store of a value to a buffer at indices."""
     found = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
-    stored = require_dtype(ctx, value, expr(ctx, value, found.dtype), found.dtype)
-    return Store(found.buffer, found.indices, stored)
+    given = ctx.mark(stored(ctx, expr(ctx, value, found.dtype), found.dtype), value)
+    return Store(found.buffer, found.indices, require_dtype(ctx, value, given, found.dtype))
 
 
 def _store(ctx: Context, call: ast.Call) -> Stmt:

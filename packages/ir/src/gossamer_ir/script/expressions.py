@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from gossamer_ir.build import dtype_of
+from gossamer_ir.build import ZERO, dtype_of
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.script.arguments import dotted
 from gossamer_ir.script.coercion import common_dtype, literal, load_dtype, matched, widened
 from gossamer_ir.script.context import Context
+from gossamer_ir.script.layouts import arranged
 from gossamer_ir.script.limits import MAX_DEPTH
 from gossamer_ir.script.lookups import article, buffer_named, index_nodes, lookup, unknown_member
 from gossamer_ir.script.statics import static_value
@@ -97,7 +98,8 @@ def load_of(ctx: Context, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.exp
         if isinstance(node, ast.Slice):
             raise ctx.error("slice", "A slice is no index.", node, hint="Use T.ramp.")
         indices.append(index_expr(ctx, node))
-    return Load(buffer.name, tuple(indices), load_dtype(buffer.dtype, indices))
+    dtype = load_dtype(buffer.dtype, indices)
+    return Load(buffer.name, arranged(ctx.layouts.get(buffer.name), indices, zero=ZERO), dtype)
 
 
 def _call_handler(ctx: Context, node: ast.Call) -> Callable[..., Expr]:

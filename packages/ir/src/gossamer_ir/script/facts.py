@@ -45,7 +45,8 @@ def assume_buffers(ctx: Context, call: ast.Call) -> None:
 
 
 def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
-    """As published: `[0, n]` of indices excludes n, of an indptr (which has extra storage) not."""
+    """As published: `[0, n]` of indices excludes n, of an indptr (which has extra storage) not. Of a buffer
+    that the function computes it is a hint: what is read from that is checked where it is used."""
     found = bind(ctx, call, "buffer domain", required=2)
     domain = items(ctx, found["domain"], "[low, high]")
     if len(domain) != 2:
@@ -54,7 +55,8 @@ def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
     low, high = index_expr(ctx, domain[0]), index_expr(ctx, domain[1])
     if isinstance(buffer, SparseBuffer) and buffer.extra_storage:
         high = add(high, ONE)
-    ctx.function.facts.append(ctx.mark(InRange(buffer.name, low, high), call))
+    ctx.function.hints.append(ctx.mark(InRange(buffer.name, low, high), call))
+    ctx.function.facts.append(ctx.function.hints[-1])
 
 
 def _claim(ctx: Context, call: ast.Call, known: tuple[str, ...]) -> ast.Call:

@@ -23,7 +23,8 @@ from gossamer_ir.script.writer import Writer
 
 
 def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
-    """The description of a format: axes, one sparse buffer, index arrays, and perhaps a map.
+    """The description of a format: axes, a sparse buffer (or several, of tensors that share the axes),
+    index arrays, and perhaps a map, which is that of the first buffer.
 
     Published descriptions (`@T.prim_func` and `pass`, with `inv_idx_map`) are read, too. Raises
     `ParseError`.
@@ -76,8 +77,10 @@ def print_format(description: FormatDescription) -> str:
     for number, axis in enumerate(description.axes):
         _write(w, ("axes", number), partial(write_axis, w, axis))
     _write(w, ("buffer",), partial(write_buffer, w, description.buffer))
-    for number, found in enumerate(description.index_arrays):
-        _write(w, ("index_arrays", number), partial(write_buffer, w, found))
+    for number, found in enumerate(description.more_buffers):
+        _write(w, ("more_buffers", number), partial(write_buffer, w, found))
+    for number, array in enumerate(description.index_arrays):
+        _write(w, ("index_arrays", number), partial(write_buffer, w, array))
     if description.map is not None:
         _write(w, ("map",), partial(write_map, w, description.map))
     w.dedent()
@@ -104,9 +107,9 @@ def _parse(source: Source, captured: Captured) -> FormatDescription:
 def _description(ctx: Context, node: ast.FunctionDef, *, has_body: bool) -> FormatDescription:
     parts = ctx.function
     sparse = [found for found in parts.buffers if isinstance(found, SparseBuffer)]
-    if has_body or parts.relations or parts.facts or len(sparse) != 1:
-        message = f"'{node.name}' is no description of a format."
-        hint = "Expected axes, one sparse buffer, index arrays and perhaps T.sp.map."
+    if has_body or parts.relations or parts.facts or not sparse:
+        message = f"'{node.name}' is not a description of a format."
+        hint = "Expected axes, sparse buffers, index arrays and perhaps T.sp.map."
         raise ctx.error("format", message, node, hint=hint)
     return FormatDescription(
         to_identifier(node.name),
@@ -115,4 +118,5 @@ def _description(ctx: Context, node: ast.FunctionDef, *, has_body: bool) -> Form
         sparse[0],
         tuple([found for found in parts.buffers if isinstance(found, Buffer)]),
         parts.map,
+        tuple(sparse[1:]),
     )

@@ -16,7 +16,8 @@ from gossamer_ir.nodes import (
 
 
 class FunctionParts:
-    """Parameters, declarations and attributes, in the order of the text."""
+    """Parameters, declarations and attributes, in the order of the text; `hints` are facts that are left
+    out where they cannot be relied on."""
 
     def __init__(self) -> None:
         self.params: list[Param] = []
@@ -25,6 +26,7 @@ class FunctionParts:
         self.reducers: list[Reducer] = []
         self.relations: list[Relation] = []
         self.facts: list[Fact] = []
+        self.hints: list[Fact] = []
         self.annotations: list[tuple[str, AnnotationValue]] = []
         self.stage: StageName | None = None
         self.map: IndexMap | None = None

@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 import ast
+from collections.abc import Sequence
 
+from msgspec.structs import replace
+
+from gossamer_ir.lasting import written_by
 from gossamer_ir.names import to_identifier
-from gossamer_ir.nodes import Function, Node, StageName, Stmt
+from gossamer_ir.nodes import Fact, Function, InRange, Node, StageName, Stmt
 from gossamer_ir.script.calls import CALLS
 from gossamer_ir.script.context import Captured, Context
 from gossamer_ir.script.parameters import read_parameters
@@ -38,7 +42,18 @@ def read_function(
         tuple(parts.reducers),
     )
     origins.update(ctx.origins)
+    function = _without_hints(function, parts.hints)
     return function, parts.stage or _guessed_stage(function)
+
+
+def _without_hints(function: Function, hints: Sequence[Fact]) -> Function:
+    """The function without hints about buffers that it writes."""
+    if not hints:
+        return function
+    written = written_by(function)
+    idle = {id(fact) for fact in hints if isinstance(fact, InRange) and fact.buffer in written}
+    facts = tuple(fact for fact in function.facts if id(fact) not in idle)
+    return replace(function, facts=facts) if idle else function
 
 
 def read_parts(

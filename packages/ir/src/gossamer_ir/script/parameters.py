@@ -7,11 +7,11 @@ from collections.abc import Callable
 from functools import cache, partial
 
 from gossamer_ir.dtypes import DType
-from gossamer_ir.nodes import Buffer, Param, Var
+from gossamer_ir.nodes import Param, Var
 from gossamer_ir.script.arguments import bind, call_name, dotted
 from gossamer_ir.script.axes import AXES
-from gossamer_ir.script.buffers import BUFFERS, shape_argument
-from gossamer_ir.script.calls import dtype_argument, known_dtype, value_dtype
+from gossamer_ir.script.buffers import BUFFERS, parameter_buffer
+from gossamer_ir.script.calls import dtype_argument, known_dtype
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.syntax import below, walk
 
@@ -27,12 +27,28 @@ def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
             raise ctx.error("parameter", "A parameter is `name: T.dtype`, nothing else.", item)
     if arguments.defaults:
         raise ctx.error("parameter", "A parameter has no default.", arguments.defaults[0])
+    for item in arguments.args:
+        item.annotation = _called(item.annotation)
     sizes = cache(partial(size_names, node))
     for item in arguments.args:
         _parameter(ctx, item, sizes)
     for item in arguments.args:
         if isinstance(item.annotation, ast.Call) and call_name(item.annotation) == "Buffer":
             _buffer(ctx, item.arg, item.annotation)
+
+
+def _called(annotation: ast.expr | None) -> ast.expr | None:
+    """The older spelling `T.Buffer[(m, n), "float32"]` as the call that it stands for."""
+    if not isinstance(annotation, ast.Subscript) or dotted(annotation.value) != "Buffer":
+        return annotation
+    given = annotation.slice
+    is_shape = isinstance(given, ast.Tuple) and not any(map(_is_dtype, given.elts))
+    args = [given] if is_shape or not isinstance(given, ast.Tuple) else given.elts
+    return ast.copy_location(ast.Call(annotation.value, args, []), annotation)
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
 
 
 def size_names(node: ast.AST) -> frozenset[str]:
@@ -51,10 +67,11 @@ def size_names(node: ast.AST) -> frozenset[str]:
 
 
 def _parameter(ctx: Context, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:
-    dtype = _dtype(ctx, item)
+    declared = dtype = _dtype(ctx, item)
     if dtype not in ("int64", "handle") and DType.parse(dtype).is_integer and item.arg in sizes():
         dtype = "int64"
     param = ctx.mark(Param(ctx.fresh(item.arg), dtype), item)
+    ctx.declared[param.name] = declared
     ctx.function.params.append(param)
     ctx.bind(item.arg, param if dtype == "handle" else Var(param.name, dtype))
 
@@ -78,10 +95,7 @@ def _dtype(ctx: Context, item: ast.arg) -> str:
 
 def _buffer(ctx: Context, name: str, call: ast.Call) -> None:
     """`A: T.Buffer((m, n), "float32")`: the handle is `A`, the buffer bound to it `A_buffer`."""
-    found = bind(ctx, call, "shape dtype", required=1)
     handle = next(item for item in ctx.function.params if ctx.lookup(name) is item)
-    dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
-    shape = shape_argument(ctx, found["shape"])
-    buffer = Buffer(ctx.fresh(f"{handle.name}_buffer"), shape, dtype, handle.name)
+    buffer = parameter_buffer(ctx, ctx.fresh(f"{handle.name}_buffer"), call, handle.name)
     ctx.function.buffers.append(ctx.mark(buffer, call))
     ctx.bind(name, buffer)

@@ -10,6 +10,7 @@ from gossamer_ir.nodes import Range, Region
 from gossamer_ir.script.arguments import bind, call_name
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import index_expr
+from gossamer_ir.script.layouts import arranged
 from gossamer_ir.script.lookups import buffer_named, index_nodes
 from gossamer_ir.script.ranges import extent_between
 
@@ -34,7 +35,8 @@ def read_region(ctx: Context, node: ast.expr) -> Region:
     if not isinstance(node, ast.Subscript):
         raise ctx.error("region", "Expected a region such as A[i, 0:n].", node)
     buffer = buffer_named(ctx, node.value)
-    ranges = tuple([_dimension(ctx, item) for item in index_nodes(node)])
+    written = [_dimension(ctx, item) for item in index_nodes(node)]
+    ranges = arranged(ctx.layouts.get(buffer.name), written, zero=Range(ZERO, ONE))
     return ctx.mark(Region(buffer.name, ranges), node)
 
 

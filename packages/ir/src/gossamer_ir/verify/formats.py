@@ -14,7 +14,7 @@ from gossamer_ir.verify.values import check_size
 
 
 def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, ...]:
-    """Everything that is wrong with a format description; places are paths into it, the buffer of
+    """Everything that is wrong with a format description; places are paths into it, the buffers of
     values being the first of `buffers`, the index arrays the others.
 
     >>> from gossamer_ir.nodes import Const, DenseFixed, SparseBuffer
@@ -28,7 +28,8 @@ def diagnostics_of_format(description: FormatDescription) -> tuple[Diagnostic, .
         ctx.report("verify.name.identifier", f"'{description.name}' is not an identifier.", ROOT)
     check_params(ctx, description.params, ROOT)
     check_axes(ctx, description.axes, ROOT)
-    check_buffers(ctx, (description.buffer, *description.index_arrays), ROOT)
+    values = (description.buffer, *description.more_buffers)
+    check_buffers(ctx, (*values, *description.index_arrays), ROOT)
     if description.map is not None:
         _check_map(ctx, description.map, len(description.buffer.axes), ROOT.down("map"))
     return tuple(ctx.found)
