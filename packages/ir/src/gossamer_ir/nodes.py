@@ -629,7 +629,7 @@ class IndexMap(Node, frozen=True):
     results: tuple[Expr, ...]
 
 
-class FormatDescription(Node, frozen=True):
+class FormatDescription(Node, frozen=True, omit_defaults=True):
     """How a tensor is stored: axes, one buffer of values, further index arrays, and the map from the
     coordinates of the buffer's axes to logical coordinates (None: they are the logical ones).
     `more_buffers` are those of other tensors that share the axes."""
