@@ -1,7 +1,9 @@
 """A pytest plugin that writes down the rendering of every error with a code that a test raises.
 
 `pytest -p error_recorder` with `GOSSAMER_ERRORS` naming a folder: one file for each process, of lines
-`{"code", "test", "text"}`; the first few tests of each code.
+`{"code", "test", "text"}`; the first few tests of each code. Where the error refuses what the language
+has, `program` is what was refused: the module (or text, or description of a format) that the outermost
+function of gossamer was given.
 """
 
 from __future__ import annotations
@@ -9,18 +11,25 @@ from __future__ import annotations
 import json
 import os
 import re
+import sys
 import tempfile
 from collections import defaultdict
 from collections.abc import Iterator
 from pathlib import Path
+from types import FrameType
 
 import pytest
 
-from gossamer_ir.errors import CodedError
+from gossamer_ir.errors import CodedError, GossamerError, UnsupportedError
+from gossamer_ir.nodes import FormatDescription, Module
+from gossamer_ir.script import print_format, print_module
 from gossamer_ir.verify.context import Context
 
 MOST = 60
 """Tests that are kept of each code."""
+
+ALSO_REFUSED = ("parse.elem_offset", "parse.strides", "plugin.undeclared", "verify.buffer.siblings")
+"""Codes of refusals that are not of the class of refusals: what is read or looked at first says no."""
 
 _test = ""
 _tests: dict[str, set[str]] = defaultdict(set)
@@ -43,7 +52,40 @@ def stable(text: str) -> str:
 def _record(error: CodedError, *args: object, **kwargs: object) -> None:
     _initialize(error, *args, **kwargs)  # type: ignore[arg-type]  # handed through as they are
     for found in error.diagnostics:
-        _keep(found.code, error.render())
+        is_refusal = isinstance(error, UnsupportedError) or found.code in ALSO_REFUSED
+        _keep(found.code, error.render(), _program(sys._getframe(1)) if is_refusal else "")
+
+
+def _program(frame: FrameType | None) -> str:
+    """What the outermost function of gossamer on the stack was given; nothing where that is no program."""
+    frames: list[FrameType] = []
+    while frame is not None:
+        if "/src/gossamer" in frame.f_code.co_filename:
+            frames.append(frame)
+        frame = frame.f_back
+    for outer in reversed(frames):
+        for value in list(outer.f_locals.values()):
+            text = _text_of(value)
+            if text:
+                return text
+    return ""
+
+
+def _text_of(value: object) -> str:
+    try:
+        if isinstance(value, Module):
+            return print_module(value)
+        if isinstance(value, FormatDescription):
+            return print_format(value)
+    except (
+        GossamerError,
+        AttributeError,
+        ValueError,
+        RecursionError,
+    ):  # no module that could be printed
+        return ""
+    is_script = isinstance(value, str) and "@T." in value
+    return str(value) if is_script else ""
 
 
 def _record_report(context: Context, code: str, *args: object, **kwargs: object) -> None:
@@ -54,11 +96,13 @@ def _record_report(context: Context, code: str, *args: object, **kwargs: object)
         _keep(code, CodedError(code, found.message, hint=found.hint).render())
 
 
-def _keep(code: str, text: str) -> None:
+def _keep(code: str, text: str, program: str = "") -> None:
     known = _tests[code]
     if _test and (_test in known or len(known) < MOST):
         known.add(_test)
         line = {"code": code, "test": _test, "text": stable(text)}
+        if program:
+            line["program"] = program.strip("\n") + "\n"
         with _file().open("a", encoding="utf-8") as lines:
             lines.write(json.dumps(line) + "\n")
 

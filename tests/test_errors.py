@@ -1,7 +1,8 @@
 """Every code of a user error has an example: a test that raises it, and its exact rendering.
 
-`golden/errors.json` names for each code one test of the repository and what is rendered in it. The
-codes are collected from the source; the tests run again here, and render the same.
+`golden/errors.json` names for each code one test of the repository and what is rendered in it, and for
+refusals the program that was refused, which `docs/unsupported.md` shows. The codes are collected from
+the source; the tests run again here, and render the same.
 `pytest tests/test_errors.py --update-golden` runs all tests once and writes the file anew.
 """
 
@@ -102,8 +103,13 @@ def recorded(folder, *arguments):
     for path in folder.glob("*.jsonl"):
         for line in path.read_text().splitlines():
             row = json.loads(line)
-            found[row["code"]][row["test"]].append(row["text"])
+            found[row["code"]][row["test"]].append(shown(row))
     return found, done
+
+
+def shown(row):
+    """What is compared of an example: what is rendered, and the program of a refusal."""
+    return row["text"], row.get("program", "")
 
 
 def files_with_examples():
@@ -115,14 +121,20 @@ def files_with_examples():
 
 
 def fitting(code, tests):
-    """The example that is the shortest, of those that do not tell where they ran."""
+    """The example that is the shortest, of those that do not tell where they ran; one with a program
+    where there is one."""
     rows = [
-        {"code": code, "test": test, "text": text}
-        for test, texts in sorted(tests.items())
-        for text in texts
+        {"code": code, "test": test, "text": text} | ({"program": program} if program else {})
+        for test, examples in sorted(tests.items())
+        for text, program in examples
         if sys.prefix not in text
     ]
-    return min(rows, key=lambda row: (len(row["text"]), row["test"]), default=None)
+    return min(rows, key=_order, default=None)
+
+
+def _order(row):
+    text, program = shown(row)
+    return not program, len(program) + len(text), row["test"]
 
 
 def update(tmp_path):
@@ -131,7 +143,7 @@ def update(tmp_path):
     chosen = [fitting(code, tests) for code, tests in sorted(found.items())]
     chosen = [row for row in chosen if row is not None]
     again, _ = recorded(tmp_path / "again", *dict.fromkeys(row["test"] for row in chosen))
-    kept = [row for row in chosen if row["text"] in again[row["code"]][row["test"]]]
+    kept = [row for row in chosen if shown(row) in again[row["code"]][row["test"]]]
     GOLDEN.parent.mkdir(exist_ok=True)
     GOLDEN.write_text(json.dumps(kept, indent=1, ensure_ascii=False) + "\n")
 
@@ -150,9 +162,9 @@ def test_each_example_is_rendered_as_it_was(request, tmp_path):
     )
     assert done.returncode == 0, done.stdout[-3000:]
     changed = {
-        code: {"was": row["text"], "is": found[code][row["test"]]}
+        code: {"was": shown(row), "is": found[code][row["test"]]}
         for code, row in wanted.items()
-        if row["text"] not in found[code][row["test"]] and code not in not_installed()
+        if shown(row) not in found[code][row["test"]] and code not in not_installed()
     }
     assert changed == {}
 
