@@ -57,18 +57,19 @@ def _record(error: CodedError, *args: object, **kwargs: object) -> None:
 
 
 def _program(frame: FrameType | None) -> str:
-    """What the outermost function of gossamer on the stack was given; nothing where that is no program."""
-    frames: list[FrameType] = []
+    """What the outermost function of gossamer on the stack was given, else what the test has: where a
+    kernel refuses, its program is not on the stack any more."""
+    inside: list[FrameType] = []
+    around: list[FrameType] = []
     while frame is not None:
-        if "/src/gossamer" in frame.f_code.co_filename:
-            frames.append(frame)
+        name = frame.f_code.co_filename
+        if "/src/gossamer" in name:
+            inside.append(frame)
+        elif "/tests/test_" in name:
+            around.append(frame)
         frame = frame.f_back
-    for outer in reversed(frames):
-        for value in list(outer.f_locals.values()):
-            text = _text_of(value)
-            if text:
-                return text
-    return ""
+    values = [value for outer in (*inside[::-1], *around) for value in [*outer.f_locals.values()]]
+    return next(filter(None, map(_text_of, values)), "")
 
 
 def _text_of(value: object) -> str:

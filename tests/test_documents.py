@@ -14,7 +14,9 @@ import pytest
 import scipy.io
 from scipy import sparse
 
+from tests.error_recorder import ALSO_REFUSED
 from tests.examples import PYTHON, run_examples
+from tests.test_errors import codes_of
 
 ROOT = Path(__file__).resolve().parents[1]
 SHELL = re.compile(r"^```sh\n(.*?)^```", re.MULTILINE | re.DOTALL)
@@ -64,29 +66,52 @@ def test_the_links_lead_somewhere(root):
     assert broken == []
 
 
-@pytest.mark.parametrize("name", ["language", "accepted"])
-def test_a_generated_page_is_up_to_date(root, name):
+def generator(root, name):
+    """The module that writes a page."""
     path = root / f"docs/generate_{name}.py"
     spec = importlib.util.spec_from_file_location(path.stem, path)
-    generate = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(generate)
-    if (root / f"docs/{name}.md").read_text() != generate.page():
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+@pytest.mark.parametrize("name", ["language", "accepted", "unsupported"])
+def test_a_generated_page_is_up_to_date(root, name):
+    if (root / f"docs/{name}.md").read_text() != generator(root, name).page():
         pytest.fail(f"run: python docs/generate_{name}.py")
 
 
 def test_what_is_refused_is_listed(root):
-    """Every code of an `UnsupportedError` in the source, and no other; `<x>` stands for any word."""
-    text = (root / "docs/unsupported.md").read_text()
-    listed = {re.sub(r"<\w+>", "*", code) for code in re.findall(r"^\| `(.+?)`", text, re.M)}
-    refusal = re.compile(r'UnsupportedError\(\s*f?"([^"]+)"')
+    """Every code of a refusal in the source has an entry, and every entry a code."""
     sources = (*root.glob("packages/*/src/**/*.py"), *root.glob("plugins/*/src/**/*.py"))
-    raised = {
-        re.sub(r"{[^}]+}", "*", code)
-        for path in sources
-        for code in refusal.findall(path.read_text())
+    raised = {code for path in sources for code in codes_of(path, kind="UnsupportedError")}
+    raised |= {*ALSO_REFUSED}
+    generate = generator(root, "unsupported")
+    assert len(raised) > 50
+    assert generate.without_entry(raised) == []
+    listed = generate.patterns()
+    assert [code for code in listed if not any(fits(code, found) for found in raised)] == []
+    assert generate.without_entry(["lower.a_refusal_that_is_new"]) != []
+
+
+def test_every_listed_refusal_is_met_by_a_program(root):
+    """The programs are those of the examples of errors, which `test_errors.py` runs."""
+    generate = generator(root, "unsupported")
+    examples = generate.rows()
+    met = {
+        code: row
+        for code, row in examples.items()
+        if any(fits(code, p) for p in generate.patterns())
     }
-    assert [code for code in raised if not fnmatch.filter(listed, code)] == []
-    assert [code for code in listed if not any(fnmatch.fnmatch(code, p) for p in raised)] == []
+    assert [p for p in generate.patterns() if not fnmatch.filter(met, p)] == []
+    without = {code for code, row in met.items() if "program" not in row} - {*generate.FOREIGN}
+    assert without <= generate.WITHOUT_PROGRAM.keys()
+    refused = {code for code, row in examples.items() if "program" in row}
+    assert generate.without_entry(refused - {*generate.FOREIGN}) == []
+
+
+def fits(code, pattern):
+    return fnmatch.fnmatch(code, pattern) or fnmatch.fnmatch(pattern, code)
 
 
 def test_every_decision_says_what_and_why(root):

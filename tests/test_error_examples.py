@@ -3,9 +3,12 @@ because they take the whole of gossamer."""
 
 from __future__ import annotations
 
+import numpy as np
 import pytest
 
 import gossamer as gs
+from gossamer_formats.checks import check_storage
+from gossamer_formats.storage import Storage
 from gossamer_ir.build import index_var
 from gossamer_ir.constants import constant
 from gossamer_ir.errors import ArgumentError, UnsupportedError
@@ -17,6 +20,7 @@ from gossamer_ir.nodes import (
     Param,
     SparseBuffer,
 )
+from gossamer_ir.script import parse_format
 from gossamer_lower.examples import program
 from gossamer_lower.lower_buffers import lower_buffers
 from gossamer_lower.pipeline import lower_to_flat
@@ -80,3 +84,54 @@ def test_a_script_that_there_is_not():
     with pytest.raises(ArgumentError) as caught:
         script("nothing")
     assert caught.value.code == "scripts.unknown"
+
+
+SQUARES = """
+@T.prim_func
+def squares(x: T.handle, n: T.int64) -> None:
+    X = T.match_buffer(x, (n,), "float32")
+    for i in T.serial(n):
+        X[i] = X[i] * X[i]
+"""
+
+
+def test_a_scalar_of_a_dtype_that_is_not_passed():
+    with pytest.raises(UnsupportedError) as caught:
+        gs.compile(SQUARES.replace("n: T.int64", "n: T.int64, s: T.float16"))
+    assert caught.value.code == "backend.scalar_dtype"
+
+
+def test_a_size_that_no_caller_can_be_asked_for():
+    program = SQUARES.replace("(n,)", "(n << 1,)")
+    with pytest.raises(UnsupportedError) as caught:
+        gs.compile(program)(x=np.zeros(6, np.float32), n=3)
+    assert caught.value.code == "backend.size"
+
+
+def test_a_relation_that_cannot_be_checked():
+    program = """
+@T.prim_func
+def marked(x: T.handle, p: T.handle, q: T.handle, n: T.int64) -> None:
+    X = T.match_buffer(x, (n,), "float32")
+    P = T.match_buffer(p, (n,), "int32")
+    Q = T.match_buffer(q, (n,), "int32")
+    T.assume(covers(P, Q))
+    for i in T.serial(n):
+        X[T.int64(P[i])] = 1.0
+"""
+    indices = np.zeros(3, np.int32)
+    with pytest.raises(UnsupportedError) as caught:
+        gs.compile(program)(np.zeros(3, np.float32), indices, indices)
+    assert caught.value.code == "backend.relation"
+
+
+def test_a_size_of_a_format_that_is_not_arithmetic():
+    description = parse_format("""
+@T.format
+def vector(a: T.handle, m: T.int64) -> None:
+    I = T.sp.dense_fixed(T.max(m, 1))
+    A = T.sp.match_buffer(a, (I,), "float32")
+""")
+    with pytest.raises(UnsupportedError) as caught:
+        check_storage(Storage(description, {"m": 3}, {"a": np.zeros(3, np.float32)}))
+    assert caught.value.code == "formats.size"

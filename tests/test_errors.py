@@ -40,13 +40,15 @@ SLOW = (
 """In the names of files whose tests raise nothing of their own."""
 
 
-def codes_of(path):
-    """The codes that a file gives to errors; `*` stands for what is known at run time only."""
+def codes_of(path, kind="Error"):
+    """The codes that a file gives to errors (of a kind); `*` stands for what is known at run time only."""
     for call in ast.walk(ast.parse(path.read_text())):
         if not isinstance(call, ast.Call):
             continue
         name = getattr(call.func, "attr", getattr(call.func, "id", ""))
         prefix = ""
+        if kind != "Error" and name != kind:
+            continue
         if name == "refusal":
             prefix = "schedule."
         elif name == "error" and path.parent.name == "script":
