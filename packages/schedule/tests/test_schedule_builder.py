@@ -358,7 +358,7 @@ def test_a_misspelled_name_has_a_hint():
     builder = ScheduleBuilder(examples.SPMM)
     with pytest.raises(ScheduleError, match=r"Did you mean vectorize\?"):
         _ = builder.vectorise
-    with pytest.raises(ScheduleError, match="Primitives are align, annotate"):
+    with pytest.raises(ScheduleError, match=r"Primitives are .*, align, annotate"):
         _ = builder.quux
 
 

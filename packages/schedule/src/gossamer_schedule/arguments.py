@@ -30,6 +30,7 @@ _TYPES: dict[str, Any] = {
     "tuple[int, ...] | None": tuple[int, ...] | None,
     "tuple[int | None, ...] | None": tuple[int | None, ...] | None,
     "tuple[str, ...]": tuple[str, ...],
+    "tuple[int | str, ...]": tuple[int | str, ...],
     "tuple[int | str | None, ...]": tuple[int | str | None, ...],
 }
 """The types of arguments by how primitives write them (evaluating annotations takes longer than a

@@ -69,53 +69,6 @@ def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()
     return module
 
 
-def _arguments(step: Step) -> dict[str, Any]:
-    types, required = _parameters(step.op)
-    wrong = [name for name in step.args if name not in types]
-    missing = [name for name in required if name not in step.args]
-    if wrong or missing:
-        what = f"has no argument '{wrong[0]}'" if wrong else f"needs argument '{missing[0]}'"
-        raise refusal(
-            "replay.arguments",
-            f"The step {step.op} {what}.",
-            hint=listing("arguments", types),
-        )
-    return {name: _checked(step, name, types[name]) for name in step.args}
-
-
-def _checked(step: Step, name: str, expected: Any) -> Any:
-    try:
-        return msgspec.convert(step.args[name], expected)
-    except msgspec.ValidationError as error:
-        raise refusal(
-            "replay.arguments",
-            f"The argument '{name}' of the step {step.op} is {step.args[name]!r}, which is not "
-            "of its type.",
-            hint=f"{error}.",
-        ) from error
-
-
-INTRINSICS = "intrinsics"
-"""The argument of primitives that need the intrinsics of a machine."""
-_GIVEN = ("module", INTRINSICS, "return")
-"""What is no argument of a step."""
-_TYPES: dict[str, Any] = {
-    "int": int,
-    "str": str,
-    "str | None": str | None,
-    "int | None": int | None,
-    "bool | int | str": bool | int | str,
-    "tuple[int, ...]": tuple[int, ...],
-    "tuple[int, ...] | None": tuple[int, ...] | None,
-    "tuple[int | None, ...] | None": tuple[int | None, ...] | None,
-    "tuple[str, ...]": tuple[str, ...],
-    "tuple[int | str, ...]": tuple[int | str, ...],
-    "tuple[int | str | None, ...]": tuple[int | str | None, ...],
-}
-"""The types of arguments by how primitives write them (evaluating annotations takes longer than a
-schedule)."""
-
-
 def parameters_of(op: str) -> tuple[str, ...]:
     """The arguments of a primitive, optional ones with dots.
 
