@@ -48,6 +48,7 @@ BORDERS = (
     Border("gossamer", "formats", "gossamer_formats", "csr"),
     Border("gossamer", "formats", "gossamer_formats", "storage_stats"),
     Border("gossamer", "schedule", "gossamer_schedule", "replay"),
+    Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.schedule"),
     Border("gossamer", "schedule", "gossamer_schedule.rules", "explain"),
     Border("gossamer", "lower", "gossamer_lower", "lower_iterations"),
     Border("gossamer", "lower", "gossamer_lower", "lower_buffers"),
