@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
-from itertools import pairwise
+from collections.abc import Iterator, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise, takewhile
 from typing import Any
 
 from msgspec.structs import replace
@@ -13,6 +14,7 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Block, Expr, For, Module, Stmt
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import simplify
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute_body
@@ -73,9 +75,9 @@ def loop_partition(
         with T.block("scale_0"):
             vi_0 = T.axis.spatial(n, i_0)
             Y[vi_0] = X[vi_0] * 2.0
-    for i_1 in T.serial(n - T.max(n // 8 * 8, 0)):
+    for i_1 in T.serial(n - n // 8 * 8):
         with T.block("scale_1"):
-            vi_1 = T.axis.spatial(n, i_1 + T.max(n // 8 * 8, 0))
+            vi_1 = T.axis.spatial(n, i_1 + n // 8 * 8)
             Y[vi_1] = X[vi_1] * 2.0
     """
     require_stage(module, _NAME, stages=LOOP_STAGES)
@@ -88,7 +90,9 @@ def loop_partition(
     once = _require_inits(site, cuts, module=module)
 
     copies = clones((site.node,), len(cuts) + 1, namer_of(owner))
-    parts = _parts(site.node, cuts, copies, once=once)
+    with _known_around(site) as point:
+        starts, extents = _ranges(cuts, site, point=point)
+    parts = _parts(copies, starts, extents, once=once)
 
     rewritten = with_function(module, owner, replaced(site, parts))
 
@@ -128,7 +132,7 @@ def _bad_points(message: str, site: Site, module: Module) -> Exception:
 
 def _require_unchanged(site: Site, cuts: Sequence[Expr], *, module: Module) -> None:
     """The parts evaluate the bounds one after the other, the loop did so once."""
-    asked = resolve_all((site.node.start, site.node.extent, *cuts), site)
+    asked = _resolved((site.node.start, site.node.extent, *cuts), site)
     clash = mentioned(asked) & written(site.node.body)
     if clash:
         raise refusal(
@@ -139,7 +143,7 @@ def _require_unchanged(site: Site, cuts: Sequence[Expr], *, module: Module) -> N
         )
 
 
-def resolve_all(found: Sequence[Expr], site: Site) -> tuple[Expr, ...]:
+def _resolved(found: Sequence[Expr], site: Site) -> tuple[Expr, ...]:
     """Expressions by parameters and loops."""
     values = values_at(site)
     return tuple(resolve(expr, values) for expr in found)
@@ -149,7 +153,7 @@ def _require_inits(site: Site, cuts: Sequence[Expr], *, module: Module) -> set[s
     """The blocks whose init runs without the loop, so with the first part only."""
     require_inits_apart(site, module=module, primitive=_NAME)
     loop, once = site.node.var, set()
-    about = {name for cut in resolve_all(cuts, site) for name in free_vars(cut)}
+    about = {name for cut in _resolved(cuts, site) for name in free_vars(cut)}
     for block in blocks_with_init(site):
         reducing = reduction_loops(block.node, values_at(block))
         if loop in left_out(block):
@@ -174,47 +178,76 @@ def _require_known(block: Site, about: Set[str], *, module: Module) -> None:
         )
 
 
+@contextmanager
+def _known_around(site: Site) -> Iterator[ProgramPoint]:
+    """What holds wherever the loop runs, or an init without the loops that feed its reduction."""
+    point, values = ProgramPoint(site.function), values_at(site)
+    idle = {
+        name
+        for block in blocks_with_init(site)
+        for name in reduction_loops(block.node, values_at(block))
+    }
+    with ExitStack() as stack:
+        for loop in takewhile(lambda loop: loop.var not in idle, site.loops):
+            start, extent = resolve(loop.start, values), resolve(loop.extent, values)
+            stack.enter_context(point.inside(replace(loop, start=start, extent=extent)))
+        yield point
+
+
+def _ranges(
+    cuts: Sequence[Expr], site: Site, *, point: ProgramPoint
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """Where each part starts, and how many iterations it has. No sum or difference overflows: all are
+    between the start of the loop and its end."""
+    loop: For = site.node
+    ends = (*_clamped(cuts, site, point=point), loop.extent)
+    starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
+    first = _least(cuts[0], site, point=point)
+    return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
+
+
 def _parts(
-    loop: For, cuts: Sequence[Expr], copies: Sequence[Clone], *, once: Set[str]
+    copies: Sequence[Clone], starts: Sequence[Expr], extents: Sequence[Expr], *, once: Set[str]
 ) -> tuple[Stmt, ...]:
     """The copies of a loop, each over its part of the iterations."""
-    ends = (ZERO, *_clamped(cuts, loop.extent), loop.extent)
-    extents = [
-        _least(cuts[0], loop.extent),
-        *(sub(end, start) for start, end in pairwise(ends[1:])),
-    ]
     parts: list[Stmt] = []
-    for copy, begin, extent in zip(copies, ends, extents, strict=False):
+    for copy, first, extent in zip(copies, starts, extents, strict=True):
         (made,) = copy.body
         assert isinstance(made, For)
-        first = simplify(add(loop.start, begin))
         shifted = {made.var: add(index_var(made.var), first)}
         body = substitute_body(made.body, shifted)
         if parts:
             body = _without_inits(body, {copy.blocks[name] for name in once})
-        parts.append(replace(made, start=ZERO, extent=simplify(extent), body=body))
+        parts.append(replace(made, start=ZERO, extent=extent, body=body))
     return tuple(parts)
 
 
-def _clamped(cuts: Sequence[Expr], extent: Expr) -> list[Expr]:
-    """How many iterations are before each cut: between those before the preceding one, and all. These
-    never overflow, whatever the points are."""
+def _clamped(cuts: Sequence[Expr], site: Site, *, point: ProgramPoint) -> list[Expr]:
+    """How many iterations are before each cut: between those before the preceding one, and all."""
     found: list[Expr] = []
     for at, cut in enumerate(cuts):
-        low = ZERO if at == 0 or _is_ordered(cuts[at - 1], cut) else found[-1]
-        found.append(simplify(Binary("max", _least(cut, extent), low)))
+        is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, site, point=point)
+        low, most = ZERO if is_ordered else found[-1], _least(cut, site, point=point)
+        is_bounded = is_ordered and _is_at_most(ZERO, most, site, point=point)
+        found.append(most if is_bounded else simplify(Binary("max", most, low)))
     return found
 
 
-def _is_ordered(first: Expr, second: Expr) -> bool:
-    """Whether two points are constants, which ascend."""
-    return integer_value(first) is not None and integer_value(second) is not None
-
-
-def _least(cut: Expr, extent: Expr) -> Expr:
+def _least(cut: Expr, site: Site, *, point: ProgramPoint) -> Expr:
     """The lesser one of a point and the extent."""
+    extent = site.node.extent
     is_less = isinstance(cut, Binary) and cut.op == "mul" and _is_floor(cut, extent)
-    return cut if is_less or cut == extent else simplify(Binary("min", cut, extent))
+    if is_less or _is_at_most(cut, extent, site, point=point):
+        return cut
+    least: Expr = simplify(Binary("min", cut, extent))
+    return least
+
+
+def _is_at_most(lesser: Expr, greater: Expr, site: Site, *, point: ProgramPoint) -> bool:
+    """Whether lesser <= greater is proved."""
+    if lesser == greater:
+        return True
+    return point.is_at_most(*_resolved((lesser, greater), site))
 
 
 def _is_floor(cut: Binary, extent: Expr) -> bool:
