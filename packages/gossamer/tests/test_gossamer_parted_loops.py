@@ -9,6 +9,7 @@ import scipy.sparse
 
 import gossamer
 from gossamer_ir.script import parse_module
+from gossamer_ir.specialize import specialize
 from gossamer_schedule import ScheduleBuilder, examples
 
 
@@ -173,3 +174,27 @@ def test_rows_are_summed_in_the_dtype_of_the_accumulator(dtype):
     assert (np.abs(y - exact) <= bound).all()
     if dtype == "float64":
         np.testing.assert_array_equal(y, exact.astype(np.float32))
+
+
+def in_registers(dtype):
+    """A product of a sparse and a dense matrix whose accumulators are of a dtype."""
+    builder = ScheduleBuilder(specialize(examples.SPMM, {"K": 64})).split("k", factors=(4, 16))
+    builder.cache_write("csrmm", buffer="C", scope="local").unsafe_set_dtype("C_local", dtype=dtype)
+    builder.reverse_compute_at("csrmm_C_local", loop="i").decompose_reduction("csrmm", loop="j")
+    builder.split("k_c", factors=(4, 16)).unroll("k_0_init").unroll("k_0").unroll("k_c_0")
+    return builder.vectorize("k_1_init").vectorize("k_1").vectorize("k_c_1").parallel("i").module
+
+
+def test_products_are_added_up_in_wider_vectors():
+    a = scipy.sparse.random(50, 200, 0.4, "csr", np.float32, random_state=1)
+    b = np.random.default_rng(0).random((200, 64)).astype(np.float32)
+    exact = a.astype(np.float64) @ b.astype(np.float64)
+    found = {}
+    for dtype in ("float32", "float64"):
+        kernel = gossamer.compile(in_registers(dtype))
+        found[dtype] = np.full((50, 64), 77, np.float32)
+        sizes = {"m": 50, "n": 200, "nnz": a.nnz}
+        kernel(indptr=a.indptr, indices=a.indices, a=a.data, b=b, c=found[dtype], **sizes)
+    # Sums of 200 products, each exact in float64, are off by less than half a unit of float32.
+    np.testing.assert_allclose(found["float64"], exact, rtol=2.0**-24 + 200 * 2.0**-53)
+    assert np.abs(found["float32"] - exact).max() > np.abs(found["float64"] - exact).max()

@@ -39,7 +39,7 @@ from gossamer_schedule.unsafe import marked_result
 
 _NAME = "unsafe_set_dtype"
 _WIDE = ("add", "sub", "mul", "min", "max")
-"""Operations that are done in the new dtype where what is stored is made of elements of the buffer."""
+"""Operations of what is stored that are done in the new dtype."""
 _EXACT = 256
 """Integers up to this are the same in every dtype of floats."""
 
@@ -49,9 +49,10 @@ def unsafe_set_dtype(
     module: Module, buffer: str, *, dtype: str, function: str | None = None
 ) -> Result:
     """Gives a buffer that the function allocates another dtype: what is stored there is converted to it,
-    and what is read is converted back. Sums, differences, products, minima and maxima of its elements that
-    are stored there again are computed in the new dtype, so that a float64 accumulator of float32 terms
-    rounds to float32 once, at the end. Results change, so the function is annotated `unsafe`.
+    and what is read is converted back. Sums, differences, products, minima and maxima that are stored there
+    are computed in the new dtype where they are of its elements, and all of them where it is wider: a
+    float64 accumulator of products of float32 rounds to float32 once, at the end. Results change, so the
+    function is annotated `unsafe`.
 
     Raises `ScheduleError`: `schedule.unsafe_set_dtype.dtype` (not numbers, or the fill value is not one of
     the dtype), `.parameter` (the buffer is the caller's), `.other_access` (a declared reducer combines its
@@ -95,7 +96,7 @@ def unsafe_set_dtype(
     _require_plain(owner, buffer)
 
     new = _of_dtype(old, dtype)
-    conversion = _Conversion(buffer, dtype)
+    conversion = _Conversion(buffer, dtype, is_wider=_is_wider(dtype, old.dtype))
     body = tuple(conversion.visit(found) for found in owner.body)
 
     changed = with_buffer(replace(owner, body=body), new)
@@ -150,12 +151,20 @@ def _of_dtype(old: AnyBuffer, dtype: str) -> AnyBuffer:
         ) from error
 
 
+def _is_wider(dtype: str, old: str) -> bool:
+    """Whether a dtype has more bits of the same kind than another one."""
+    new, before = DType.parse(dtype), DType.parse(old)
+    is_alike = new.kind == before.kind or (new.is_float and before.is_float)
+    return is_alike and new.bits > before.bits
+
+
 class _Conversion:
     """Statements that use a buffer as one of another dtype."""
 
-    def __init__(self, buffer: str, dtype: str) -> None:
+    def __init__(self, buffer: str, dtype: str, *, is_wider: bool) -> None:
         self._buffer = buffer
         self._dtype = dtype
+        self._is_wider = is_wider
 
     def visit(self, node: Any) -> Any:
         """The node with what is stored converted, and what is read converted back."""
@@ -169,7 +178,8 @@ class _Conversion:
         """A value in the new dtype."""
         if isinstance(value, Load) and value.buffer == self._buffer:
             return self._load(value)
-        if isinstance(value, Binary) and value.op in _WIDE and reads(value, self._buffer):
+        is_computed = self._is_wider or reads(value, self._buffer)
+        if isinstance(value, Binary) and value.op in _WIDE and is_computed:
             return Binary(value.op, self._wide(value.lhs), self._wide(value.rhs))
         return self._converted(value)
 
