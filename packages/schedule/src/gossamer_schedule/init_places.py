@@ -7,11 +7,11 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import permutations, takewhile
 
-from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.lasting import lasting_facts, written_in
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Load, Module, Search
 from gossamer_ir.touches import parts_of, reduction_loops
 from gossamer_ir.walk import free_vars, resolve, walk
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around
@@ -81,7 +81,8 @@ def require_inits_apart(top: Site, *, module: Module, primitive: str) -> None:
         site for site in blocks_with_init(top) if reduction_loops(site.node, values_at(site))
     ]
     for first, second in permutations(hoisted, 2):
-        shared = written(first.node.init) & (written(second.node.init) | read_by_init(second))
+        writes = [written_in(site.node.init, top.function) for site in (first, second)]
+        shared = writes[0] & (writes[1] | read_by_init(second))
         if shared:
             raise refusal(
                 f"{primitive}.not_proved",

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import ONE, ZERO, add, conjoined, conjuncts, index_var, integer_value, sub
 from gossamer_ir.contracts import Step
+from gossamer_ir.lasting import written_in
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
@@ -27,7 +28,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import free_vars, occurs, substitute_body
-from gossamer_schedule.accesses import mentioned, statements_beside, used_by, written
+from gossamer_schedule.accesses import mentioned, statements_beside, used_by
 from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.inits import init_nest
 from gossamer_schedule.nests import Nest, around
@@ -151,7 +152,7 @@ def _require_sole_user(nest: Nest, padded: _Padded, *, module: Module) -> None:
     block, others = nest.block.node, statements_beside(nest.block, nest.top)
     asked = tuple(part for part in (block.predicate, padded.inside) if part is not None)
     used = mentioned((*padded.indices, padded.value, *asked)).union(*map(used_by, others))
-    if padded.buffer in used:
+    if used & written_in((block,), nest.block.function):
         raise refusal(
             f"{_NAME}.other_access",
             f"'{padded.buffer}' is used under loop '{nest.top.node.var}' by more than the store of block "
@@ -167,7 +168,7 @@ def _require_unchanged(nest: Nest, padded: _Padded, *, module: Module) -> None:
     conditions = (*nest.conditions, *conjuncts(nest.block.node.predicate))
     iters = nest.block.node.iters
     asked = mentioned((*bounds, *conditions, *iters, *padded.indices))
-    clash = asked & written((nest.top.node,))
+    clash = asked & written_in((nest.top.node,), nest.block.function)
     if clash or nest.has_let:
         raise refusal(
             f"{_NAME}.not_proved",

@@ -34,6 +34,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, loops_of, name_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.unchanged import require_unchanged, require_unchanged_bounds
 
 _NAME = "fission"
 Part: TypeAlias = tuple[Stmt, ...]
@@ -85,7 +86,7 @@ def fission(
 
     require_serial(site, _NAME)
     parts = _require_parts(site, after, module=module)
-    _require_unchanged(site, module=module)
+    _require_unchanged(site)
     for at in range(1, len(parts)):
         before: Part = sum(parts[:at], ())
         _require_own_names(before, parts[at], site, module=module)
@@ -120,20 +121,15 @@ def _require_parts(site: Site, after: str | None, *, module: Module) -> tuple[Pa
     return tuple(body[start:end] for start, end in pairwise(edges))
 
 
-def _require_unchanged(site: Site, *, module: Module) -> None:
+def _require_unchanged(site: Site) -> None:
     """Each part evaluates the bounds of the loop again. The domains of iterators are not accesses, so what
     they read must not be written at all."""
-    blocks = (found for found in statements(site.node.body) if isinstance(found, Block))
+    loop, function = site.node, site.function
+    require_unchanged_bounds((loop,), function=function, primitive=_NAME)
+    blocks = (found for found in statements(loop.body) if isinstance(found, Block))
     domains = (item.domain for block in blocks for item in block.iters)
-    clash = mentioned((site.node.start, site.node.extent, *domains)) & written(site.node.body)
-    if clash:
-        raise refusal(
-            f"{_NAME}.not_proved",
-            f"It is not proved that the bounds of loop '{site.node.var}', and the domains of iterators in "
-            "it, stay the same.",
-            needs=f"{', '.join(sorted(clash))} is not written in the loop",
-            place=site.place(module),
-        )
+    what = "an iterator's domain"
+    require_unchanged(loop, domains, function=function, primitive=_NAME, what=what)
 
 
 def _require_own_names(before: Part, part: Part, site: Site, *, module: Module) -> None:
@@ -171,12 +167,11 @@ def _require_independent(before: Part, part: Part, site: Site, *, module: Module
 
 def _pairs(before: Part, part: Part, buffer: str, site: Site) -> Iterator[tuple[Access, Access]]:
     """An access of the parts before and one of this part, of which one is a store."""
-    function, values = site.function, values_at(site)
-    changing = written(site.node.body)
+    changing, values = written(site.node.body), values_at(site)
     first, second = (
         [
             without_changing(found, changing)
-            for found in accesses(body, {buffer}, values=values, function=function)
+            for found in accesses(body, {buffer}, values=values, function=site.function)
         ]
         for body in (before, part)
     )

@@ -18,7 +18,7 @@ from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import simplify
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute_body
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import values_at
 from gossamer_schedule.asked import expression_at
 from gossamer_schedule.clones import Clone, clones, forwards_of
 from gossamer_schedule.init_places import (
@@ -39,6 +39,7 @@ from gossamer_schedule.resolve import (
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.unchanged import require_unchanged
 
 _NAME = "loop_partition"
 
@@ -86,7 +87,7 @@ def loop_partition(
 
     require_serial(site, _NAME)
     cuts = _require_points(points, site, module=module)
-    _require_unchanged(site, cuts, module=module)
+    _require_unchanged(site, cuts)
     once = _require_inits(site, cuts, module=module)
 
     copies = clones((site.node,), len(cuts) + 1, namer_of(owner))
@@ -130,17 +131,11 @@ def _bad_points(message: str, site: Site, module: Module) -> Exception:
     )
 
 
-def _require_unchanged(site: Site, cuts: Sequence[Expr], *, module: Module) -> None:
+def _require_unchanged(site: Site, cuts: Sequence[Expr]) -> None:
     """The parts evaluate the bounds one after the other, the loop did so once."""
-    asked = _resolved((site.node.start, site.node.extent, *cuts), site)
-    clash = mentioned(asked) & written(site.node.body)
-    if clash:
-        raise refusal(
-            f"{_NAME}.not_proved",
-            f"It is not proved that the bounds of loop '{site.node.var}' and the points stay the same.",
-            needs=f"{', '.join(sorted(clash))} is not written in the loop",
-            place=site.place(module),
-        )
+    bounds = _resolved((site.node.start, site.node.extent, *cuts), site)
+    function, what = site.function, "a bound or point"
+    require_unchanged(site.node, bounds, function=function, primitive=_NAME, what=what)
 
 
 def _resolved(found: Sequence[Expr], site: Site) -> tuple[Expr, ...]:
