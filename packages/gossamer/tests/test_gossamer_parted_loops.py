@@ -25,6 +25,11 @@ PRODUCTS = {
     "a known size": lambda builder: (
         builder.specialize("i", condition="k == 5 and m > 1").parallel("i_0").unroll("l_0")
     ),
+    "whole vectors": lambda builder: (
+        builder.specialize("i", condition="k % 4 == 0")
+        .split("l_0", factors=(None, 4))
+        .vectorize("l_0_1")
+    ),
     "rows by parity": lambda builder: builder.reorder("i", "l", "j").specialize(
         "l", condition="i % 2 == 0"
     ),
@@ -44,7 +49,7 @@ def test_products(name):
     kernel = gossamer.compile(builder.module, target="generic-cpu:threads=2")
     random = np.random.default_rng(3)
     for m, n in SHAPES:
-        for k in (0, 5, 19):
+        for k in (0, 5, 8, 19):
             a = random.integers(-3, 4, (m, n)).astype(np.float32)
             b = random.integers(-3, 4, (n, k)).astype(np.float32)
             c = np.full((m, k), 77, np.float32)

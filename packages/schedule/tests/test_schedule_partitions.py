@@ -145,7 +145,7 @@ def test_whatever_a_loop_holds_is_copied_under_other_names(program, points):
 
 @pytest.mark.parametrize("target", ["i", "j", "k", "fill", "use"])
 @pytest.mark.parametrize(
-    "condition", ["n == 7", "n != 7", "T.int64(P[3]) == 3 and n < 0", "7 == n"]
+    "condition", ["n == 7", "n != 7", "T.int64(P[3]) == 3 and n < 0", "7 == n", "n % 7 == 0"]
 )
 def test_versions_do_what_the_original_did(program, target, condition):
     module = program(NESTED_PARTS)
@@ -161,6 +161,17 @@ def test_a_version_of_a_known_size_needs_no_bounds(n):
     builder.split(fast, factors=(None, 8))
     assert "T.where" not in body_text(builder.module)
     builder.split(slow, factors=(None, 8))
+    x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
+    run(verify(builder.module), {"x": x, "y": y, "n": n})
+    np.testing.assert_array_equal(y, x * 2)
+
+
+@pytest.mark.parametrize("n", [0, 8, 12, 16])
+@pytest.mark.parametrize("condition", ["n % 8 == 0", "0 == n % 8 and n > 0"])
+def test_a_version_of_whole_vectors_needs_no_bounds(n, condition):
+    builder = ScheduleBuilder(examples.SCALE).specialize("i", condition=condition)
+    builder.split("i_0", factors=(None, 8))
+    assert "T.where" not in body_text(builder.module)
     x, y = np.arange(n, dtype=np.float32), np.zeros(n, np.float32)
     run(verify(builder.module), {"x": x, "y": y, "n": n})
     np.testing.assert_array_equal(y, x * 2)

@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Iterator
 from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts, dtype_of
+from gossamer_ir.build import ZERO, conjuncts, dtype_of, floordiv, integer_value, mul
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import written_by
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
+    Binary,
     Block,
     Compare,
     Const,
@@ -28,7 +29,14 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import simplify
 from gossamer_ir.touches import reduction_loops
-from gossamer_ir.walk import free_vars, occurs, resolve, rewrite_body, substitute_body
+from gossamer_ir.walk import (
+    free_vars,
+    occurs,
+    resolve,
+    rewrite_body,
+    substitute,
+    substitute_body,
+)  # fmt: skip
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.asked import expression_at
 from gossamer_schedule.clones import clones, forwards_of
@@ -50,8 +58,10 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
     so that each can be scheduled by itself.
 
     `condition` is the text of a condition in parameters and loops around. Where it says what integer a
-    variable is, as `n == 32` does, the first version has that integer in place of the variable. What the
-    loop or block holds as `x` is `x_0` in the first version and `x_1` in the second.
+    variable is, as `n == 32` does, the first version has that integer in place of the variable. Where it
+    says that one is a multiple, as `n % 8 == 0` does, ranges of the first version are `n // 8 * 8`, so that
+    they split by 8 without a rest. What the loop or block holds as `x` is `x_0` in the first version and
+    `x_1` in the second.
 
     Raises `ScheduleError`: `schedule.specialize.condition` (not a condition), `.text` (no expression),
     `.not_proved` (it may read out of bounds, or an init may not run as before), `.init` (an init would run
@@ -85,7 +95,7 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
 
     versions = clones((site.node,), 2, namer_of(owner))
     yes, no = versions
-    chosen = If(asked, _with_values(yes.body, _values_in(asked)), no.body)
+    chosen = If(asked, _under(asked, yes.body), no.body)
 
     rewritten = with_function(module, owner, replaced(site, (chosen,)))
 
@@ -143,13 +153,28 @@ def _blocks_with_init(site: Site) -> Iterable[Site]:
 def _values_in(condition: Expr) -> dict[str, Expr]:
     """The integers that variables are where a condition holds."""
     found: dict[str, Expr] = {}
-    for part in conjuncts(condition):
-        match part:
-            case Compare(op="eq", lhs=Var() as var, rhs=Const() as value) if _is_integer(value):
-                found[var.name] = value
-            case Compare(op="eq", lhs=Const() as value, rhs=Var() as var) if _is_integer(value):
-                found[var.name] = value
+    for lhs, rhs in _equalities(condition):
+        if isinstance(lhs, Var) and isinstance(rhs, Const) and _is_integer(rhs):
+            found[lhs.name] = rhs
     return found
+
+
+def _multiples_in(condition: Expr) -> dict[str, Expr]:
+    """Variables as the multiples, `n // 8 * 8`, that they are where a condition holds."""
+    found: dict[str, Expr] = {}
+    for lhs, rhs in _equalities(condition):
+        match lhs:
+            case Binary(op="floormod", lhs=Var(dtype="int64") as var, rhs=by) if rhs == ZERO:
+                if (integer_value(by) or 0) > 1:
+                    found[var.name] = mul(floordiv(var, by), by)
+    return found
+
+
+def _equalities(condition: Expr) -> Iterator[tuple[Expr, Expr]]:
+    """The sides of the equations among the parts of a condition, either way round."""
+    for part in conjuncts(condition):
+        if isinstance(part, Compare) and part.op == "eq":
+            yield from ((part.lhs, part.rhs), (part.rhs, part.lhs))
 
 
 def _is_integer(value: Const) -> bool:
@@ -157,14 +182,16 @@ def _is_integer(value: Const) -> bool:
     return DType.parse(value.dtype).is_integer
 
 
-def _with_values(body: tuple[Stmt, ...], values: Mapping[str, Expr]) -> tuple[Stmt, ...]:
-    """The body with values in place of variables, and its ranges as short as they get."""
-    if not values:
+def _under(condition: Expr, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """The body where a condition holds: with values in place of variables, and ranges that show them."""
+    values, multiples = _values_in(condition), _multiples_in(condition)
+    if not values and not multiples:
         return body
 
     def folded(node: Any) -> Any | None:
-        if isinstance(node, (For, Range)) and not occurs((Load, Search), node.start, node.extent):
-            return replace(node, start=simplify(node.start), extent=simplify(node.extent))
-        return None
+        if not isinstance(node, (For, Range)) or occurs((Load, Search), node.start, node.extent):
+            return None
+        extent = substitute(node.extent, multiples)
+        return replace(node, start=simplify(node.start), extent=simplify(extent))
 
     return rewrite_body(substitute_body(body, values), folded, leaves=False)
