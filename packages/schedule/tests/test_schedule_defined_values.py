@@ -408,3 +408,52 @@ def test_the_last_of_several_values_stays_the_last(program, made, used, is_refus
         require_refused(module, step, "not_proved")
     else:
         require_same(module, step)
+
+
+WORKSPACE = """
+@T.prim_func
+def rows(
+    a: T.handle, y: T.handle, indptr: T.handle, indices: T.handle, m: T.int64, n: T.int64, nnz: T.int64
+) -> None:
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices), "int32")
+    K = T.sp.dense_fixed(n)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    Y = T.sp.match_buffer(y, (I, K), "float32")
+    S = T.sp.alloc_buffer((K,), "float32")
+    J_indptr = T.sp.match_buffer(indptr, (I,), "int32", extra_storage=1)
+    J_indices = T.sp.match_buffer(indices, (I, J), "int32")
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
+            with T.block("made"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                S[T.int64(J_indices[vi, vj])] = A[vi, vj]
+        for k in T.serial({read}):
+            with T.block("used"):
+                ui, uk = T.axis.remap("SS", [i, k])
+                Y[ui, {at}] = S[{at}]
+"""
+ALL, OF_ROW = {"read": "n", "at": "uk"}, "T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])"
+
+
+@pytest.mark.parametrize("is_all", [True, False])
+def test_a_workspace_that_is_not_zeroed_keeps_what_other_rows_left(is_all):
+    row = {"read": OF_ROW, "at": "T.int64(J_indices[ui, uk])"}
+    text = WORKSPACE
+    for name, part in (ALL if is_all else row).items():
+        text = text.replace(f"{{{name}}}", part)
+    module, step = parse_module(text), Step("compute_at", {"block": "made", "loop": "k"})
+    if is_all:
+        with pytest.raises(ScheduleError) as caught:
+            apply(module, step)
+        assert caught.value.code == "schedule.compute_at.not_proved"
+        return
+    found = []
+    for each in (module, apply(module, step).module):
+        y = np.zeros((3, 4), np.float32)
+        indices = {"indptr": np.int32([0, 4, 4, 6]), "indices": np.int32([0, 1, 2, 3, 1, 3])}
+        sizes = {"m": 3, "n": 4, "nnz": 6}
+        run(verify(each), {"a": np.arange(1, 7, dtype=np.float32), "y": y} | indices | sizes)
+        found.append(y)
+    np.testing.assert_array_equal(*found)
