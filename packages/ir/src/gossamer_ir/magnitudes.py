@@ -10,6 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from math import prod
 from typing import TypeGuard
 
+from gossamer_ir.affine import factors_of
 from gossamer_ir.build import ONE, dtype_of, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.dtypes import DType
@@ -50,6 +51,8 @@ from gossamer_ir.remembered import remembered
 from gossamer_ir.walk import LEAVES, children, free_vars, statements
 
 LARGEST_VSCALE = 2**10
+LARGEST_ARRAY = 2**57
+"""Processors have addresses of 57 bits at most, and an element has one of its own."""
 _RING = ("add", "sub", "mul")
 _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 """Operations about whose operands the prover knows something."""
@@ -115,11 +118,12 @@ class Magnitudes:
         return min(self._unwrapped(expr), _limit(dtype_of(expr)))
 
     def of_product(self, factors: Sequence[Expr]) -> int:
-        """A bound of the absolute value of a product that does not wrap; all extents of an array that is
-        passed make less than 2^63, as it has an address for each element."""
+        """A bound of the absolute value of a product of integers that do not wrap: that of all extents of
+        an array that is passed is the number of its elements."""
         found = prod(map(self.of, factors))
-        is_array = found >= 1 << 63 and tuple(sorted(factors, key=repr)) in self._arrays
-        return (1 << 63) - 1 if is_array else found
+        if found <= LARGEST_ARRAY or tuple(sorted(factors, key=repr)) not in self._arrays:
+            return found
+        return LARGEST_ARRAY
 
     def is_exact(self, expr: Node) -> bool:
         """Whether no operation in an integer expression wraps."""
@@ -187,7 +191,7 @@ class Magnitudes:
             case "add" | "sub":
                 return lhs + rhs
             case "mul":
-                return lhs * rhs
+                return lhs * rhs if lhs * rhs < limit else self.of_product(factors_of(expr))
             case "floordiv":
                 divisor = abs(integer_value(expr.rhs) or 1)
                 return -(-lhs // divisor)

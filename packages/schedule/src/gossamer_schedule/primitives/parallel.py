@@ -237,10 +237,11 @@ def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
 
 
 def _may_wrap(weight: Expr, site: Site) -> bool:
-    """Whether a weight may wrap around up to the end of a loop, where it decreases then."""
+    """Whether a weight may wrap around. One that never decreases, and whose parts do not, is between its
+    values at the ends of the loop."""
     loop, magnitudes = site.node, magnitudes_of(site.function)
-    end = substitute(weight, {loop.var: add(loop.start, loop.extent)})
-    return not (magnitudes.is_exact(weight) and magnitudes.is_exact(end))
+    ends = (loop.start, add(loop.start, loop.extent))
+    return not all(magnitudes.is_exact(substitute(weight, {loop.var: end})) for end in ends)
 
 
 def _require_grain(grain: int | None, site: Site) -> None:
