@@ -15,6 +15,8 @@ from gossamer_schedule.primitives.align import align
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.blockize import blockize
+from gossamer_schedule.primitives.cache_index import cache_index
+from gossamer_schedule.primitives.cache_inplace import cache_inplace
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.compute_at import compute_at
@@ -23,11 +25,13 @@ from gossamer_schedule.primitives.decompose_padding import decompose_padding
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.fission import fission
 from gossamer_schedule.primitives.fuse import fuse
+from gossamer_schedule.primitives.fuse_reduction_epilogue import fuse_reduction_epilogue
 from gossamer_schedule.primitives.lift_loop import lift_loop
 from gossamer_schedule.primitives.loop_partition import loop_partition
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.pipeline import pipeline
 from gossamer_schedule.primitives.prefetch import prefetch
+from gossamer_schedule.primitives.reindex import reindex
 from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
 from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
@@ -70,4 +74,23 @@ __all__ = [
     "sparse_unfuse", "specialize", "split", "storage_align", "tensorize", "transform_layout",
     "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder", "unsafe_set_dtype",
     "unsafe_vectorize", "vectorize",
+    "PRIMITIVES", "Result", "ScheduleBuilder", "add_unit_loop", "align", "annotate", "apply",
+    "bind", "blockize", "cache_read", "cache_write", "compute_at", "compute_inline",
+    "decompose_padding", "decompose_reduction", "fission", "fuse", "get_blocks",
+    "get_child_blocks", "get_consumers", "get_iterations", "get_loops", "get_producers",
+    "lift_loop", "loop_partition", "parallel", "pipeline", "prefetch", "reindex_cache_read",
+    "reindex_cache_write", "reorder", "replay", "reverse_compute_at", "reverse_compute_inline",
+    "rfactor", "sample_categorical", "sample_perfect_tile", "set_scope", "sparse_compute_at",
+    "sparse_fuse", "sparse_reorder", "sparse_tensorize", "sparse_unfuse", "specialize", "split",
+    "storage_align", "tensorize", "transform_layout", "unannotate", "unroll", "unsafe_parallel",
+    "unsafe_reorder", "unsafe_set_dtype", "unsafe_vectorize", "vectorize",
+    "PRIMITIVES", "Result", "ScheduleBuilder", "align", "annotate", "apply", "bind", "blockize",
+    "cache_index", "cache_inplace", "cache_read", "cache_write", "compute_at", "compute_inline",
+    "decompose_reduction", "fuse", "fuse_reduction_epilogue", "get_blocks", "get_child_blocks",
+    "get_consumers", "get_iterations", "get_loops", "get_producers", "lift_loop", "parallel",
+    "pipeline", "prefetch", "reindex", "reindex_cache_read", "reindex_cache_write", "reorder",
+    "replay", "reverse_compute_at", "reverse_compute_inline", "rfactor", "sample_categorical",
+    "sample_perfect_tile", "set_scope", "sparse_compute_at", "sparse_fuse", "sparse_reorder",
+    "sparse_tensorize", "sparse_unfuse", "split", "storage_align", "tensorize", "transform_layout",
+    "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder", "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

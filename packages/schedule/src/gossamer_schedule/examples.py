@@ -190,6 +190,28 @@ def staged(x: T.handle, y: T.handle, m: T.int64):
 """)
 """Y = 2 X by way of a buffer of the function, loop stage."""
 
+BIASED = parse_module("""
+@T.prim_func
+def biased(a: T.handle, b: T.handle, y: T.handle, m: T.int64, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    A = T.match_buffer(a, (m, n), "float32")
+    B = T.match_buffer(b, (m,), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    S = T.decl_buffer((m,), "float32")
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    S[vi] = 0.0
+                S[vi] = S[vi] + A[vi, vj]
+    for k in T.serial(m):
+        with T.block("bias"):
+            vk = T.axis.spatial(m, k)
+            Y[vk] = S[vk] + B[vk]
+""")
+"""Sums of rows to each of which something is added, loop stage."""
+
 NESTED = parse_module("""
 @T.prim_func
 def nested(x: T.handle, y: T.handle, m: T.int64, n: T.int64):

@@ -36,9 +36,17 @@ def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
 
     Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
     """
-    nest = loop_nest(site)
-    require_outside(nest, buffer, primitive=primitive)
+    require_outside(loop_nest(site), buffer, primitive=primitive)
     reads = _require_reads(site, buffer, primitive=primitive)
+    return elements_of(site, buffer, reads, primitive=primitive)
+
+
+def elements_of(site: Site, buffer: str, reads: tuple[Read, ...], *, primitive: str) -> Elements:
+    """The elements of some accesses in the body of a block, all of which may be read before its nest.
+
+    Raises `.domain` and `.not_proved`.
+    """
+    nest = loop_nest(site)
     block: Block = site.node
     conditions = tuple(
         part

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Mapping
+from itertools import chain
 from typing import Any, NamedTuple
 
 import msgspec
@@ -10,6 +11,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, integer_value
 from gossamer_ir.nodes import (
+    Allocate,
     Block,
     Combine,
     Compare,
@@ -21,6 +23,7 @@ from gossamer_ir.nodes import (
     Load,
     Node,
     Stmt,
+    Store,
     Unary,
     While,
 )
@@ -33,6 +36,7 @@ from gossamer_schedule.predicates import in_turn
 from gossamer_schedule.sites import Site
 
 Conditions = tuple[Expr, ...]
+Indices = tuple[Expr, ...]
 
 
 class Read(msgspec.Struct, frozen=True):
@@ -46,8 +50,27 @@ class Read(msgspec.Struct, frozen=True):
 
 def reads_of(site: Site, buffer: str) -> tuple[Read, ...]:
     """Each element of the buffer that the body of the block at a site loads, once."""
+    return _once(_Reading(buffer).body(site, "body", {}, _Place((), ())))
+
+
+def accesses_of(site: Site, buffer: str, dtype: str) -> tuple[tuple[Read, ...], frozenset[Indices]]:
+    """Each element of the buffer that the body of the block at a site loads or stores to, once; and the
+    indices of those that it stores to."""
+    start = _Place((), ())
+    stored = list(_Storing(buffer, dtype).body(site, "body", {}, start))
+    every = chain(_Reading(buffer).body(site, "body", {}, start), stored)
+    return _once(every), frozenset([found.indices for found, _ in stored])
+
+
+def evaluated_under(site: Site, expr: Expr) -> Expr | None:
+    """The condition under which the body of the block at a site evaluates an expression of the block's
+    iterators, but for what the headers of loops and blocks evaluate; None for everywhere."""
+    return _any_of([held for _, held in _Looking(expr).body(site, "body", {}, _Place((), ()))])
+
+
+def _once(every: Iterable[tuple[Any, Conditions]]) -> tuple[Read, ...]:
     found: dict[tuple[Expr, ...], tuple[str, list[Conditions]]] = {}
-    for load, held in _Reading(buffer).body(site, "body", {}, _Place((), ())):
+    for load, held in every:
         _, cases = found.setdefault(load.indices, (load.dtype, []))
         _add(cases, held)
     return tuple(Read(at, dtype, _any_of(cases)) for at, (dtype, cases) in found.items())
@@ -92,15 +115,14 @@ class _Reading:
 
     def body(
         self, site: Site, field: str, values: Mapping[str, Expr], around: _Place
-    ) -> Iterator[tuple[Load, Conditions]]:
+    ) -> Iterator[tuple[Any, Conditions]]:
         """The loads in a body of the statement at a site."""
         values, held = dict(values), around.held()
         for index, statement in enumerate(getattr(site.node, field)):
             below = Site(statement, (*site.path, (site.node, field, index)))
             if isinstance(statement, Block):
                 values |= {item.var: resolve(item.value, values) for item in statement.iters}
-            for part in parts_of(statement):
-                yield from self._expression(resolve(part, values), held)
+            yield from self._own(statement, values, held)
             if isinstance(statement, Let):
                 values[statement.var.name] = resolve(statement.value, values)
             if isinstance(statement, Block):
@@ -109,9 +131,16 @@ class _Reading:
                 inside = None if last is None else _resolved(last, values)
                 yield from self.body(below, inner, values, _inside(around, statement, inside))
 
+    def _own(
+        self, statement: Stmt, values: Mapping[str, Expr], held: Conditions
+    ) -> Iterator[tuple[Any, Conditions]]:
+        """The loads in a statement itself."""
+        for part in parts_of(statement):
+            yield from self._expression(resolve(part, values), held)
+
     def _init(
         self, site: Site, values: Mapping[str, Expr], around: _Place
-    ) -> Iterator[tuple[Load, Conditions]]:
+    ) -> Iterator[tuple[Any, Conditions]]:
         """What an init reads runs also where loops are empty that only feed the reduction; so do the
         bounds and conditions of the loops that it needs."""
         if not site.node.init:
@@ -124,7 +153,10 @@ class _Reading:
             held = (*held, *_holding(part))
         yield from self.body(site, "init", values, _Place(held, ()))
 
-    def _expression(self, expr: Node, held: Conditions) -> Iterator[tuple[Load, Conditions]]:
+    def _is_sought(self, expr: Node) -> bool:
+        return isinstance(expr, Load) and expr.buffer == self._buffer
+
+    def _expression(self, expr: Node, held: Conditions) -> Iterator[tuple[Any, Conditions]]:
         match expr:
             case IfThenElse():
                 yield from self._expression(expr.condition, held)
@@ -132,10 +164,47 @@ class _Reading:
                 no = Unary("not", expr.condition)
                 yield from self._expression(expr.if_false, (*held, no))
             case _:
-                if isinstance(expr, Load) and expr.buffer == self._buffer:
+                if self._is_sought(expr):
                     yield expr, held
                 for child in children(expr):
                     yield from self._expression(child, held)
+
+
+class _Storing(_Reading):
+    """The stores to a buffer, each as a load of its element."""
+
+    def __init__(self, buffer: str, dtype: str) -> None:
+        super().__init__(buffer)
+        self._dtype = dtype
+
+    def _own(
+        self, statement: Stmt, values: Mapping[str, Expr], held: Conditions
+    ) -> Iterator[tuple[Any, Conditions]]:
+        if isinstance(statement, Store) and statement.buffer == self._buffer:
+            on = () if statement.predicate is None else (resolve(statement.predicate, values),)
+            indices = tuple(resolve(at, values) for at in statement.indices)
+            yield Load(self._buffer, indices, self._dtype), (*held, *on)
+
+
+HEADERS = (Allocate, Block, For)
+"""The statements whose own expressions say where others run."""
+
+
+class _Looking(_Reading):
+    """The places where an expression is evaluated, apart from `HEADERS`."""
+
+    def __init__(self, expr: Expr) -> None:
+        super().__init__("")
+        self._expr = expr
+
+    def _is_sought(self, expr: Node) -> bool:
+        return expr == self._expr
+
+    def _own(
+        self, statement: Stmt, values: Mapping[str, Expr], held: Conditions
+    ) -> Iterator[tuple[Any, Conditions]]:
+        if not isinstance(statement, HEADERS):
+            yield from super()._own(statement, values, held)
 
 
 def _inside(around: _Place, statement: Stmt, part: Around | None) -> _Place:

@@ -15,7 +15,6 @@ import msgspec
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.build import ONE, ZERO, add, index_var, integer_value, sub, widen
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
     Binary,
@@ -154,10 +153,7 @@ def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
     return next(same, frozenset())
 
 
-def cache_over(
-    old: AnyBuffer, scope: str, dimensions: Sequence[Dimension], *, namer: Namer
-) -> Buffer:
+def cache_over(old: AnyBuffer, scope: str, dimensions: Sequence[Dimension], *, name: str) -> Buffer:
     """The cache of a buffer's elements over dimensions of its own."""
     shape = tuple(found.extent for found in dimensions)
-    name = namer.fresh(f"{old.name}_{scope}")
     return Buffer(name, shape, old.dtype, scope=cast(Scope, scope))

@@ -45,7 +45,7 @@ def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
     require_outside(nest, buffer, primitive=primitive)
     store = _require_one_store(site, buffer, primitive=primitive)
     _require_own_element(site, store, primitive=primitive)
-    _require_sole_user(nest, buffer, primitive=primitive)
+    require_sole_user(nest, buffer, primitive=primitive)
     iters = selecting_iters(site.node, store.indices)
     _require_spatial(site, iters, store=store, primitive=primitive)
     tiles = required_tiles(nest, iters, primitive=primitive)
@@ -83,8 +83,11 @@ def _require_own_element(site: Site, store: Store, *, primitive: str) -> None:
             )
 
 
-def _require_sole_user(nest: Nest, buffer: str, *, primitive: str) -> None:
-    """Nothing else in the nest of the block may use the buffer."""
+def require_sole_user(nest: Nest, buffer: str, *, primitive: str) -> None:
+    """Nothing else in the nest of the block may use the buffer.
+
+    Raises `.other_access`.
+    """
     for found in statements_beside(nest.block, nest.top):
         if buffer in used_by(found):
             kind = _KINDS.get(type(found))

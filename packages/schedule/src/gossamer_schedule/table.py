@@ -12,6 +12,8 @@ from gossamer_schedule.primitives.align import align
 from gossamer_schedule.primitives.annotate import annotate
 from gossamer_schedule.primitives.bind import bind
 from gossamer_schedule.primitives.blockize import blockize
+from gossamer_schedule.primitives.cache_index import cache_index
+from gossamer_schedule.primitives.cache_inplace import cache_inplace
 from gossamer_schedule.primitives.cache_read import cache_read
 from gossamer_schedule.primitives.cache_write import cache_write
 from gossamer_schedule.primitives.compute_at import compute_at
@@ -20,11 +22,13 @@ from gossamer_schedule.primitives.decompose_padding import decompose_padding
 from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.fission import fission
 from gossamer_schedule.primitives.fuse import fuse
+from gossamer_schedule.primitives.fuse_reduction_epilogue import fuse_reduction_epilogue
 from gossamer_schedule.primitives.lift_loop import lift_loop
 from gossamer_schedule.primitives.loop_partition import loop_partition
 from gossamer_schedule.primitives.parallel import parallel
 from gossamer_schedule.primitives.pipeline import pipeline
 from gossamer_schedule.primitives.prefetch import prefetch
+from gossamer_schedule.primitives.reindex import reindex
 from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
 from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
 from gossamer_schedule.primitives.reorder import reorder
@@ -75,6 +79,8 @@ class Fluent:
     annotate = _fluent(annotate)
     bind = _fluent(bind)
     blockize = _fluent(blockize)
+    cache_index = _fluent(cache_index)
+    cache_inplace = _fluent(cache_inplace)
     cache_read = _fluent(cache_read)
     cache_write = _fluent(cache_write)
     compute_at = _fluent(compute_at)
@@ -83,11 +89,13 @@ class Fluent:
     decompose_reduction = _fluent(decompose_reduction)
     fission = _fluent(fission)
     fuse = _fluent(fuse)
+    fuse_reduction_epilogue = _fluent(fuse_reduction_epilogue)
     lift_loop = _fluent(lift_loop)
     loop_partition = _fluent(loop_partition)
     parallel = _fluent(parallel)
     pipeline = _fluent(pipeline)
     prefetch = _fluent(prefetch)
+    reindex = _fluent(reindex)
     reindex_cache_read = _fluent(reindex_cache_read)
     reindex_cache_write = _fluent(reindex_cache_write)
     reorder = _fluent(reorder)

@@ -57,16 +57,46 @@ def reindex_cache_read(
             vi = T.axis.spatial(n, i)
             Y[vi] = X_local[vi]
     """
-    owner, site, old = cached_buffer(
-        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
+    name = f"{buffer}_{scope}"
+    made, names = gathered(
+        module,
+        block,
+        buffer=buffer,
+        scope=scope,
+        name=name,
+        order=order,
+        function=function,
+        primitive=_NAME,
     )
-    elements = required_elements(site, buffer, primitive=_NAME)
-    _require_single(site, elements, buffer=buffer)
+    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
+    return Result(made, names, Step(_NAME, taken))
+
+
+def gathered(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    scope: str,
+    name: str,
+    order: tuple[str, ...],
+    function: str | None,
+    primitive: str,
+) -> tuple[Module, tuple[str, ...]]:
+    """The module in which a block reads a new buffer over its iterators, and the names of the buffer, of
+    the block that fills it and of the loops of that."""
+    owner, site, old = cached_buffer(
+        module, primitive, block=block, buffer=buffer, scope=scope, function=function
+    )
+    elements = required_elements(site, buffer, primitive=primitive)
+    _require_single(site, elements, buffer=buffer, primitive=primitive)
     places = [read.indices for read in elements.reads]
-    dimensions = required_dimensions(site, elements.iters, order, elements=places, primitive=_NAME)
+    dimensions = required_dimensions(
+        site, elements.iters, order, elements=places, primitive=primitive
+    )
 
     namer = namer_of(owner)
-    cache = cache_over(old, scope, dimensions, namer=namer)
+    cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
     place = tuple(found.index for found in dimensions)
     copy = copy_nest(
         f"{block}_{cache.name}",
@@ -84,17 +114,15 @@ def reindex_cache_read(
         nest=loop_nest(site),
         block=reading,
         before=(copy,),
-        primitive=_NAME,
+        primitive=primitive,
     )
-
-    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
-    return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+    return rewritten, (cache.name, *names_of_nest(copy))
 
 
-def _require_single(site: Site, elements: Elements, *, buffer: str) -> None:
+def _require_single(site: Site, elements: Elements, *, buffer: str, primitive: str) -> None:
     if len(elements.reads) != 1:
         raise refusal(
-            f"{_NAME}.single",
+            f"{primitive}.single",
             f"Block '{site.node.name}' reads {len(elements.reads)} elements of '{buffer}', and one place in "
             "the cache holds one.",
         )

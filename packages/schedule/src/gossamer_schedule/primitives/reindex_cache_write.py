@@ -74,17 +74,47 @@ def reindex_cache_write(
             vi_c = T.axis.spatial(m, i_c)
             Y[vi_c] = Y_local[vi_c]
     """
-    owner, site, old = cached_buffer(
-        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
+    name = f"{buffer}_{scope}"
+    made, names = scattered(
+        module,
+        block,
+        buffer=buffer,
+        scope=scope,
+        name=name,
+        order=order,
+        function=function,
+        primitive=_NAME,
     )
-    site = _with_points(site, buffer)
-    element = required_element(site, buffer, primitive=_NAME)
+    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
+    return Result(made, names, Step(_NAME, taken))
+
+
+def scattered(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    scope: str,
+    name: str,
+    order: tuple[str, ...],
+    function: str | None,
+    primitive: str,
+) -> tuple[Module, tuple[str, ...]]:
+    """The module in which a block writes a new buffer over its iterators, and the names of the buffer, of
+    the block that copies it afterwards and of the loops of that."""
+    owner, site, old = cached_buffer(
+        module, primitive, block=block, buffer=buffer, scope=scope, function=function
+    )
+    site = _with_points(site, buffer, primitive=primitive)
+    element = required_element(site, buffer, primitive=primitive)
     elements = (element.store.indices,)
-    dimensions = required_dimensions(site, element.iters, order, elements=elements, primitive=_NAME)
-    reduction = _require_initialised(site, element)
+    dimensions = required_dimensions(
+        site, element.iters, order, elements=elements, primitive=primitive
+    )
+    reduction = _require_initialised(site, element, primitive=primitive)
 
     namer = namer_of(owner)
-    cache = cache_over(old, scope, dimensions, namer=namer)
+    cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
     place = tuple(found.index for found in dimensions)
     caching = redirected(site.node, buffer, to=cache.name, at=place)
     value: Expr = Load(cache.name, place, old.dtype)
@@ -110,18 +140,16 @@ def reindex_cache_write(
         nest=reduction_nest(site),
         block=caching,
         after=(copy,),
-        primitive=_NAME,
+        primitive=primitive,
     )
     if reduction is None:
-        changed = find_function(rewritten, _NAME, function=owner.name)
-        scattering = find_block(changed, _NAME, block=names_of_nest(copy)[0])
-        require_distinct(scattering, buffer, primitive=_NAME)
-
-    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
-    return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+        changed = find_function(rewritten, primitive, function=owner.name)
+        scattering = find_block(changed, primitive, block=names_of_nest(copy)[0])
+        require_distinct(scattering, buffer, primitive=primitive)
+    return rewritten, (cache.name, *names_of_nest(copy))
 
 
-def _with_points(site: Site, buffer: str) -> Site:
+def _with_points(site: Site, buffer: str, *, primitive: str) -> Site:
     """The site of the block where those iterators are spatial that select the element of a reduction that
     is initialised elsewhere: they also select the place in the cache."""
     block: Block = site.node
@@ -133,10 +161,10 @@ def _with_points(site: Site, buffer: str) -> Site:
         replace(item, kind="S") if item.var in selecting else item for item in block.iters
     )
     points = replaced(site, (replace(block, iters=iters),))
-    return find_block(points, _NAME, block=block.name)
+    return find_block(points, primitive, block=block.name)
 
 
-def _require_initialised(site: Site, element: Element) -> Reduction | None:
+def _require_initialised(site: Site, element: Element, *, primitive: str) -> Reduction | None:
     """The reduction whose identity initialises the cache; None where the block initialises it."""
     block: Block = site.node
     is_reducing = any(found.kind == "R" for found in block.iters)
@@ -146,12 +174,12 @@ def _require_initialised(site: Site, element: Element) -> Reduction | None:
     reduction = None if buffer in mentioned(block.init) else reduction_of(block)
     if reduction is None or not _is_initialised_once(site, element):
         raise refusal(
-            f"{_NAME}.initialised",
+            f"{primitive}.initialised",
             f"Block '{block.name}' neither gives its element of '{buffer}' a value, nor "
             "reduces it in one go.",
             hint="Give the block an init.",
         )
-    require_existing(site, element, primitive=_NAME)
+    require_existing(site, element, primitive=primitive)
     return reduction
 
 
