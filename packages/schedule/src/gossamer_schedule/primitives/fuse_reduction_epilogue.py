@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     Expr,
     Load,
     Module,
+    Stmt,
     Store,
     Var,
 )
@@ -211,8 +212,9 @@ def _require_operation(
         if value.op == reduction.op:
             sides.append((value.rhs, value.lhs))
         for load, other in sides if value.op == reduction.op or is_difference else ():
-            is_result = isinstance(load, Load) and load.buffer == result
-            if is_result and result not in mentioned((other,)) and load.predicate is None:
+            if not isinstance(load, Load) or load.buffer != result or load.predicate is not None:
+                continue
+            if result not in mentioned((other,)):
                 return load, value.op, other
     raise refusal(
         f"{_NAME}.operation",
@@ -286,7 +288,7 @@ def _require_same_elements(
         )
 
 
-def _started_from(block: Block, reduction: Reduction, found: _Epilogue, *, start: Expr) -> Block:
+def _started_from(block: Block, reduction: Reduction, found: _Epilogue, *, start: Expr) -> Stmt:
     """The reduction that starts from what the epilogue combines with its start."""
     store = found.store
     value: Expr = Binary(found.op, start, found.operand)
@@ -297,4 +299,5 @@ def _started_from(block: Block, reduction: Reduction, found: _Epilogue, *, start
     if found.op in ("min", "max", "and", "or") or not DType.parse(dtype_of(start)).is_float:
         return made
     # the operand used to be added last
-    return reassociating((made,))[0]
+    (made_in_any_order,) = reassociating((made,))
+    return made_in_any_order

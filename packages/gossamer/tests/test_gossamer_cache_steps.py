@@ -1,0 +1,251 @@
+"""Work on copies, buffers over iterators, indices computed before, epilogues: interpreted and as machine code."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import pytest
+from recipes import integers, require_recipe, step
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.script import parse_module
+from gossamer_schedule import ScheduleBuilder
+
+IN_PLACE = """
+@T.prim_func
+def in_place(p: T.handle, x: T.handle, y: T.handle, m: T.int64, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "int32")
+    X = T.match_buffer(x, (n,), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(in_range(P, 0, m))
+    for i in T.serial(n):
+        with T.block("scatter"):
+            vi = T.axis.reduce(n, i)
+            if X[vi] > 0.0:
+                Y[T.int64(P[vi])] = Y[T.int64(P[vi])] * 2.0 + X[vi]
+"""
+
+
+@pytest.mark.parametrize(("m", "n"), [(1, 0), (4, 9), (40, 3)])
+def test_a_copy_that_is_worked_on_holds_what_the_block_leaves_as_it_is(m, n):
+    random = np.random.default_rng(n)
+    p, x, y = random.integers(0, m, n).astype(np.int32), integers(random, n), integers(random, m)
+    expected = y.copy()
+    for at, value in zip(p, x, strict=True):
+        if value > 0:
+            expected[at] = expected[at] * 2 + value
+    arguments = {"p": p, "x": x, "y": y, "m": m, "n": n}
+    steps = [step("cache_inplace", "scatter", buffer="Y", scope="local")]
+    require_recipe(parse_module(IN_PLACE), [(arguments, {"y": expected})], loop=steps)
+
+
+SHIFT = """
+@T.prim_func
+def shift(y: T.handle, m: T.int64, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (m, n + 1), "float32")
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("shift"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                Y[vi, vj + 1] = Y[vi, vj + 1] + Y[vi, vj]
+"""
+
+
+@pytest.mark.parametrize(("m", "n"), [(0, 3), (3, 0), (3, 5)])
+def test_values_of_earlier_iterations_are_seen_in_the_copy(m, n):
+    y = integers(np.random.default_rng(m), m, n + 1)
+    arguments = {"y": y, "m": m, "n": n}
+    steps = [step("cache_inplace", "shift", buffer="Y", scope="local"), step("parallel", "i_c")]
+    require_recipe(parse_module(SHIFT), [(arguments, {"y": np.cumsum(y, axis=1)})], loop=steps)
+
+
+ROWS = """
+@T.prim_func
+def rows(indptr: T.handle, a: T.handle, y: T.handle, m: T.int64, nnz: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    J = T.match_buffer(indptr, (m + 1,), "int32")
+    A = T.match_buffer(a, (nnz,), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    T.assume(monotone(J))
+    T.assume(in_range(J, 0, nnz + 1))
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J[i + 1]) - T.int64(J[i])):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                T.where(A[T.int64(J[vi]) + vj] != 2.0)
+                Y[vi] = Y[vi] + A[T.int64(J[vi]) + vj]
+"""
+
+
+def ragged(m: int, most: int) -> tuple[Any, Any]:
+    random = np.random.default_rng(m)
+    counts = random.integers(0, most, m)
+    counts[:1] = 0
+    indptr = np.cumsum([0, *counts]).astype(np.int32)
+    return indptr, integers(random, int(indptr[-1]))
+
+
+@pytest.mark.parametrize(("m", "most"), [(0, 1), (4, 1), (9, 5)])
+def test_ragged_rows_under_a_condition_are_worked_on_in_a_copy(m, most):
+    indptr, a = ragged(m, most)
+    y = integers(np.random.default_rng(1), m)
+    kept = np.where(a == 2, 0, a)
+    sums = [part.sum() for part in np.split(kept, indptr[1:-1])] if m else []
+    arguments = {"indptr": indptr, "a": a, "y": y, "m": m, "nnz": len(a)}
+    steps = [step("cache_inplace", "sum", buffer="Y", scope="local")]
+    expected = (y + np.array(sums, np.float32)).astype(np.float32)
+    require_recipe(parse_module(ROWS), [(arguments, {"y": expected})], loop=steps)
+
+
+SPMM = """
+@T.prim_func
+def csrmm(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, indices: T.handle,
+          m: T.int64, n: T.int64, nnz: T.int64, k: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_varied(I, (n, nnz), (indptr, indices))
+    N = T.sp.dense_fixed(n)
+    K = T.sp.dense_fixed(k)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    B = T.sp.match_buffer(b, (N, K), "float32")
+    C = T.sp.match_buffer(c, (I, K), "float32")
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [i, j, l]:
+        with T.init():
+            C[i, l] = 0.0
+        C[i, l] = C[i, l] + A[i, j] * B[j, l]
+"""
+
+
+def sparse_case(m: int, n: int, k: int) -> tuple[Any, Any]:
+    random = np.random.default_rng(m)
+    dense = integers(random, m, n) * (random.random((m, n)) < 0.4)
+    dense[: m // 3] = 0
+    found, b = dense.nonzero(), integers(random, n, k)
+    counts = (dense != 0).sum(1)
+    arguments = {
+        "indptr": np.cumsum([0, *counts]).astype(np.int32), "indices": found[1].astype(np.int32),
+        "a": dense[found].astype(np.float32), "b": b, "c": np.full((m, k), 77, np.float32),
+        "m": m, "n": n, "nnz": int(counts.sum()), "k": k,
+    }  # fmt: skip
+    return arguments, {"c": (dense @ b).astype(np.float32)}
+
+
+SPARSE = {
+    "indices that rows share, at the position stage": {
+        "position": [step("cache_index", "csrmm", scope="local", buffer="B")]
+    },
+    "all indices, at the loop stage": {
+        "loop": [
+            step("cache_index", "csrmm", scope="global"),
+            step("compute_at", "csrmm_index_fill", loop="i"),
+        ]
+    },
+    "indices of rows that run at once": {
+        "loop": [
+            step("parallel", "i"),
+            step("cache_index", "csrmm", scope="global", buffer="B_data"),
+        ]
+    },
+    "gathered rows and transposed results": {
+        "position": [step("reindex", "csrmm", buffer="B", order=("vl", "vj"))],
+        "loop": [step("reindex", "csrmm", buffer="C_data", order=("vl", "vi"))],
+    },
+}
+
+
+@pytest.mark.parametrize("name", SPARSE)
+@pytest.mark.parametrize("sizes", [(0, 3, 2), (5, 4, 0), (3, 1, 1), (11, 7, 5)])
+def test_sparse_product(name, sizes):
+    require_recipe(parse_module(SPMM), [sparse_case(*sizes)], **SPARSE[name])
+
+
+LOOKED_UP = """
+@T.prim_func
+def looked_up(p: T.handle, q: T.handle, x: T.handle, y: T.handle, n: T.int64, m: T.int64,
+              k: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "int32")
+    Q = T.match_buffer(q, (n,), "int32")
+    X = T.match_buffer(x, (m, k), "float32")
+    Y = T.match_buffer(y, (n, k), "float32")
+    T.assume(in_range(P, 0, m))
+    for i in T.serial(n):
+        for j in T.serial(k):
+            with T.block("pick"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                if Q[vi] > 0:
+                    Y[vi, vj] = X[T.int64(P[vi]) // T.int64(Q[vi]), vj]
+"""
+
+
+def test_an_index_that_may_not_exist_is_not_computed_before():
+    module = parse_module(LOOKED_UP)
+    with pytest.raises(ScheduleError) as raised:
+        ScheduleBuilder(module).cache_index("pick", scope="local")
+    assert raised.value.code == "schedule.cache_index.not_proved"
+    without = parse_module(LOOKED_UP.replace(" // T.int64(Q[vi])", " * 1"))
+    random = np.random.default_rng(3)
+    p = random.integers(0, 4, 6).astype(np.int32)
+    q = np.array([1, 0, -1, 2, 0, 5], np.int32)
+    x, y = integers(random, 4, 3), integers(random, 6, 3)
+    arguments = {"p": p, "q": q, "x": x, "y": y, "n": 6, "m": 4, "k": 3}
+    expected = np.where(q[:, None] > 0, x[p], y)
+    steps = [step("cache_index", "pick", scope="local")]
+    require_recipe(without, [(arguments, {"y": expected})], loop=steps)
+
+
+EPILOGUE = """
+@T.prim_func
+def epilogue(indptr: T.handle, a: T.handle, b: T.handle, y: T.handle, m: T.int64, nnz: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    J = T.match_buffer(indptr, (m + 1,), "int32")
+    A = T.match_buffer(a, (nnz,), "float32")
+    B = T.match_buffer(b, (m,), "float32")
+    Y = T.match_buffer(y, (m,), "float32")
+    S = T.decl_buffer((m,), "float32")
+    T.assume(monotone(J))
+    T.assume(in_range(J, 0, nnz + 1))
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J[i + 1]) - T.int64(J[i])):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    S[vi] = START
+                S[vi] = REDUCED
+    for k in T.serial(m):
+        with T.block("after"):
+            vk = T.axis.spatial(m, k)
+            Y[vk] = AFTER
+"""
+TERM = "A[T.int64(J[vi]) + vj]"
+EPILOGUES = {
+    "a bias": ("0.0", f"S[vi] + {TERM}", "S[vk] + B[vk]", np.add, 0, lambda s, b: s + b),
+    "a difference": ("3.0", f"S[vi] + {TERM}", "S[vk] - B[vk]", np.add, 3, lambda s, b: s - b),
+    "a bound": (
+        "T.float32('inf')", f"T.min(S[vi], {TERM})", "T.min(B[vk], S[vk])", np.minimum, np.inf,
+        np.minimum,
+    ),
+    "a factor": ("2.0", f"S[vi] * {TERM}", "B[vk] * S[vk]", np.multiply, 2, lambda s, b: s * b),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("name", EPILOGUES)
+@pytest.mark.parametrize(("m", "most"), [(0, 1), (3, 1), (9, 5)])
+@pytest.mark.parametrize("around", [False, True])
+def test_an_epilogue_is_what_the_reduction_starts_from(name, m, most, around):
+    start, reduced, after, combined, first, last = EPILOGUES[name]
+    text = EPILOGUE.replace("START", start).replace("REDUCED", reduced).replace("AFTER", after)
+    if around:
+        head, tail = text.split("    for k in T.serial(m):\n")
+        text = head + tail.replace("T.axis.spatial(m, k)", "T.axis.spatial(m, i)")
+    indptr, a = ragged(m, most)
+    b = integers(np.random.default_rng(2), m)
+    sums = [combined.reduce(row, initial=first) for row in np.split(a, indptr[1:-1])] if m else []
+    arguments = {"indptr": indptr, "a": a, "b": b, "y": np.full(m, 7, np.float32), "m": m}
+    expected = last(np.array(sums, np.float32), b).astype(np.float32)
+    steps = [step("fuse_reduction_epilogue", "sum", epilogue="after"), step("parallel", "i")]
+    case = (arguments | {"nnz": len(a)}, {"y": expected})
+    require_recipe(parse_module(text), [case], loop=steps)
