@@ -39,6 +39,7 @@ from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
 from gossamer_schedule.primitives.rfactor import rfactor
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
+from gossamer_schedule.primitives.sample_compute_location import sample_compute_location
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
 from gossamer_schedule.primitives.set_scope import set_scope
 from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
@@ -90,7 +91,8 @@ __all__ = [
     "get_consumers", "get_iterations", "get_loops", "get_producers", "lift_loop", "parallel",
     "pipeline", "prefetch", "reindex", "reindex_cache_read", "reindex_cache_write", "reorder",
     "replay", "reverse_compute_at", "reverse_compute_inline", "rfactor", "sample_categorical",
-    "sample_perfect_tile", "set_scope", "sparse_compute_at", "sparse_fuse", "sparse_reorder",
-    "sparse_tensorize", "sparse_unfuse", "split", "storage_align", "tensorize", "transform_layout",
-    "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder", "unsafe_vectorize", "vectorize",
+    "sample_compute_location", "sample_perfect_tile", "set_scope", "sparse_compute_at",
+    "sparse_fuse", "sparse_reorder", "sparse_tensorize", "sparse_unfuse", "split", "storage_align",
+    "tensorize", "transform_layout", "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder",
+    "unsafe_vectorize", "vectorize",
 ]  # fmt: skip

@@ -263,7 +263,7 @@ class ScheduleBuilder(Fluent):
         return apply(self.module, made, intrinsics=self._intrinsics)
 
     @property
-    def _values(self) -> dict[str, int | None]:
+    def _values(self) -> dict[str, int | str | None]:
         """What sampling steps have drawn."""
         return {name: value for result in self._results for name, value in result.values.items()}
 

@@ -62,7 +62,7 @@ def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()
                 T.where(vi < n)
                 Y[vi] = X[vi] * 2.0
     """
-    values: dict[str, int | None] = {}
+    values: dict[str, int | str | None] = {}
     for step in trace:
         result = apply(module, with_values(step, values), intrinsics=intrinsics)
         module, values = result.module, values | result.values

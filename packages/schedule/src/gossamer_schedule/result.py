@@ -32,4 +32,4 @@ class Result(msgspec.Struct, frozen=True):
     names: tuple[str, ...]
     step: Step
     forwards: Mapping[str, tuple[str, ...]] = {}
-    values: dict[str, int | None] = {}
+    values: dict[str, int | str | None] = {}

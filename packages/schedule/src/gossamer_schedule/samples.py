@@ -12,7 +12,7 @@ from gossamer_schedule.refusals import listing, refusal
 MARK = "$"
 """Before the name of a value in an argument."""
 
-Values = Mapping[str, int | None]
+Values = Mapping[str, int | str | None]
 
 
 def require_value_name(name: str, primitive: str) -> None:

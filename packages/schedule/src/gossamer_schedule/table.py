@@ -36,6 +36,7 @@ from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
 from gossamer_schedule.primitives.rfactor import rfactor
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
+from gossamer_schedule.primitives.sample_compute_location import sample_compute_location
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
 from gossamer_schedule.primitives.set_scope import set_scope
 from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
@@ -103,6 +104,7 @@ class Fluent:
     reverse_compute_inline = _fluent(reverse_compute_inline)
     rfactor = _fluent(rfactor)
     sample_categorical = _fluent(sample_categorical)
+    sample_compute_location = _fluent(sample_compute_location)
     sample_perfect_tile = _fluent(sample_perfect_tile)
     set_scope = _fluent(set_scope)
     sparse_compute_at = _fluent(sparse_compute_at)

@@ -70,7 +70,9 @@ def sample_perfect_tile(
         _require_decision(decision, parts)
         chosen = _fitting(decision, extent)
 
-    values = {f"{name}_{position}": factor for position, factor in enumerate(chosen)}
+    values: dict[str, int | str | None] = {
+        f"{name}_{position}": factor for position, factor in enumerate(chosen)
+    }
     taken = step(
         loop=loop,
         name=name,
