@@ -1,4 +1,4 @@
-"""Work on copies, buffers over iterators, indices computed before, epilogues: interpreted and as machine code."""
+"""Copies that are worked on, reindexed buffers, cached indices, epilogues: interpreted and as machine code."""
 
 from __future__ import annotations
 
@@ -177,7 +177,7 @@ def looked_up(p: T.handle, q: T.handle, x: T.handle, y: T.handle, n: T.int64, m:
             with T.block("pick"):
                 vi, vj = T.axis.remap("SS", [i, j])
                 if Q[vi] > 0:
-                    Y[vi, vj] = X[T.int64(P[vi]) // T.int64(Q[vi]), vj]
+                    Y[vi, vj] = X[T.int64(P[T.int64(Q[vi])]), vj]
 """
 
 
@@ -186,15 +186,17 @@ def test_an_index_that_may_not_exist_is_not_computed_before():
     with pytest.raises(ScheduleError) as raised:
         ScheduleBuilder(module).cache_index("pick", scope="local")
     assert raised.value.code == "schedule.cache_index.not_proved"
-    without = parse_module(LOOKED_UP.replace(" // T.int64(Q[vi])", " * 1"))
+    shorter = parse_module(
+        LOOKED_UP.replace("T.int64(P[T.int64(Q[vi])])", "T.int64(P[vi]) // T.int64(Q[vi])")
+    )
     random = np.random.default_rng(3)
     p = random.integers(0, 4, 6).astype(np.int32)
     q = np.array([1, 0, -1, 2, 0, 5], np.int32)
     x, y = integers(random, 4, 3), integers(random, 6, 3)
     arguments = {"p": p, "q": q, "x": x, "y": y, "n": 6, "m": 4, "k": 3}
-    expected = np.where(q[:, None] > 0, x[p], y)
+    expected = np.where(q[:, None] > 0, x[p // np.maximum(q, 1)], y)
     steps = [step("cache_index", "pick", scope="local")]
-    require_recipe(without, [(arguments, {"y": expected})], loop=steps)
+    require_recipe(shorter, [(arguments, {"y": expected})], loop=steps)
 
 
 EPILOGUE = """

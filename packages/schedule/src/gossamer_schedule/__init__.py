@@ -26,6 +26,7 @@ from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.fission import fission
 from gossamer_schedule.primitives.fuse import fuse
 from gossamer_schedule.primitives.fuse_reduction_epilogue import fuse_reduction_epilogue
+from gossamer_schedule.primitives.hide_buffer_access import hide_buffer_access
 from gossamer_schedule.primitives.lift_loop import lift_loop
 from gossamer_schedule.primitives.loop_partition import loop_partition
 from gossamer_schedule.primitives.parallel import parallel
@@ -38,9 +39,11 @@ from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
 from gossamer_schedule.primitives.rfactor import rfactor
+from gossamer_schedule.primitives.rolling_buffer import rolling_buffer
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
 from gossamer_schedule.primitives.sample_compute_location import sample_compute_location
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
+from gossamer_schedule.primitives.set_block_filter import set_block_filter
 from gossamer_schedule.primitives.set_scope import set_scope
 from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
@@ -54,10 +57,12 @@ from gossamer_schedule.primitives.tensorize import tensorize
 from gossamer_schedule.primitives.transform_layout import transform_layout
 from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
+from gossamer_schedule.primitives.unsafe_match_to_alloc import unsafe_match_to_alloc
 from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.primitives.unsafe_reorder import unsafe_reorder
 from gossamer_schedule.primitives.unsafe_set_dtype import unsafe_set_dtype
 from gossamer_schedule.primitives.unsafe_vectorize import unsafe_vectorize
+from gossamer_schedule.primitives.unset_block_filter import unset_block_filter
 from gossamer_schedule.primitives.vectorize import vectorize
 from gossamer_schedule.replay import apply, replay
 from gossamer_schedule.result import Result
@@ -88,11 +93,12 @@ __all__ = [
     "PRIMITIVES", "Result", "ScheduleBuilder", "align", "annotate", "apply", "bind", "blockize",
     "cache_index", "cache_inplace", "cache_read", "cache_write", "compute_at", "compute_inline",
     "decompose_reduction", "fuse", "fuse_reduction_epilogue", "get_blocks", "get_child_blocks",
-    "get_consumers", "get_iterations", "get_loops", "get_producers", "lift_loop", "parallel",
-    "pipeline", "prefetch", "reindex", "reindex_cache_read", "reindex_cache_write", "reorder",
-    "replay", "reverse_compute_at", "reverse_compute_inline", "rfactor", "sample_categorical",
-    "sample_compute_location", "sample_perfect_tile", "set_scope", "sparse_compute_at",
-    "sparse_fuse", "sparse_reorder", "sparse_tensorize", "sparse_unfuse", "split", "storage_align",
-    "tensorize", "transform_layout", "unannotate", "unroll", "unsafe_parallel", "unsafe_reorder",
-    "unsafe_vectorize", "vectorize",
+    "get_consumers", "get_iterations", "get_loops", "get_producers", "hide_buffer_access",
+    "lift_loop", "parallel", "pipeline", "prefetch", "reindex", "reindex_cache_read",
+    "reindex_cache_write", "reorder", "replay", "reverse_compute_at", "reverse_compute_inline",
+    "rfactor", "rolling_buffer", "sample_categorical", "sample_compute_location",
+    "sample_perfect_tile", "set_block_filter", "set_scope", "sparse_compute_at", "sparse_fuse",
+    "sparse_reorder", "sparse_tensorize", "sparse_unfuse", "split", "storage_align", "tensorize",
+    "transform_layout", "unannotate", "unroll", "unsafe_match_to_alloc", "unsafe_parallel",
+    "unsafe_reorder", "unsafe_vectorize", "unset_block_filter", "vectorize",
 ]  # fmt: skip

@@ -241,6 +241,23 @@ def padded(x: T.handle, y: T.handle):
             Y[vi] = T.if_then_else(vi >= 2 and vi < 14, X[vi - 2], 0.0)
 """)
 """Y = X between two zeros on each side, loop stage."""
+WINDOWS = parse_module("""
+@T.prim_func
+def windows(x: T.handle, y: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n + 2,), "float32")
+    Y = T.match_buffer(y, (n,), "float32")
+    for i in T.serial(n):
+        W = T.alloc_buffer((n + 2,), "float32")
+        for j in T.serial(3):
+            with T.block("twice"):
+                vj = T.axis.spatial(n + 2, i + j)
+                W[vj] = X[vj] * 2.0
+        with T.block("sum"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = W[vi] + W[vi + 1] + W[vi + 2]
+""")
+"""Sums of what lies in windows, each of which is made anew, loop stage."""
 
 _DOT_4 = """
 @T.prim_func

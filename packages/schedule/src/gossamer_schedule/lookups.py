@@ -1,12 +1,15 @@
-"""What a module holds that a schedule can address."""
+"""What a module holds that a schedule can address. Where a function has a block filter (see
+`set_block_filter`), only blocks that it lets through are found."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from typing import Any
 
-from gossamer_ir.nodes import Block, Combine, For, Iteration, Load, Module, Search
+from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Load, Module, Search
 from gossamer_ir.walk import walk
 from gossamer_schedule.accesses import written
+from gossamer_schedule.filters import is_found
 from gossamer_schedule.resolve import find_block, find_function, find_named
 from gossamer_schedule.sites import Site, statements
 
@@ -40,7 +43,7 @@ def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...
     ('csrmm',)
     """
     owner = find_function(module, "get_blocks", function=function)
-    return tuple(found.name for found in statements(owner.body) if isinstance(found, Block))
+    return _found(statements(owner.body), owner)
 
 
 def get_iterations(module: Module, *, function: str | None = None) -> tuple[str, ...]:
@@ -76,7 +79,7 @@ def get_child_blocks(module: Module, name: str, *, function: str | None = None) 
     """
     owner = find_function(module, "get_child_blocks", function=function)
     site = find_named(owner, "get_child_blocks", name=name)
-    return tuple(found.name for found in statements(site.node.body) if isinstance(found, Block))
+    return _found(statements(site.node.body), owner)
 
 
 def get_producers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
@@ -91,7 +94,7 @@ def get_producers(module: Module, block: str, *, function: str | None = None) ->
     owner = find_function(module, "get_producers", function=function)
     site = find_block(owner, "get_producers", block=block)
     needed = _read(site.node)
-    return tuple(found.name for found in _others(site) if written((found,)) & needed)
+    return _found((found for found in _others(site) if written((found,)) & needed), owner)
 
 
 def get_consumers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
@@ -106,7 +109,13 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
     owner = find_function(module, "get_consumers", function=function)
     site = find_block(owner, "get_consumers", block=block)
     made = written((site.node,))
-    return tuple(found.name for found in _others(site) if _read(found) & made)
+    return _found((found for found in _others(site) if _read(found) & made), owner)
+
+
+def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
+    """The names of the blocks among statements that the block filter of a function lets through."""
+    blocks = (found for found in among if isinstance(found, Block))
+    return tuple(block.name for block in blocks if is_found(block, function))
 
 
 def _others(site: Site) -> Iterator[Block]:

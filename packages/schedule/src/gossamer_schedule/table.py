@@ -23,6 +23,7 @@ from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
 from gossamer_schedule.primitives.fission import fission
 from gossamer_schedule.primitives.fuse import fuse
 from gossamer_schedule.primitives.fuse_reduction_epilogue import fuse_reduction_epilogue
+from gossamer_schedule.primitives.hide_buffer_access import hide_buffer_access
 from gossamer_schedule.primitives.lift_loop import lift_loop
 from gossamer_schedule.primitives.loop_partition import loop_partition
 from gossamer_schedule.primitives.parallel import parallel
@@ -35,9 +36,11 @@ from gossamer_schedule.primitives.reorder import reorder
 from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
 from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
 from gossamer_schedule.primitives.rfactor import rfactor
+from gossamer_schedule.primitives.rolling_buffer import rolling_buffer
 from gossamer_schedule.primitives.sample_categorical import sample_categorical
 from gossamer_schedule.primitives.sample_compute_location import sample_compute_location
 from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
+from gossamer_schedule.primitives.set_block_filter import set_block_filter
 from gossamer_schedule.primitives.set_scope import set_scope
 from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
@@ -51,10 +54,12 @@ from gossamer_schedule.primitives.tensorize import tensorize
 from gossamer_schedule.primitives.transform_layout import transform_layout
 from gossamer_schedule.primitives.unannotate import unannotate
 from gossamer_schedule.primitives.unroll import unroll
+from gossamer_schedule.primitives.unsafe_match_to_alloc import unsafe_match_to_alloc
 from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
 from gossamer_schedule.primitives.unsafe_reorder import unsafe_reorder
 from gossamer_schedule.primitives.unsafe_set_dtype import unsafe_set_dtype
 from gossamer_schedule.primitives.unsafe_vectorize import unsafe_vectorize
+from gossamer_schedule.primitives.unset_block_filter import unset_block_filter
 from gossamer_schedule.primitives.vectorize import vectorize
 from gossamer_schedule.result import Result
 
@@ -91,6 +96,7 @@ class Fluent:
     fission = _fluent(fission)
     fuse = _fluent(fuse)
     fuse_reduction_epilogue = _fluent(fuse_reduction_epilogue)
+    hide_buffer_access = _fluent(hide_buffer_access)
     lift_loop = _fluent(lift_loop)
     loop_partition = _fluent(loop_partition)
     parallel = _fluent(parallel)
@@ -103,9 +109,11 @@ class Fluent:
     reverse_compute_at = _fluent(reverse_compute_at)
     reverse_compute_inline = _fluent(reverse_compute_inline)
     rfactor = _fluent(rfactor)
+    rolling_buffer = _fluent(rolling_buffer)
     sample_categorical = _fluent(sample_categorical)
     sample_compute_location = _fluent(sample_compute_location)
     sample_perfect_tile = _fluent(sample_perfect_tile)
+    set_block_filter = _fluent(set_block_filter)
     set_scope = _fluent(set_scope)
     sparse_compute_at = _fluent(sparse_compute_at)
     sparse_fuse = _fluent(sparse_fuse)
@@ -119,10 +127,12 @@ class Fluent:
     transform_layout = _fluent(transform_layout)
     unannotate = _fluent(unannotate)
     unroll = _fluent(unroll)
+    unsafe_match_to_alloc = _fluent(unsafe_match_to_alloc)
     unsafe_parallel = _fluent(unsafe_parallel)
     unsafe_reorder = _fluent(unsafe_reorder)
     unsafe_set_dtype = _fluent(unsafe_set_dtype)
     unsafe_vectorize = _fluent(unsafe_vectorize)
+    unset_block_filter = _fluent(unset_block_filter)
     vectorize = _fluent(vectorize)
 
     def applied(self: F, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> F:

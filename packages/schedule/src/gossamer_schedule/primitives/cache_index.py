@@ -11,7 +11,6 @@ from gossamer_ir.build import conjuncts, dtype_of, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
-    Binary,
     Block,
     BlockIter,
     Buffer,
@@ -214,9 +213,7 @@ def _required_points(site: Site, part: Expr) -> tuple[tuple[BlockIter, ...], tup
     if asked is not None and free_vars(asked) <= known:
         conditions = (*conditions, asked)
     require_own_selectors(nest, iters, (part, *conditions), primitive=_NAME)
-    if not is_safe(site.function, (part,), iters=iters, held=conditions) or _may_divide_by_zero(
-        part
-    ):
+    if not is_safe(site.function, (part,), iters=iters, held=conditions):
         raise refusal(
             f"{_NAME}.not_proved",
             f"It is not proved that an index in block '{block.name}' may be computed before its loops.",
@@ -224,13 +221,6 @@ def _required_points(site: Site, part: Expr) -> tuple[tuple[BlockIter, ...], tup
             f"{', '.join(item.var for item in iters) or 'the parameters'}",
         )
     return iters, conditions
-
-
-def _may_divide_by_zero(part: Expr) -> bool:
-    return any(
-        found.op in ("div", "floordiv", "floormod") and not integer_value(found.rhs)
-        for found in occurrences(Binary, part)
-    )
 
 
 def _replaced(body: tuple[Stmt, ...], part: Expr, by: Expr) -> tuple[Stmt, ...]:

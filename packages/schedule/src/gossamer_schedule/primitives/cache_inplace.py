@@ -39,8 +39,9 @@ _NAME = "cache_inplace"
 def cache_inplace(
     module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
 ) -> Result:
-    """Lets a block that reads and writes a buffer work on a copy, the new buffer `<buffer>_<scope>`. Block `<block>_<buffer>_<scope>_in` copies what the block reads or writes into it, directly before
-    the outermost loop around the block; `<block>_<buffer>_<scope>_out` copies what it writes back,
+    """Lets a block that reads and writes a buffer work on a copy, the new buffer `<buffer>_<scope>`. Block
+    `<block>_<buffer>_<scope>_in` copies what the block reads or writes into it, directly before the
+    outermost loop around the block; `<block>_<buffer>_<scope>_out` copies what it writes back,
     directly after that loop.
 
     All that is written back was copied in before, so that elements which the block leaves as they are
