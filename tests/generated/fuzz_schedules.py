@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gossamer_schedule.traces import trace_to_python
+from tests.generated.chains import draw_chain
 from tests.generated.disagreements import Verdict, judged
 from tests.generated.drawers import DRAWERS
 from tests.generated.drawing import draw_program
@@ -42,6 +43,8 @@ WRITTEN = 0.2
 """The share of sequences on scripts of the testkit."""
 NESTS = 0.1
 """The share of sequences on loops around reductions with conditions between them."""
+CHAINS = 0.1
+"""The share of sequences on reductions with epilogues and on sliding windows."""
 MOST_SHRUNK = 200
 
 
@@ -67,6 +70,8 @@ def drawn(number: int, *, seed: str, native: float) -> Drawn:
         name, program = draw_written(rng)
     elif kind < WRITTEN + NESTS:
         program = draw_nest(rng)
+    elif kind < WRITTEN + NESTS + CHAINS:
+        program = draw_chain(rng)
     for_threads, is_native = rng.random() < FOR_THREADS, rng.random() < native
     return Drawn(name, program, Sequence(rng, for_threads=for_threads), is_native)
 

@@ -35,8 +35,8 @@ def draw_nest(rng: Random) -> Program:
         if rng.random() < SOMETIMES:
             lines += _nest(rng, "b")
             if rng.random() < SOMETIMES:
-                lines = _under("for t in T.serial(2):", lines)
-        program = _called(rng, HEADER + "\n".join(_under("", lines)) + "\n")
+                lines = under("for t in T.serial(2):", lines)
+        program = called(rng, HEADER + "\n".join(under("", lines)) + "\n")
         try:
             program.meaning  # noqa: B018 - it stops where a bound or an index is wrong
         except InterpreterError:
@@ -44,7 +44,8 @@ def draw_nest(rng: Random) -> Program:
         return program
 
 
-def _called(rng: Random, text: str) -> Written:
+def called(rng: Random, text: str) -> Written:
+    """The script with arrays of small numbers, of which those of `p` are no more than 3, and a size."""
     arrays = {
         "x": _numbers(rng, 64, least=-3), "p": _numbers(rng, 9, least=0),
         "v": _numbers(rng, 64, least=-3), "w": _numbers(rng, 64, least=-3),
@@ -76,7 +77,7 @@ def _nest(rng: Random, tag: str) -> list[str]:
             body = _conditioned(rng, [var for var, _ in loops[: at + 1]], body)
         if rng.random() < SELDOM:
             body = [rng.choice(("W[60] = W[60] + 1", f"T.prefetch(X, {name}, 0)")), *body]
-        body = _under(f"for {name} in T.serial({extent}):", body)
+        body = under(f"for {name} in T.serial({extent}):", body)
     return body
 
 
@@ -107,8 +108,8 @@ def _digits(loops: Sequence[tuple[str, object]], base: int) -> str:
 def _conditioned(rng: Random, loops: Sequence[str], body: list[str]) -> list[str]:
     condition = " and ".join(_condition(rng, loops) for _ in range(rng.choice((1, 1, 2))))
     if rng.random() < SELDOM:
-        return [*_under(f"if {condition}:", ["W[63] = 1"]), *_under("else:", body)]
-    return _under(f"if {condition}:", body)
+        return [*under(f"if {condition}:", ["W[63] = 1"]), *under("else:", body)]
+    return under(f"if {condition}:", body)
 
 
 def _condition(rng: Random, loops: Sequence[str]) -> str:
@@ -126,11 +127,12 @@ def _block(rng: Random, tag: str, element: str, term: str) -> list[str]:
     if rng.random() < SOMETIMES:
         body.append(f"T.where({rng.choice(('vi != 1', 'vj != 1', 'vi + vj < 6', 'vi < 5'))})")
     if rng.random() > SOMETIMES:
-        body += _under("with T.init():", [f"{buffer}[vi] = {rng.choice(('0', 'T.int32(vi)'))}"])
+        body += under("with T.init():", [f"{buffer}[vi] = {rng.choice(('0', 'T.int32(vi)'))}"])
     body.append(f"{buffer}[vi] = {rng.choice(terms)}")
-    return _under(f'with T.block("b{tag}"):', body)
+    return under(f'with T.block("b{tag}"):', body)
 
 
-def _under(head: str, body: Sequence[str]) -> list[str]:
+def under(head: str, body: Sequence[str]) -> list[str]:
+    """The lines indented, below another one if there is one."""
     inside = ["    " + line for line in body]
     return [head, *inside] if head else inside

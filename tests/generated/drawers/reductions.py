@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tests.generated.drawers.scene import Drawer, Drawn, Scene
+from tests.generated.drawers.scene import Drawer, Drawn, Scene, loaded, stored
 
 
 def decompose_reduction(scene: Scene) -> Drawn:
@@ -22,4 +22,16 @@ def rfactor(scene: Scene) -> Drawn:
     return loop and {"loop": loop, **scene.rng.choice(({}, {}, {"axis": 1}, {"axis": 2}))}
 
 
-DRAWERS: dict[str, Drawer] = {found.__name__: found for found in (decompose_reduction, rfactor)}
+def fuse_reduction_epilogue(scene: Scene) -> Drawn:
+    pairs = [
+        (site.node.name, after.node.name) for site in scene.makers for after in scene.users
+        if site.node.init and not after.node.init
+        and {*stored(site.node)} & loaded(after.node)
+    ]  # fmt: skip
+    found = scene.choose(pairs)
+    return found and {"block": found[0], "epilogue": found[1]}
+
+
+DRAWERS: dict[str, Drawer] = {
+    found.__name__: found for found in (decompose_reduction, rfactor, fuse_reduction_epilogue)
+}
