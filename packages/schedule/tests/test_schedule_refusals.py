@@ -7,6 +7,7 @@ import fnmatch
 import re
 from pathlib import Path
 
+import cases_of_caches
 import pytest
 from nest_programs import BACKWARDS, COPY, SUM
 
@@ -393,6 +394,7 @@ ROWS = {"buffer": "Y", "distance": 2}
 COPIED = {"block": "copy", "buffer": "X", "distance": 2}
 ALONG = {"loop": "j", "buffer": "X", "lanes": 8}
 CASES = [
+    *cases_of_caches.CASES,
     ("align.not_proved", READING, "align", ALONG),
     ("align.lanes", COPY, "align", {**ALONG, "lanes": 1}),
     ("align.rows", COPY, "align", {**ALONG, "lanes": 16}),
@@ -726,6 +728,7 @@ BETWEEN = (
 )
 INTO = {"iteration": "sum", "into": "share", "var": "k"}
 COORDINATE_CASES = [
+    *cases_of_caches.MODULE_CASES,
     ("sparse_compute_at.variable", parse_module(SHARES), INTO | {"var": "i"}),
     ("sparse_compute_at.axes", parse_module(SHARES), INTO | {"var": "l"}),
     ("sparse_compute_at.scope", parse_module(SHARES),
@@ -761,6 +764,7 @@ COORDINATE_PRIMITIVES = ("sparse_compute_at", "sparse_fuse", "sparse_reorder", "
 ANY_STAGE = ("annotate", "sample_categorical", "unannotate")
 ARGUMENTS = {
     "add_unit_loop": {"name": "i"},
+    **cases_of_caches.ARGUMENTS,
     "align": ALONG,
     "annotate": {"name": "i", "key": "a", "value": 1},
     "bind": {"loop": "i", "thread": "blockIdx.x"},

@@ -36,12 +36,16 @@ DOTS = (
 EXCHANGED = ScheduleBuilder(examples.MATMUL).reorder("l", "j").module
 LOOKED_UP = ScheduleBuilder(examples.MATMUL).annotate("i", key="note", value=1).module
 FUSED = ScheduleBuilder(examples.SPMM_COORDINATE).sparse_fuse("csrmm", axes=("I", "J")).module
+FILTERED = ScheduleBuilder(examples.MATMUL).set_block_filter("group_0").module
+UPDATES = ScheduleBuilder(examples.MATMUL).decompose_reduction("matmul", loop="i").module
 STEPS = {
     "add_unit_loop": (examples.MATMUL, ("matmul",), {}),
     "align": (examples.SCALE, ("i",), {"buffer": "X", "lanes": 8}),
     "annotate": (examples.MATMUL, ("i",), {"key": "note", "value": True}),
     "bind": (examples.MATMUL, ("i",), {"thread": "blockIdx.x"}),
     "blockize": (IN_FOURS, ("l_1",), {}),
+    "cache_index": (examples.SPMM, ("csrmm",), {"scope": "local", "buffer": "B"}),
+    "cache_inplace": (UPDATES, ("matmul",), {"buffer": "C", "scope": "local"}),
     "cache_read": (examples.SPMM, (), ROWS | {"buffer": "B"}),
     "cache_write": (examples.SPMM, (), ROWS | {"buffer": "C"}),
     "compute_at": (MADE, ("gather_X_local",), {"loop": "i"}),
@@ -50,19 +54,25 @@ STEPS = {
     "decompose_padding": (examples.PADDED, ("pad",), {"loop": "i"}),
     "fission": (examples.STAGED, ("i",), {"after": "j"}),
     "fuse": (EXCHANGED, ("i", "l"), {}),
+    "fuse_reduction_epilogue": (examples.BIASED, ("sum",), {"epilogue": "bias"}),
+    "hide_buffer_access": (examples.GATHER, ("gather",), {"access": "read", "buffers": ("P",)}),
     "lift_loop": (examples.NESTED, ("j",), {}),
     "loop_partition": (examples.MATMUL, ("l",), {"points": (2, "k // 8 * 8")}),
     "parallel": (examples.MATMUL, ("i",), {"grain": 4, "weight": "i + 1"}),
     "pipeline": (examples.STAGED, ("i",), {"stages": 3}),
     "prefetch": (examples.GATHER, ("gather",), {"buffer": "X", "loop": "i", "distance": 4}),
+    "reindex": (examples.SPMM, ("csrmm",), {"buffer": "B", "order": ("vk", "vj")}),
     "reindex_cache_read": (examples.SPMM, (), ROWS | {"buffer": "B", "order": ("vk", "vj")}),
     "reindex_cache_write": (examples.SPMM, (), ROWS | {"buffer": "C", "order": ("vk", "vi")}),
     "reorder": (examples.MATMUL, ("l", "j"), {}),
     "reverse_compute_at": (SUMS, ("row_sum_Y_local",), {"loop": "i"}),
     "reverse_compute_inline": (KEPT, ("scale_Y_local",), {}),
     "rfactor": (IN_FOURS, ("j",), {"axis": 1}),
+    "rolling_buffer": (examples.WINDOWS, ("twice",), {"buffer": "W"}),
     "sample_categorical": (examples.MATMUL, ("tile",), {"candidates": (2, 4), "weights": (1, 3)}),
+    "sample_compute_location": (MADE, ("gather_X_local",), {"name": "place", "seed": 3}),
     "sample_perfect_tile": (examples.MATMUL, ("l",), {"name": "t", "parts": 2, "largest": 8}),
+    "set_block_filter": (examples.MATMUL, ("group_0",), {}),
     "set_scope": (MADE, ("X_local",), {"scope": "shared"}),
     "sparse_compute_at": (SHARES, ("sum",), {"into": "share", "var": "i_1"}),
     "sparse_fuse": (examples.SPMM_COORDINATE, ("csrmm",), {"axes": ("I", "J")}),
@@ -76,10 +86,12 @@ STEPS = {
     "transform_layout": (KEPT, ("Y_local",), {"index_map": "i -> i % 4, i // 4", "pad": "0.0"}),
     "unannotate": (LOOKED_UP, ("i",), {"key": "note"}),
     "unroll": (IN_FOURS, ("l_1",), {}),
+    "unsafe_match_to_alloc": (examples.GATHER, ("gather",), {"buffer": "Y"}),
     "unsafe_parallel": (examples.MATMUL, ("j",), {}),
     "unsafe_reorder": (examples.MATMUL, ("j", "i"), {}),
     "unsafe_set_dtype": (KEPT, ("Y_local",), {"dtype": "float64"}),
     "unsafe_vectorize": (IN_FOURS, ("l_1",), {"rest": "masked"}),
+    "unset_block_filter": (FILTERED, (), {}),
     "vectorize": (IN_FOURS, ("l_1",), {"rest": "masked"}),
 }
 
