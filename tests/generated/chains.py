@@ -27,6 +27,7 @@ OPERATIONS = {
     "min": "T.min({}, {})",
     "max": "T.max({}, {})",
 }
+OPERANDS = ("W[vk]", "W[vk] + 1", "W[T.int64(P[vk])]", "T.int32(vk)")
 FILLED = ("for f in T.serial(n + 4):", "    S[f] = 5")
 """What makes elements that the reduction leaves out have a value."""
 SOMETIMES, SELDOM = 0.3, 0.15
@@ -64,12 +65,10 @@ def _epilogue(rng: Random) -> list[str]:
     around = rng.random() < SOMETIMES and len(lines) > 1 and lines[-1].startswith(" ")
     own = "i" if around else "k"
     fewer = extent if rng.random() > SELDOM else rng.choice(("4", "n", "2"))
-    operand = rng.choice(
-        ("W[vk]", "W[vk] + 1", "W[T.int64(P[vk])]", "V[vk]", "T.int32(vk)", "S[vk]")
-    )
+    operand = rng.choice(OPERANDS if rng.random() > SELDOM else ("V[vk]", "S[vk]"))
     used = ["S[vk]", operand] if rng.random() < 0.7 else [operand, "S[vk]"]
     shown = OPERATIONS[op if rng.random() < 0.85 else other].format(*used)
-    target = rng.choice((*["V[vk]"] * 5, "W[vk]", "V[vk + 1]", "V[vk // 2]"))
+    target = rng.choice((*["V[vk]"] * 12, "W[vk]", "V[vk + 1]", "V[vk // 2]"))
     after = [
         f"vk = T.axis.spatial({fewer}, {own})",
         *_where(rng, ("vk != 1",)),
@@ -90,23 +89,16 @@ def _where(rng: Random, conditions: tuple[str, ...]) -> list[str]:
 
 def _windows(rng: Random) -> list[str]:
     """Windows of a buffer, each made anew, and sums of what lies in them."""
-    width, step = rng.choice((2, 3, 4, 5)), rng.choice((1, 1, 2, 3))
-    begin = rng.choice(("0", "1", "n"))
+    width, step = rng.choice((3, 4, 5)), rng.choice((1, 1, 2, 3))
+    begin = rng.choice(("0", "0", "1", "1", "n"))
     extent, element = (
         rng.choice(("n", "4", "n + 2")),
-        rng.choice(("i", "i", "i", "i", f"({width - 1} - i)")),
+        rng.choice(("i",) * 6 + (f"({width - 1} - i)",)),
     )
-    size = rng.choice(("40", "4 * n + 30", "4 * n + 30"))
+    size = "4 * n + 30" if rng.random() > SELDOM else "40"
     condition = "{} != 3" if rng.random() < SOMETIMES else ""
-    value = rng.choice(
-        (
-            "W[vi] * 2",
-            "W[vi] * 2",
-            "X[vi % 8, 1] + T.int32(vi)",
-            "W[vi] + T.int32(t)",
-            "W[vi] + V[0]",
-        )
-    )
+    same = ("W[vi] * 2", "X[vi % 8, 1] + T.int32(vi)", "W[vi + 1] - W[vi]")
+    value = rng.choice(same if rng.random() > SELDOM else ("W[vi] + T.int32(t)", "W[vi] + V[0]"))
     made = [f"vi = T.axis.spatial({size}, t * {step} + {begin} + {element})"]
     made += [f"T.where({condition.format('vi')})"] if condition else []
     made.append(f"M[vi] = {value}")
@@ -123,7 +115,7 @@ def _windows(rng: Random) -> list[str]:
     loads = [f"M[{at}]" for at in places]
     if condition:
         loads = [f"T.if_then_else({condition.format(f'({at})')}, M[{at}], 0)" for at in places]
-    target = rng.choice(("V[vt]", "V[vt]", "V[vt]", "V[vt + 8]", "W[vt]"))
+    target = rng.choice((*["V[vt]"] * 4, "V[vt + 8]", f"W[vt * {step} + {begin} + 2]"))
     used = under('with T.block("used"):', [
         f"vt = T.axis.spatial({extent}, t)", f"{target} = {' + '.join(loads)}"
     ])  # fmt: skip

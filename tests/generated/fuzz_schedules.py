@@ -43,7 +43,7 @@ WRITTEN = 0.2
 """The share of sequences on scripts of the testkit."""
 NESTS = 0.1
 """The share of sequences on loops around reductions with conditions between them."""
-CHAINS = 0.1
+CHAINS = 0.15
 """The share of sequences on reductions with epilogues and on sliding windows."""
 MOST_SHRUNK = 200
 

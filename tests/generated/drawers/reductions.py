@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from gossamer_ir.nodes import Binary, Store
 from tests.generated.drawers.scene import Drawer, Drawn, Scene, loaded, stored
 
 
@@ -28,8 +29,15 @@ def fuse_reduction_epilogue(scene: Scene) -> Drawn:
         if site.node.init and not after.node.init
         and {*stored(site.node)} & loaded(after.node)
     ]  # fmt: skip
-    found = scene.choose(pairs)
+    likely = [(block, after) for block, after in pairs if _is_combining(scene, after)]
+    found = scene.choose(likely if likely or scene.chance(0.8) else pairs)
     return found and {"block": found[0], "epilogue": found[1]}
+
+
+def _is_combining(scene: Scene, block: str) -> bool:
+    """Whether a block stores what it combines from something."""
+    node = next(site.node for site in scene.blocks if site.node.name == block)
+    return isinstance(node.body[-1], Store) and isinstance(node.body[-1].value, Binary)
 
 
 DRAWERS: dict[str, Drawer] = {
