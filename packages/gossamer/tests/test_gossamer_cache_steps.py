@@ -1,4 +1,4 @@
-"""Copies that are worked on, reindexed buffers, cached indices, epilogues: interpreted and as machine code."""
+"""Copies that are worked on, reindexed buffers, cached indices, epilogues: interpreted and as kernels."""
 
 from __future__ import annotations
 
