@@ -9,7 +9,8 @@ import pytest
 from recipes import integers, require_recipe, step
 
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.script import parse_module
+from gossamer_ir.script import parse_module, print_module
+from gossamer_lower import lower_iterations
 from gossamer_schedule import ScheduleBuilder
 
 IN_PLACE = """
@@ -160,6 +161,68 @@ SPARSE = {
 @pytest.mark.parametrize("sizes", [(0, 3, 2), (5, 4, 0), (3, 1, 1), (11, 7, 5)])
 def test_sparse_product(name, sizes):
     require_recipe(parse_module(SPMM), [sparse_case(*sizes)], **SPARSE[name])
+
+
+FUSED_SUMS = """
+@T.prim_func
+def fused_sums(x: T.handle, y: T.handle, indptr_j: T.handle, indptr_k: T.handle,
+               n: T.int64, most: T.int64, nnz_j: T.int64, nnz_k: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n)
+    J = T.sp.dense_varied(I, (most, nnz_j), indptr_j, "int32")
+    K = T.sp.dense_varied(J, (most, nnz_k), indptr_k, "int32")
+    X = T.sp.match_buffer(x, (I, J, K), "float32")
+    Y = T.sp.match_buffer(y, (I, J), "float32")
+    with T.sp.iteration([T.sp.fuse(I, J), K], "SSR", "sum") as [i, j, k]:
+        with T.init():
+            Y[i, j] = 0.0
+        Y[i, j] = Y[i, j] + X[i, j, k]
+"""
+
+
+def test_a_copy_is_over_the_iterators_that_select_the_element_only():
+    x = np.array([3, -1, -3, 1, 2], np.float32)
+    arguments = {
+        "x": x, "y": np.full(3, 7, np.float32), "indptr_j": np.array([0, 0, 3], np.int32),
+        "indptr_k": np.array([0, 4, 4, 5], np.int32), "n": 2, "most": 4, "nnz_j": 3, "nnz_k": 5,
+    }  # fmt: skip
+    steps = [
+        step("split", "k", factors=(None, 2, 4)),
+        step("unroll", "k_2"),
+        step("reindex", "sum", buffer="J_indptr"),
+    ]
+    expected = np.array([0, 0, 2], np.float32)
+    require_recipe(parse_module(FUSED_SUMS), [(arguments, {"y": expected})], position=steps)
+    builder = ScheduleBuilder(lower_iterations(parse_module(FUSED_SUMS)))
+    builder.reindex("sum", buffer="J_indptr")
+    assert "J_indptr_reindex[vi_j]" in print_module(builder.module)
+
+
+SCALED_ROWS = """
+@T.prim_func
+def scaled_rows(x: T.handle, y: T.handle, indptr_i: T.handle, indptr_j: T.handle,
+                b: T.int64, most: T.int64, nnz_i: T.int64, nnz_j: T.int64):
+    T.func_attr({"sparse_tir_level": 2})
+    B = T.sp.dense_fixed(b)
+    I = T.sp.dense_varied(B, (most, nnz_i), indptr_i, "int32")
+    J = T.sp.dense_varied(I, (most, nnz_j), indptr_j, "int32")
+    X = T.sp.match_buffer(x, (B, I, J), "float32")
+    Y = T.sp.match_buffer(y, (B, I, J), "float32")
+    with T.sp.iteration([B, T.sp.fuse(I, J)], "SSS", "scale") as [k, i, j]:
+        Y[k, i, j] = X[k, i, j] * 2.0
+"""
+
+
+def test_declared_regions_of_another_name_of_an_index_buffer_are_lowered():
+    x = np.arange(5, dtype=np.float32)
+    arguments = {
+        "x": x, "y": np.full(5, 7, np.float32), "indptr_i": np.array([0, 0, 3], np.int32),
+        "indptr_j": np.array([0, 4, 4, 5], np.int32), "b": 2, "most": 4, "nnz_i": 3, "nnz_j": 5,
+    }  # fmt: skip
+    steps = [step("hide_buffer_access", "scale", access="read", buffers=("X",))]
+    later = [step("annotate", "scale", key="note", value=1)]
+    case = (arguments, {"y": 2 * x})
+    require_recipe(parse_module(SCALED_ROWS), [case], position=steps, loop=later)
 
 
 LOOKED_UP = """

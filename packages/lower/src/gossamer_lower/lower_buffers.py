@@ -201,7 +201,7 @@ class _Lowering:
         if isinstance(node, Region) and node.buffer in self._sparse:
             return self._region(node)
         lowered = map_children(node, self.node)
-        if isinstance(lowered, (Load, Search)) and lowered.buffer in self._flat:
+        if isinstance(lowered, (Load, Search, Region)) and lowered.buffer in self._flat:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
         if isinstance(lowered, Search) and lowered.buffer in self._sparse:
             return self._search(lowered)

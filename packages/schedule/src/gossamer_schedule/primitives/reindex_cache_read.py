@@ -6,7 +6,7 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Module
 from gossamer_schedule.caching import cached_buffer, with_cache
-from gossamer_schedule.copies import copy_nest, names_of_nest
+from gossamer_schedule.copies import copy_nest, names_of_nest, selecting_iters
 from gossamer_schedule.gathers import Elements, copying, reading_from, required_elements
 from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.primitive import primitive
@@ -90,10 +90,10 @@ def gathered(
     )
     elements = required_elements(site, buffer, primitive=primitive)
     _require_single(site, elements, buffer=buffer, primitive=primitive)
+    # an index that other iterators do not change must not come to depend on them: lanes share elements
     places = [read.indices for read in elements.reads]
-    dimensions = required_dimensions(
-        site, elements.iters, order, elements=places, primitive=primitive
-    )
+    selecting = selecting_iters(site.node, elements.reads[0].indices)
+    dimensions = required_dimensions(site, selecting, order, elements=places, primitive=primitive)
 
     namer = namer_of(owner)
     cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
