@@ -17,8 +17,6 @@ from tests.generated.sequences import Sequence, kept
 
 SEQUENCES = 500
 """A defect that so many sequences do not show is not caught."""
-NEXT = {"coordinate": "lower_iterations", "position": "lower_buffers"}
-"""The pass by which a stage that is scheduled is left."""
 
 
 def is_told_apart(program: Program, sequence: Sequence) -> bool:
@@ -27,21 +25,17 @@ def is_told_apart(program: Program, sequence: Sequence) -> bool:
     module = program.module
     names = ("lower_iterations", "lower_buffers")[BEFORE[module.stage] :]
     for lower in (*map(COMPILER.pass_of, names), None):
-    while True:
         made: Module = sequence(module)
         if made != kept(sequence.traces, module):
             return True
-        lower = NEXT.get(module.stage)
-        if lower is None:
-            return False
-        module = COMPILER.pass_of(lower)(made)
+        module = lower(made) if lower else module
+    return False
 
 
 def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> bool:
     """Whether a program means something else after steps that are right without the defect."""
     rng = Random(f"{defect.of}/{number}")
     program = defect.draw(rng)
-    program = defect.program(rng)
     sequence = Sequence(rng, builder=builder, weights=defect.weights)
     if not is_told_apart(program, sequence):
         return False

@@ -7,12 +7,10 @@ from dataclasses import dataclass
 from random import Random
 
 from gossamer_schedule import ScheduleBuilder
-from tests.generated.drawing import draw_program
-from tests.generated.mutations import Mutation
-from tests.generated.nests import draw_nest
 from tests.generated.chains import draw_chain
 from tests.generated.drawing import draw_program
 from tests.generated.mutations import Mutation
+from tests.generated.nests import draw_nest
 from tests.generated.program import Program
 
 
@@ -21,8 +19,6 @@ class Defect:
     """`line`, which stands just once in the source of `home`, reads `instead`, which breaks the primitive
     `of`; what else has to happen often for it to show is drawn as often (`along`). It shows in
     programs that `draw` makes."""
-    `of`; what else has to happen often for it to show is drawn as often (`along`), in sequences
-    on what `program` draws."""
 
     says: str
     of: str
@@ -31,7 +27,6 @@ class Defect:
     instead: str = "pass"
     along: tuple[str, ...] = ()
     draw: Callable[[Random], Program] = draw_program
-    program: Callable[[Random], Program] = draw_program
 
     def builder(self) -> type[ScheduleBuilder]:
         """The builder with the broken primitive."""
@@ -180,20 +175,20 @@ DEFECTS = (
         of="fuse_reduction_epilogue", home="primitives.fuse_reduction_epilogue",
         line="    conflicts = ({target} & named(passed)) | (reads & written(passed))\n",
         instead="    conflicts: set[str] = set()\n",
-        program=draw_chain,
+        draw=draw_chain,
     ),
     Defect(
         "a value of an earlier iteration is kept that depends on the iteration",
         of="rolling_buffer", home="primitives.rolling_buffer",
         line="    if window is None or _depends_otherwise(site, target, own, window):\n",
         instead="    if window is None:\n",
-        program=draw_chain,
+        draw=draw_chain,
     ),
     Defect(
         "an element is not made again after what it is made of has changed",
         of="rolling_buffer", home="primitives.rolling_buffer",
         line="    if changed:\n",
         instead="    if False:\n",
-        program=draw_chain,
+        draw=draw_chain,
     ),
 )  # fmt: skip

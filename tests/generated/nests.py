@@ -95,9 +95,9 @@ def _padded(rng: Random) -> list[str]:
         f"vjp = T.axis.spatial({extents['jp'].replace('ip', 'vip')}, jp)",
         f"W[{element}] = T.if_then_else({inside}, X[vip % 8, vjp % 8], {padding})",
     ]
-    body = _under('with T.block("padded"):', body)
+    body = under('with T.block("padded"):', body)
     for name, extent in reversed(extents.items()):
-        body = _under(f"for {name} in T.serial({extent}):", body)
+        body = under(f"for {name} in T.serial({extent}):", body)
     return body
 
 

@@ -1,4 +1,4 @@
-"""Refusals of primitives that keep copies, indices and windows, and of those that choose places and blocks."""
+"""Refusals of primitives that keep copies, indices and windows, or choose places and blocks."""
 
 from __future__ import annotations
 
@@ -49,6 +49,20 @@ for k in T.serial(8):
         vk = T.axis.spatial(8, k)
         V[vk] = Q[vk] + W[vk]
 """ + SUM.replace("V[", "Q[")
+PARTIAL = """
+Q = T.decl_buffer((8,), "float32")
+for j in T.serial(8):
+    for i in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                Q[vi] = 0.0
+            Q[vi] = Q[vi] + X[vi, vj]
+    for k in T.serial(8):
+        with T.block("after"):
+            vk = T.axis.spatial(8, k)
+            V[vk] = Q[vk] + W[vk]
+"""
 CHANGED_BETWEEN = EPILOGUE.replace("for k in", "W[0] = 1.0\nfor k in")
 WINDOW = """
 for i in T.serial(8):
@@ -74,6 +88,9 @@ WRITTEN_TWICE = WINDOW.replace(
 )
 ADDED = WINDOW.replace("= W[vj]", "= Q[vj] + W[vj]")
 OVERWRITTEN = WINDOW.replace("V[vi] =", "W[vi] =")
+STARTED = WINDOW.replace("T.serial(8)", "T.serial(T.int64(P[0]), 8)").replace(
+    "V[vi] = Q", "P[0] = 0\n        V[vi] = Q"
+)
 BY_ITERATION = WINDOW.replace("= W[vj]", "= W[vj] + T.float32(i)")
 APART = WINDOW.replace("i + j)", "i * 3 + j)").replace("10", "24").replace("vi + 2", "vi * 3")
 EARLIER = WINDOW.replace("    for j in", "    V[i] = Q[i]\n    for j in")
@@ -97,6 +114,7 @@ CASES = [
     ("fuse_reduction_epilogue.element", PREFIX, "fuse_reduction_epilogue", AFTER),
     ("fuse_reduction_epilogue.predicate", EVEN, "fuse_reduction_epilogue", AFTER),
     ("fuse_reduction_epilogue.scope", FIRST, "fuse_reduction_epilogue", AFTER),
+    ("fuse_reduction_epilogue.scope", PARTIAL, "fuse_reduction_epilogue", AFTER),
     ("fuse_reduction_epilogue.other_access", CHANGED_BETWEEN, "fuse_reduction_epilogue", AFTER),
     ("fuse_reduction_epilogue.other_access", EPILOGUE + "W[0] = Q[0]", "fuse_reduction_epilogue", AFTER),
     ("fuse_reduction_epilogue.not_proved", NOT_ALL, "fuse_reduction_epilogue", AFTER),
@@ -111,6 +129,7 @@ CASES = [
     ("rolling_buffer.writers", WRITTEN_TWICE, "rolling_buffer", MADE),
     ("rolling_buffer.updates", ADDED, "rolling_buffer", MADE),
     ("rolling_buffer.changed", OVERWRITTEN, "rolling_buffer", MADE),
+    ("rolling_buffer.changed", STARTED, "rolling_buffer", MADE),
     ("rolling_buffer.window", BY_ITERATION, "rolling_buffer", MADE),
     ("rolling_buffer.overlap", APART, "rolling_buffer", MADE),
     ("rolling_buffer.other_access", EARLIER, "rolling_buffer", MADE),

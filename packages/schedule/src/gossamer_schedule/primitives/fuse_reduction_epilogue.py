@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.reducers import Reduction, identity
+from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, substitute
 from gossamer_schedule.accesses import mentioned, named, values_at, with_two_names, written
 from gossamer_schedule.allocations import require_allocated
@@ -233,6 +234,14 @@ def _require_nests(site: Site, after: Site) -> tuple[Site, Site]:
             f"{_NAME}.scope",
             f"Block '{after.node.name}' does not stand after the loops of block '{site.node.name}', in the "
             "same body.",
+        )
+    # the result would not start anew for each epilogue that adds to it
+    around = reduction_loops(site.node, values_at(site)) & {loop.var for loop in top.loops}
+    if around:
+        raise refusal(
+            f"{_NAME}.scope",
+            f"Block '{after.node.name}' stands in loop '{min(around)}', in which block "
+            f"'{site.node.name}' has not reduced all terms.",
         )
     return top, moving
 

@@ -183,11 +183,13 @@ def _require_repeatable(site: Site, target: Site, own: tuple[For, ...], *, buffe
             f"Block '{block.name}' goes on from values that elements have already.",
         )
     nest = resolve(own[0] if own else block, values_at(site))
-    changed = (mentioned((nest,)) - {buffer}) & stored(target.node.body)
+    # the start of the loop is asked for again in each iteration
+    reads = mentioned((nest, target.node.start)) - {buffer}
+    changed = reads & stored(target.node.body)
     if changed:
         raise refusal(
             f"{_NAME}.changed",
-            f"What block '{block.name}' reads of {', '.join(sorted(changed))} is written in loop "
+            f"What block '{block.name}' or its loop reads of {', '.join(sorted(changed))} is written in loop "
             f"'{target.node.var}'.",
         )
 
