@@ -59,7 +59,7 @@ def shift(y: T.handle, m: T.int64, n: T.int64):
 def test_values_of_earlier_iterations_are_seen_in_the_copy(m, n):
     y = integers(np.random.default_rng(m), m, n + 1)
     arguments = {"y": y, "m": m, "n": n}
-    steps = [step("cache_inplace", "shift", buffer="Y", scope="local"), step("parallel", "i_c")]
+    steps = [step("cache_inplace", "shift", buffer="Y", scope="global"), step("parallel", "i_c")]
     require_recipe(parse_module(SHIFT), [(arguments, {"y": np.cumsum(y, axis=1)})], loop=steps)
 
 
