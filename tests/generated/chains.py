@@ -36,7 +36,7 @@ SOMETIMES, SELDOM = 0.3, 0.15
 def draw_chain(rng: Random) -> Program:
     """A chain, called with a size from 0 to 3."""
     while True:
-        lines = (_epilogue if rng.random() < 0.4 else _windows)(rng)
+        lines = (_epilogue if rng.random() < 0.6 else _windows)(rng)
         if rng.random() < SELDOM:
             lines = under("for r in T.serial(2):", lines)
         program = called(rng, HEADER + "\n".join(under("", lines)) + "\n")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Binary, Store
+from gossamer_ir.nodes import Binary, Block, Store
 from tests.generated.drawers.scene import Drawer, Drawn, Scene, loaded, stored
 
 
@@ -25,19 +25,23 @@ def rfactor(scene: Scene) -> Drawn:
 
 def fuse_reduction_epilogue(scene: Scene) -> Drawn:
     pairs = [
-        (site.node.name, after.node.name) for site in scene.makers for after in scene.users
+        (site.node, after.node) for site in scene.makers for after in scene.users
         if site.node.init and not after.node.init
         and {*stored(site.node)} & loaded(after.node)
     ]  # fmt: skip
-    likely = [(block, after) for block, after in pairs if _is_combining(scene, after)]
-    found = scene.choose(likely if likely or scene.chance(0.8) else pairs)
-    return found and {"block": found[0], "epilogue": found[1]}
+    likely = [pair for pair in pairs if _is_combining(*pair)]
+    found = scene.choose(likely if likely or scene.chance(0.9) else pairs)
+    return found and {"block": found[0].name, "epilogue": found[1].name}
 
 
-def _is_combining(scene: Scene, block: str) -> bool:
-    """Whether a block stores what it combines from something."""
-    node = next(site.node for site in scene.blocks if site.node.name == block)
-    return isinstance(node.body[-1], Store) and isinstance(node.body[-1].value, Binary)
+def _is_combining(block: Block, after: Block) -> bool:
+    """Whether a block stores what it combines by the operation of another one, under no condition."""
+    first, last = block.body[-1], after.body[-1]
+    if not isinstance(first, Store) or not isinstance(last, Store) or after.predicate is not None:
+        return False
+    values = (first.value, last.value)
+    operations = [value.op for value in values if isinstance(value, Binary)]
+    return len(operations) == 2 and (len({*operations}) == 1 or operations == ["add", "sub"])
 
 
 DRAWERS: dict[str, Drawer] = {
