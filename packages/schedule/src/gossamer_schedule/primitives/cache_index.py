@@ -173,7 +173,7 @@ def _with_part(
     site = find_block(owner, _NAME, block=block)
     nest = loop_nest(site)
     iters, conditions = _required_points(site, part)
-    dimensions = required_dimensions(site, iters, (), primitive=_NAME)
+    dimensions = required_dimensions(site, iters, (), elements=(), primitive=_NAME)
 
     namer = namer_of(owner)
     shape = tuple(found.extent for found in dimensions)
