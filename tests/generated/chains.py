@@ -17,7 +17,6 @@ def main(x: T.handle, p: T.handle, v: T.handle, w: T.handle, n: T.int64) -> None
     P = T.match_buffer(p, (9,), "int32")
     V = T.match_buffer(v, (64,), "int32")
     W = T.match_buffer(w, (64,), "int32")
-    S = T.decl_buffer((n + 4,), "int32")
     T.assume(in_range(P, 0, 4))
 """
 OPERATIONS = {
@@ -28,8 +27,6 @@ OPERATIONS = {
     "max": "T.max({}, {})",
 }
 OPERANDS = ("W[vk]", "W[vk] + 1", "W[T.int64(P[vk])]", "T.int32(vk)")
-FILLED = ("for f in T.serial(n + 4):", "    S[f] = 5")
-"""What makes elements that the reduction leaves out have a value."""
 SOMETIMES, SELDOM = 0.3, 0.15
 
 
@@ -38,7 +35,8 @@ def draw_chain(rng: Random) -> Program:
     while True:
         lines = (_epilogue if rng.random() < 0.6 else _windows)(rng)
         if rng.random() < SELDOM:
-            lines = under("for r in T.serial(2):", lines)
+            top = [line for line in lines if "T.decl_buffer" in line]
+            lines = [*top, *under("for r in T.serial(2):", lines[len(top) :])]
         program = called(rng, HEADER + "\n".join(under("", lines)) + "\n")
         try:
             program.meaning  # noqa: B018 - it stops where an index is wrong
@@ -77,7 +75,8 @@ def _epilogue(rng: Random) -> list[str]:
     after = under('with T.block("after"):', after)
     is_partial = fewer != extent or any("T.where" in line or "W[0] = S" in line for line in lines)
     if is_partial:
-        lines = [*FILLED, *lines]
+        lines = [f"for f in T.serial({extent}):", "    S[f] = 5", *lines]
+    lines = [f'S = T.decl_buffer(({extent},), "int32")', *lines]
     if around:
         return [*lines, *("    " + line for line in after)]
     return [*lines, *under(f"for k in T.serial({fewer}):", after)]
@@ -90,12 +89,12 @@ def _where(rng: Random, conditions: tuple[str, ...]) -> list[str]:
 def _windows(rng: Random) -> list[str]:
     """Windows of a buffer, each made anew, and sums of what lies in them."""
     width, step = rng.choice((3, 4, 5)), rng.choice((1, 1, 2, 3))
-    begin = rng.choice(("0", "0", "1", "1", "n"))
+    begin = rng.choice(("0", "0", "1", "1", "2", "n"))
     extent, element = (
-        rng.choice(("n", "4", "n + 2")),
+        rng.choice(("4", "6", "T.min(n, 5)")),
         rng.choice(("i",) * 6 + (f"({width - 1} - i)",)),
     )
-    size = "4 * n + 30" if rng.random() > SELDOM else "40"
+    size = "40" if rng.random() > SELDOM else "4 * n + 30"
     condition = "{} != 3" if rng.random() < SOMETIMES else ""
     same = ("W[vi] * 2", "X[vi % 8, 1] + T.int32(vi)", "W[vi + 1] - W[vi]")
     value = rng.choice(same if rng.random() > SELDOM else ("W[vi] + T.int32(t)", "W[vi] + V[0]"))
