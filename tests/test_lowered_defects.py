@@ -1,4 +1,5 @@
-"""Random programs of the later stages catch each of these compilers, which have a defect."""
+"""Random programs of the later stages find what is wrong: each of these compilers and primitives has one
+defect, and is caught."""
 
 from __future__ import annotations
 
@@ -9,12 +10,16 @@ import pytest
 
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.nodes import Module
+from gossamer_schedule import ScheduleBuilder
+from tests.generated import broken_primitives
 from tests.generated.broken_compilers import Defect
 from tests.generated.compilers import BEFORE, COMPILER, Compiler, Pass
 from tests.generated.lowered.broken_passes import DEFECTS
+from tests.generated.lowered.broken_steps import DEFECTS as STEPS
 from tests.generated.lowered.drawing import draw_lowered
-from tests.generated.lowered.judging import judged
+from tests.generated.lowered.judging import interpreted, judged
 from tests.generated.lowered.program import Lowered
+from tests.generated.lowered.scheduling import Steps, replayed
 
 PROGRAMS = 1500
 """A defect that so many programs do not show is not caught."""
@@ -62,3 +67,30 @@ def is_shown_by(defect: Defect, broken: Compiler, number: int) -> bool:
 def test_a_compiler_with_a_defect_is_caught(defect: Defect) -> None:
     broken = defect.compiler()
     assert any(is_shown_by(defect, broken, number) for number in range(PROGRAMS))
+
+
+SEQUENCES = 1500
+
+
+@cache
+def blocks(number: int) -> Lowered:
+    return draw_lowered(Random(f"steps/{number}"), "loop", has_blocks=True)
+
+
+def is_shown_by_steps(
+    defect: broken_primitives.Defect, builder: type[ScheduleBuilder], number: int
+) -> bool:
+    """Whether a program means something else after steps that are right without the defect."""
+    found = blocks(number)
+    steps = Steps(Random(f"{defect.of}/{number}"), builder=builder, weights=defect.weights)
+    made = steps(found.module)
+    right = replayed(steps.traces)(found.module)
+    if made == right or interpreted(found, made, "the schedule") is None:
+        return False
+    return interpreted(found, right, "the schedule") is None
+
+
+@pytest.mark.parametrize("defect", STEPS, ids=lambda defect: defect.says)
+def test_a_primitive_with_a_defect_is_caught(defect: broken_primitives.Defect) -> None:
+    builder = defect.builder()
+    assert any(is_shown_by_steps(defect, builder, number) for number in range(SEQUENCES))
