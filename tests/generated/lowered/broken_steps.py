@@ -56,14 +56,4 @@ DEFECTS = (
         of="split", home="primitives.split",
         line="    _require_zero_start(site, module)\n", instead="",
     ),
-    Defect(
-        "a loop is aligned that begins elsewhere",
-        of="align", home="primitives.align",
-        line="    _require_zero_start(site, module)\n", instead="",
-    ),
-    Defect(
-        "inits run under a condition that does not hold for them",
-        of="specialize", home="primitives.specialize",
-        line="    _require_inits(site, asked, module=module)\n", instead="",
-    ),
 )  # fmt: skip
