@@ -15,8 +15,10 @@ from gossamer_lower import lower_to_flat
 from tests.generated import fuzz_lowered
 from tests.generated.elements import Undecided
 from tests.generated.fuzz_lowered import Programs, drawn, judge, machine
+from tests.generated.lowered.drawing import draw_lowered
 from tests.generated.lowered.evaluator import evaluated
 from tests.generated.lowered.features import REQUIRED, features
+from tests.generated.lowered.judging import judged
 from tests.generated.lowered.machines import Machine, Outcome
 from tests.generated.typed import CALLS, draw_call
 
@@ -40,6 +42,14 @@ def test_programs_mean_the_same_before_and_after_each_pass():
     assert found.failures == []
     assert found.native > 5
     assert found.refused.total() < 20, found.refused
+
+
+@pytest.mark.parametrize("stage", ["loop", "flat"])
+def test_programs_without_axes_mean_the_same_before_and_after_each_pass(stage):
+    for number in range(60):
+        program = draw_lowered(Random(f"tests/{stage}/{number}"), stage)
+        found = judged(program, machine=machine() if number % 8 == 0 else None)
+        assert found is None or found.is_refusal, f"{number}: {found}\n{program}"
 
 
 @OPEN

@@ -384,7 +384,14 @@ class _Run:
         return run
 
     def _run_prefetch(self, node: Prefetch) -> Exec:
-        return lambda values: None
+        """The element may lie anywhere; what its indices read may not."""
+        indices = [*map(self._expr, node.indices)]
+
+        def run(values: Values) -> None:
+            for index in indices:
+                index(values)
+
+        return run
 
     def _run_guard(self, node: Guard) -> Exec:
         condition = self._expr(node.condition)
