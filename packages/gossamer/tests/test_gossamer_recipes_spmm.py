@@ -145,3 +145,97 @@ def test_bucketed():
         bucket_case(*size) for size in ((0, 3, 4, 4), (9, 7, 5, 2), (12, 8, 9, 4), (5, 6, 0, 4))
     ]
     require_recipe(parse_module(BUCKETED), cases, loop=(*bucket(1, 2), *bucket(2, 4)))
+
+
+PUBLISHED_HYB = """
+@T.prim_func
+def hyb(c: T.handle, b: T.handle, a1: T.handle, indptr1: T.handle, rows1: T.handle, columns1: T.handle,
+        a2: T.handle, indptr2: T.handle, rows2: T.handle, columns2: T.handle, m: T.int64, n: T.int64,
+        tiles: T.int64, count1: T.int64, count2: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(m)
+    N = T.sp.dense_fixed(n)
+    K1 = T.sp.dense_fixed(tiles)
+    K2 = T.sp.dense_fixed(2)
+    K3 = T.sp.dense_fixed(4)
+    O = T.sp.dense_fixed(1)
+    I1 = T.sp.compressed_varied(O, (m, count1), (indptr1, rows1))
+    J1 = T.sp.compressed_fixed(I1, (n, 2), columns1, sorted=False, unique=False)
+    I2 = T.sp.compressed_varied(O, (m, count2), (indptr2, rows2), unique=False)
+    J2 = T.sp.compressed_fixed(I2, (n, 4), columns2, sorted=False, unique=False)
+    A1 = T.sp.match_buffer(a1, (O, I1, J1), "float32")
+    A2 = T.sp.match_buffer(a2, (O, I2, J2), "float32")
+    B = T.sp.match_buffer(b, (N, K1, K2, K3), "float32")
+    C = T.sp.match_buffer(c, (I, K1, K2, K3), "float32")
+    with T.sp.iteration([O, I1, J1, K1, K2, K3], "SSRSSS", "csrmm_1") as [o1, i1, j1, foo1, foi1, fi1]:
+        C[i1, foo1, foi1, fi1] = C[i1, foo1, foi1, fi1] + A1[o1, i1, j1] * B[j1, foo1, foi1, fi1]
+    with T.sp.iteration([O, I2, J2, K1, K2, K3], "SSRSSS", "csrmm_2") as [o2, i2, j2, foo2, foi2, fi2]:
+        C[i2, foo2, foi2, fi2] = C[i2, foo2, foi2, fi2] + A2[o2, i2, j2] * B[j2, foo2, foi2, fi2]
+"""
+FUSED = (
+    step("sparse_fuse", "csrmm_1", axes=("O", "I1")),
+    step("sparse_fuse", "csrmm_2", axes=("O", "I2")),
+)
+
+
+def published(number: int, width: int, *, sums: str) -> Any:
+    """The steps of one bucket: rows are added up in registers, and then (in atomic steps, where a long
+    row stands in the bucket several times) to the result. Blocks of threads become parallel
+    iterations, threads lanes or serial loops."""
+    block, i = f"csrmm_{number}", f"o{number}_i{number}"
+    foo, foi, fi, j = (f"{name}{number}" for name in ("foo", "foi", "fi", "j"))
+    accumulate = {} if number == 1 else {"accumulate": "atomic"}
+    return (
+        step("reorder", foo, j, foi, fi),
+        step("reindex_cache_write", block, buffer=sums, scope="local"),
+        step("reverse_compute_at", f"{block}_{sums}_local" + ("_1" if number > 1 else ""), loop=foo),
+        step("unroll", j),
+        step("split", i, factors=(None, 4 // width, 3)),
+        step("decompose_reduction", block, loop=j),
+        step("vectorize", fi),
+        step("vectorize", f"{fi}_init"),
+        step("unroll", foi),
+        step("parallel", f"{i}_0", **accumulate),
+    )
+
+
+def hyb_case(rows: int, columns: int, tiles: int) -> Any:
+    """Rows of more than four elements stand in the last bucket several times."""
+    a, b = matrix(rows, columns), integers(np.random.default_rng(5), columns, tiles * 8)
+    found = integers(np.random.default_rng(6), rows, tiles * 8)
+    starts = [(row, int(a.indptr[row]), int(a.indptr[row + 1])) for row in range(rows)]
+    short = [(row, begin, end) for row, begin, end in starts if 0 < end - begin <= 2]
+    long = [
+        (row, at, min(at + 4, end))
+        for row, begin, end in starts
+        if end - begin > 2
+        for at in range(begin, end, 4)
+    ]
+    arguments = {"c": found, "b": b, "m": rows, "n": columns, "tiles": tiles}
+    for number, width, parts in ((1, 2, short), (2, 4, long)):
+        indices = np.full((len(parts), width), columns, np.int32)
+        values = np.zeros((len(parts), width), np.float32)
+        for at, (_, begin, end) in enumerate(parts):
+            indices[at, : end - begin] = a.indices[begin:end]
+            values[at, : end - begin] = a.data[begin:end]
+        arguments |= {
+            f"a{number}": values.ravel(), f"columns{number}": indices.ravel(),
+            f"rows{number}": np.array([row for row, *_ in parts], np.int32),
+            f"indptr{number}": np.array([0, len(parts)], np.int32), f"count{number}": len(parts),
+        }  # fmt: skip
+    return arguments, {"c": found + a @ b}
+
+
+HYB_SIZES = ((0, 3, 1), (9, 7, 2), (12, 30, 3), (5, 6, 0), (40, 50, 1))
+
+
+def test_hyb():
+    steps = (*published(1, 2, sums="C_data"), *published(2, 4, sums="C_data"))
+    cases = [hyb_case(*size) for size in HYB_SIZES]
+    require_recipe(parse_module(PUBLISHED_HYB), cases, coordinate=FUSED, loop=steps)
+
+
+def test_hyb_at_the_position_stage():
+    steps = (*published(1, 2, sums="C"), *published(2, 4, sums="C"))
+    cases = [hyb_case(*size) for size in HYB_SIZES]
+    require_recipe(parse_module(PUBLISHED_HYB), cases, coordinate=FUSED, position=steps)

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from typing import get_args
 
 from gossamer_ir.build import dtype_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     Allocate,
+    AnnotationValue,
     Atomic,
     AtomicOp,
     Binary,
@@ -21,14 +23,38 @@ from gossamer_ir.walk import occurrences, statements
 
 ATOMIC = "atomic"
 """The annotation of a parallel loop whose iterations share elements, into which they accumulate: every
-store to a buffer from outside of the loop becomes an `Atomic`."""
+store to a buffer that it names becomes an `Atomic`. The value is the names of such buffers, separated by
+commas, or True for all buffers from outside of the loop that are stored to. Other buffers that the loop
+stores to are not shared: each of their elements is touched in one iteration."""
 
 ATOMIC_OPS: tuple[AtomicOp, ...] = get_args(AtomicOp)
 
 
 def is_atomic(loop: For) -> bool:
     """Whether the iterations of a loop share elements."""
-    return dict(loop.annotations).get(ATOMIC) is True
+    mark = dict(loop.annotations).get(ATOMIC)
+    return mark is True or isinstance(mark, str)
+
+
+def mark_of(buffers: Iterable[str]) -> tuple[str, AnnotationValue]:
+    """The annotation of a loop whose iterations share elements of these buffers.
+
+    >>> mark_of(["C", "D"])
+    ('atomic', 'C, D')
+    """
+    return ATOMIC, ", ".join(buffers)
+
+
+def shared_names(loop: For) -> tuple[str, ...] | None:
+    """The buffers that the mark of a loop names; None where it is about all that are stored to."""
+    mark = dict(loop.annotations).get(ATOMIC)
+    return tuple(mark.split(", ")) if isinstance(mark, str) else None
+
+
+def is_shared(loop: For, buffer: str) -> bool:
+    """Whether a marked loop shares elements of a buffer from outside of it."""
+    names = shared_names(loop)
+    return names is None or buffer in names
 
 
 def atomic_of(store: Store) -> Atomic | None:
@@ -54,17 +80,23 @@ def plain_update(node: Atomic) -> Store:
 
 
 def shared_otherwise(loop: For) -> str | None:
-    """A buffer from outside that a loop writes and does not only accumulate into, by one operation."""
+    """A buffer from outside of a marked loop that is shared by its iterations, and that they do not only
+    accumulate into, by one operation."""
     inside = tuple(statements(loop.body))
     own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Allocate)}
-    stores = [stmt for stmt in inside if isinstance(stmt, Store) and stmt.buffer not in own]
-    read = [node.buffer for node in occurrences((Load, Search), *loop.body)]
-    ops: dict[str, AtomicOp] = {}
-    for store in stores:
-        found = atomic_of(store)
-        if found is None or ops.setdefault(store.buffer, found.op) != found.op:
-            return store.buffer
-    for name in ops:
-        if read.count(name) != sum(store.buffer == name for store in stores):
-            return name
-    return None
+    stored = (stmt.buffer for stmt in inside if isinstance(stmt, Store))
+    shared = (name for name in dict.fromkeys(stored) if name not in own and is_shared(loop, name))
+    return next((name for name in shared if not is_accumulated(loop, name)), None)
+
+
+def is_accumulated(loop: For, buffer: str) -> bool:
+    """Whether all that a loop does to a buffer is to accumulate into it, by one operation that threads
+    can make in one step."""
+    stores = [
+        stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and stmt.buffer == buffer
+    ]
+    steps = [atomic_of(store) for store in stores]
+    read = [node for node in occurrences((Load, Search), *loop.body) if node.buffer == buffer]
+    # Each step reads the element that it adds to, once: any other read would see some of the sum.
+    is_one = len({None if step is None else step.op for step in steps}) == 1
+    return is_one and None not in steps and len(read) == len(steps)

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic
+from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic, is_shared
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer, namer_of
@@ -37,7 +37,7 @@ from gossamer_lower.stages import map_functions
 
 def lower_atomics(module: Module) -> Module:
     """Takes a flat module. In a loop marked `atomic`, each accumulation into a buffer from outside of the
-    loop becomes an atomic one, that of a vector one for each lane; the mark goes.
+    loop that its iterations share becomes an atomic one, that of a vector one for each lane; the mark goes.
 
     Raises `UnsupportedError` (`lower.atomic`) where such a buffer is read or written otherwise.
 
@@ -69,11 +69,11 @@ def _lower_function(function: Function) -> Function:
 
 
 def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
-    """The loop, what it accumulates into in atomic steps but for what the function `own`s: each thread
-    has that for itself."""
+    """The loop, what it accumulates into in atomic steps but for what is not shared, and for what the
+    function `own`s: each thread has that for itself."""
 
     def rule(node: Any) -> Stmt | tuple[Stmt, ...] | None:
-        if not isinstance(node, Store) or node.buffer in own:
+        if not isinstance(node, Store) or node.buffer in own or not is_shared(loop, node.buffer):
             return None
         found = atomic_of(node)
         return _by_lane(node, namer) if found is None else found

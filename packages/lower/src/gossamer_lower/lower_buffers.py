@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of, expr_of
+from gossamer_ir.atomics import ATOMIC, is_atomic, mark_of, shared_names
 from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.names import Namer, namer_of, names_of
 from gossamer_ir.nodes import (
@@ -201,6 +202,8 @@ class _Lowering:
         if isinstance(node, Region) and node.buffer in self._sparse:
             return self._region(node)
         lowered = map_children(node, self.node)
+        if isinstance(lowered, For):
+            return self._loop(lowered)
         if isinstance(lowered, (Load, Search, Region)) and lowered.buffer in self._flat:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
         if isinstance(lowered, Search) and lowered.buffer in self._sparse:
@@ -216,6 +219,15 @@ class _Lowering:
                 lowered, buffer=self._names[lowered.buffer], indices=indices
             )
         return lowered
+
+    def _loop(self, loop: For) -> For:
+        """A loop whose mark names the buffers that its iterations share."""
+        names = shared_names(loop) if is_atomic(loop) else None
+        if names is None:
+            return loop
+        mark = mark_of(self._names.get(name, name) for name in names)
+        annotations = tuple(mark if item[0] == ATOMIC else item for item in loop.annotations)
+        return msgspec.structs.replace(loop, annotations=annotations)
 
     def _guard(self, guard: Guard) -> Guard:
         name = self._names.get(guard.buffer, guard.buffer)

@@ -10,7 +10,7 @@ from gossamer_ir.build import add, index_var, integer_value, mul
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
 from gossamer_ir.walk import substitute
 from gossamer_schedule.accesses import Access
-from gossamer_schedule.disjoint import accesses_below, loops_within, verdict
+from gossamer_schedule.disjoint import Verdict, accesses_below, loops_within, verdict
 from gossamer_schedule.knowledge import coordinate_facts
 from gossamer_schedule.linear import Form, to_expr
 from gossamer_schedule.ordered import is_ordered
@@ -36,35 +36,53 @@ def require_unshared(top: Site, made: Module, primitive: str, *, buffers: Set[st
             require_no_race(around, made, primitive, buffers=buffers)
 
 
+def is_unshared(site: Site, buffer: str) -> bool:
+    """Whether it is proved that different iterations of the loop at a site, which writes a buffer, touch
+    different elements of it."""
+    return _verdict(site, buffer) == "disjoint" or is_ordered(site, buffer)
+
+
+def _verdict(site: Site, buffer: str) -> Verdict:
+    loop, function = site.node, site.function
+    return verdict(
+        loop.var,
+        accesses_below(site)[buffer],
+        loops=loops_of(function),
+        varying=loops_within((loop,)),
+        facts=coordinate_facts(function),
+    )
+
+
 def require_no_race(
     site: Site, module: Module, primitive: str, *, buffers: Set[str] | None = None
 ) -> None:
     """Refuses the loop at a site unless different iterations provably touch different elements of
     whatever one of them writes (of these `buffers`): `race` where two do not, else `not_proved`."""
-    loop, loops = site.node, loops_of(site.function)
-    varying, facts = loops_within((loop,)), coordinate_facts(site.function)
     touched = accesses_below(site)
     for buffer in touched if buffers is None else buffers & touched.keys():
-        found = touched[buffer]
-        state = verdict(loop.var, found, loops=loops, varying=varying, facts=facts)
-        if state == "disjoint" or is_ordered(site, buffer):
-            continue
-        clash = collision(loop, found, loops=loops, varying=varying)
-        if state == "race" or clash is not None:
-            raise refusal(
-                f"{primitive}.race",
-                f"Different iterations of loop '{loop.var}' touch the same elements of '{buffer}'"
-                f"{f', {clash}' if clash else ''}, and one writes them.",
-                hint="Choose a loop that selects the element.",
-                place=site.place(module),
-            )
-        raise refusal(
-            f"{primitive}.not_proved",
-            f"It is not proved that different iterations of loop '{loop.var}' touch different "
-            f"elements of '{buffer}'.",
-            needs=difference(loop.var, found, varying=varying),
+        if not is_unshared(site, buffer):
+            raise _race(site, module, primitive, buffer=buffer)
+
+
+def _race(site: Site, module: Module, primitive: str, *, buffer: str) -> Exception:
+    loop, found = site.node, accesses_below(site)[buffer]
+    varying = loops_within((loop,))
+    clash = collision(loop, found, loops=loops_of(site.function), varying=varying)
+    if _verdict(site, buffer) == "race" or clash is not None:
+        return refusal(
+            f"{primitive}.race",
+            f"Different iterations of loop '{loop.var}' touch the same elements of '{buffer}'"
+            f"{f', {clash}' if clash else ''}, and one writes them.",
+            hint="Choose a loop that selects the element.",
             place=site.place(module),
         )
+    return refusal(
+        f"{primitive}.not_proved",
+        f"It is not proved that different iterations of loop '{loop.var}' touch different "
+        f"elements of '{buffer}'.",
+        needs=difference(loop.var, found, varying=varying),
+        place=site.place(module),
+    )
 
 
 def difference(loop: str, found: Sequence[Access], *, varying: Set[str]) -> str:

@@ -2,7 +2,14 @@
 
 from __future__ import annotations
 
-from gossamer_ir.atomics import ATOMIC_OPS, is_atomic, is_combined, plain_update, shared_otherwise
+from gossamer_ir.atomics import (
+    ATOMIC_OPS,
+    is_atomic,
+    is_combined,
+    plain_update,
+    shared_names,
+    shared_otherwise,
+)
 from gossamer_ir.nodes import Atomic, For, Function, Load, Search, Store
 from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
@@ -28,8 +35,18 @@ def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
 
 
 def check_marked_loop(ctx: Context, loop: For, at: At) -> None:
-    """What the iterations of a marked loop write outside of it, they accumulate."""
-    name = shared_otherwise(loop) if is_atomic(loop) else None
+    """What the iterations of a marked loop share, they accumulate."""
+    if not is_atomic(loop):
+        return
+    # At the flat stage a function has the buffers only that it touches.
+    named = () if ctx.stage.name == "flat" else shared_names(loop) or ()
+    for unknown in sorted(set(named) - ctx.buffers.keys()):
+        ctx.report(
+            "verify.atomic.name",
+            f"Loop '{loop.var}' is marked 'atomic' for '{unknown}', which is not a buffer.",
+            at,
+        )
+    name = shared_otherwise(loop)
     if name is not None:
         ctx.report(
             "verify.atomic.loop",

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, is_combined
+from gossamer_ir.atomics import ATOMIC, mark_of
 from gossamer_ir.build import ONE, add, dtype_of, index
 from gossamer_ir.contracts import Step
 from gossamer_ir.magnitudes import magnitudes_of
@@ -24,13 +24,13 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.safe_reads import is_safe_in
+from gossamer_schedule.shared import required_shared
 from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.sizes import COUNTS, is_count
 from gossamer_schedule.steps import step
-from gossamer_schedule.sums import require_sum
 from gossamer_schedule.texts import expression_of
 from gossamer_schedule.unchanged import require_unchanged
-from gossamer_schedule.unsafe import Requirement
+from gossamer_schedule.unsafe import Requirement, trusted
 
 FORMS = ("atomic", "privatised", "segmented")
 DEFAULT_PARTS = 8
@@ -51,13 +51,15 @@ def parallel(
 ) -> Result:
     """Marks a serial loop as parallel, where different iterations write different elements.
 
-    Where iterations share elements, and all the loop does is one reduction `X[...] = X[...] op value`,
-    `accumulate` says how they share them: "atomic", each step by itself, which takes `op` to be
-    addition, minimum or maximum, and the loop to be annotated `atomic`; or how `parts` (by default 8)
-    equal parts of it, which then run in parallel, do: "privatised", each having a copy of `X`; or
-    "segmented", where the loop visits the elements in order, so that a part shares only the first one
-    with parts before. What parts have of their own is combined afterwards, in order: results do not
-    depend on the number of threads. Those of atomic sums of floats do, as they are made in any order.
+    Where iterations share elements, `accumulate` says how. With "atomic" they make each step by
+    itself: all that they do to the buffers that they share is a reduction `X[...] = X[...] op value` by
+    addition, minimum or maximum, and what else they write, they do not share. The loop is annotated
+    `atomic`, with the names of these buffers. Otherwise one such reduction, by any `op`, is all that the
+    loop does, and `parts` (by default 8) equal parts of it run in parallel: "privatised", each having a
+    copy of `X`; or "segmented", where the loop visits the elements in order, so that a part shares only
+    the first one with parts before. What parts have of their own is combined afterwards, in order:
+    results do not depend on the number of threads. Those of atomic sums of floats do, as they are made
+    in any order.
 
     `weight` is the text of an int64 expression in the loop's variable: the work before an
     iteration, which must not decrease. `grain` is the weight (without one: the iterations) below
@@ -67,9 +69,9 @@ def parallel(
     `.not_proved` (they may, or the weight may read out of bounds), `.weight` (not proved to be
     monotone), `.text` (the weight is no expression), `.grain` (less than one, or too large),
     `.nested` (in or around another parallel loop), `.accumulate` (none of the forms, or parts
-    with a weight or grain), `.parts` (fewer than two, too many, or of an atomic form), `.not_atomic` (another
-    reducer, or no numbers), `.no_sum` (the loop does more than a reduction), `.kind`,
-    `.no_loop`, `.no_function`, `.stage`.
+    with a weight or grain), `.parts` (fewer than two, too many, or of an atomic form), `.not_atomic`
+    (another reducer, or no numbers), `.no_sum` (the loop does more than a reduction, or more to what it
+    shares), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
@@ -94,7 +96,10 @@ def parallel(
     if accumulate is not None or parts is not None:
         _require_form(accumulate, parts, weight or grain)
         if accumulate == ATOMIC:
-            return _atomic(module, loop, weight, grain=grain, function=function)
+            return in_parallel(
+                module, loop, weight, grain=grain, function=function, op="parallel",
+                require=trusted, accumulate=ATOMIC,
+            )  # fmt: skip
         return _shared(module, loop, accumulate or "", parts=parts, function=function)
     return in_parallel(
         module, loop, weight, grain=grain, function=function, op="parallel", require=require_no_race
@@ -116,29 +121,6 @@ def _require_form(accumulate: str | None, parts: int | None, weight: str | int |
             "parallel.parts",
             f"{parts} parts cannot run in parallel.",
             hint=f"Expected from 2 to {MOST_PARTS} parts.",
-        )
-
-
-def _atomic(
-    module: Module, loop: str, weight: str | None, *, grain: int | None, function: str | None
-) -> Result:
-    """Marks a loop whose iterations share elements, one step after the other."""
-    require_stage(module, "parallel", stages=("loop",))
-    return in_parallel(
-        module, loop, weight, grain=grain, function=function, op="parallel",
-        require=_require_atomic, accumulate=ATOMIC,
-    )  # fmt: skip
-
-
-def _require_atomic(site: Site, module: Module, primitive: str) -> None:
-    found = require_sum(site, module)
-    op, buffer = found.reduction.op, found.buffer
-    if op not in ATOMIC_OPS or not is_combined(buffer.dtype):
-        raise refusal(
-            f"{primitive}.not_atomic",
-            f"No atomic step combines elements of '{buffer.name}', which are {buffer.dtype}, by {op}.",
-            hint="Expected numbers and add, min or max, or accumulate='privatised'.",
-            place=site.place(module),
         )
 
 
@@ -178,13 +160,14 @@ def in_parallel(
     require_serial(site, op)
     _require_not_nested(site, module)
     require(site, module, op)
+    shared = required_shared(site, module, primitive=op) if accumulate == ATOMIC else ()
     work = None if weight is None else _require_weight(weight, site, module=module)
     _require_grain(grain, site)
 
     least = None if grain is None else index(grain)
     parallel_loop = replace(site.node, kind="parallel", weight=work, grain=least)
-    if accumulate == ATOMIC:
-        marks = (*site.node.annotations, (ATOMIC, True))
+    if shared:
+        marks = (*site.node.annotations, mark_of(shared))
         parallel_loop = replace(parallel_loop, annotations=marks)
 
     rewritten = with_function(module, owner, replaced(site, (parallel_loop,)))
