@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from itertools import permutations
 from math import gcd
 from typing import TypeGuard
 
@@ -459,14 +460,40 @@ class Prover:
                     yield combine(rise, affine_of(apart), -1) if fact.unique else rise
 
     def _is_one_segment(self, start: Load, end: Load, indptr: str | None) -> bool:
-        """Whether two loads, the second not before the first, are of one segment."""
+        """Whether two loads with the same outer indices, the second not before the first, are of one
+        segment."""
         if indptr is None:
             return True
-        for begin, following in self._segments_named(start, end, indptr):
+        is_fibre = len(start.indices) > 1
+        segments = self._fibre if is_fibre else self._segments_known
+        for begin, following in segments(start, end, indptr):
             behind = Binary("sub", Binary("sub", following, end.indices[-1]), build.ONE)
             if self._holds(Binary("sub", start.indices[-1], begin)) and self._holds(behind):
                 return True
         return False
+
+    def _fibre(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
+        """At the position stage, where positions are counted from the begin of a fibre: 0 and the number
+        of elements of the fibre that the outer indices select."""
+        named = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._hypotheses)
+        nodes = (node for form in named for atom in form.terms for node in walk(atom))
+        fibre = start.indices[:-1]
+        for node in nodes:
+            if not isinstance(node, Load) or (node.buffer, node.predicate) != (indptr, None):
+                continue
+            if node.indices == fibre:
+                after = (*fibre[:-1], build.add(fibre[-1], build.ONE))
+                following = build.widen(Load(indptr, after, node.dtype))
+                yield build.ZERO, Binary("sub", following, build.widen(node))
+                return
+
+    def _segments_known(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
+        """Bounds of segments that are known as values, or that positions or hypotheses speak of."""
+        values = [fact for fact in self._values if fact.buffer == indptr]
+        for first, second in permutations(values, 2):
+            if _is_equal(build.add(first.index, build.ONE), second.index):
+                yield first.value, second.value
+        yield from self._segments_named(start, end, indptr)
 
     def _segments_named(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
         """Bounds of the segments that positions or hypotheses speak of."""

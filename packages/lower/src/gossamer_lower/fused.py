@@ -80,6 +80,8 @@ class Fused(msgspec.Struct, frozen=True):
             return build.floordiv(element, width_of(axis))
         low, high = found
         begin = build.add(low, build.ONE)
+        if begin == high:
+            return low
         buffer = self.buffers.flat_indptr(axis).name
         return build.sub(Search("upper", buffer, (), begin, high, element), build.ONE)
 

@@ -12,11 +12,13 @@ from gossamer_ir.nodes import (
     Compare,
     CompressedFixed,
     CompressedVaried,
+    DenseFixed,
     DenseVaried,
     Expr,
     Fact,
     For,
     Function,
+    HasValue,
     InRange,
     Monotone,
     SortedSegments,
@@ -47,6 +49,10 @@ def _fibre_facts(function: Function) -> Iterator[Fact]:
                 indptr, indices = names.get(axis.indptr), names.get(axis.indices)
                 if indptr is not None and indices is not None:
                     yield SortedSegments(indices, indptr, unique=True)
+            case CompressedFixed(sorted=True, unique=True, padded=False):
+                indices = names.get(axis.indices)
+                if indices is not None:
+                    yield SortedSegments(indices, None, unique=True)
 
 
 def _unchanged(function: Function) -> dict[str | None, str]:
@@ -106,12 +112,28 @@ class Knowledge(Prover):
         return is_known and super().proves_in_range(expr, extent)
 
 
+def order_facts(function: Function) -> tuple[Fact, ...]:
+    """What is known of the order of positions and coordinates: what is stated, and what axes promise."""
+    return (*known_facts(function), *_fibre_facts(function))
+
+
+def _ends(axis: DenseVaried | CompressedVaried, indptr: str, function: Function) -> Iterator[Fact]:
+    """Where the elements of an axis begin and end, whose parent is not below another axis itself: offsets
+    then have one index."""
+    parent = next(found for found in function.axes if found.name == axis.parent)
+    if isinstance(parent, DenseFixed) and parent.parent is None:
+        yield HasValue(indptr, ZERO, ZERO)
+        if axis.nnz is not None:
+            yield HasValue(indptr, parent.length, axis.nnz)
+
+
 def _axis_facts(function: Function) -> Iterator[Fact]:
     """What the axes promise of their index buffers, where nothing is written there."""
     names = _unchanged(function)
     for axis in function.axes:
         if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr in names:
             yield Monotone(names[axis.indptr])
+            yield from _ends(axis, names[axis.indptr], function)
         if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.indices in names:
             high = add(axis.length, ONE) if axis.padded else axis.length
             yield InRange(names[axis.indices], ZERO, high)

@@ -12,13 +12,13 @@ from itertools import product
 from typing import NamedTuple
 
 from gossamer_ir.build import ONE, index_var
-from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
 from gossamer_ir.nodes import Binary, Expr, For, Range
 from gossamer_ir.prove import Prover
 from gossamer_ir.touches import Held, Touch, Values, touches
 from gossamer_ir.walk import substitute
 from gossamer_schedule.accesses import mentioned, values_at, with_two_names, written
+from gossamer_schedule.knowledge import order_facts
 from gossamer_schedule.sites import Site
 
 _LATER = "_later"
@@ -38,7 +38,7 @@ def is_ordered(site: Site, buffer: str) -> bool:
     magnitudes = magnitudes_of(site.function)
     if not all(magnitudes.is_exact(at) for touch in found for at in touch.indices):
         return False
-    prover = Prover(lasting_facts(site.function))
+    prover = Prover(order_facts(site.function))
     idle = {name for touch in found for name in touch.held.idle}
     for outer in (*site.loops, loop):
         if outer.var not in idle and _is_exact(outer, magnitudes):
