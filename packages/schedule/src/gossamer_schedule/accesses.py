@@ -30,16 +30,24 @@ from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Values, parts_of, touches
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.linear import Form, form_of
+from gossamer_schedule.numbers import numbers_of
 from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, loops_of, statements
 
 
 class Access(msgspec.Struct, frozen=True):
-    """One load or store; an index is None where it is a whole range (a search)."""
+    """One load or store; an index is None where it is a whole range (a search). `numbers` are those of
+    its elements (see `numbers_of`)."""
 
     buffer: str
     indices: tuple[Form | None, ...]
     is_store: bool
+    numbers: tuple[Form | None, ...] = ()
+
+    @property
+    def selectors(self) -> tuple[Form | None, ...]:
+        """What is different only where the element is."""
+        return (*self.indices, *self.numbers)
 
 
 def values_at(site: Site) -> dict[str, Expr]:
@@ -112,14 +120,17 @@ def accesses(
     """Every access of some buffers in a body, the order of stores being program order. An index of a
     buffer that `has_two_names` may be anything."""
     loops, several = loops_of(function), with_two_names(function)
-    forms: dict[Expr | Range, Form | None] = {}
+    forms: dict[Expr | Range | None, Form | None] = {None: None}
     for found in touches(body, values=values, buffers=buffers, conditions=False):
-        for at in found.indices:
+        is_told = found.buffer not in several
+        numbers = numbers_of(function, found.buffer, found.indices) if is_told else ()
+        for at in (*found.indices, *numbers):
             if at not in forms:
                 forms[at] = None if isinstance(at, Range) else form_of(at, {}, loops=loops)
-        is_told = found.buffer not in several
         indices = tuple([forms[at] if is_told else None for at in found.indices])
-        yield Access(found.buffer, indices, found.is_store)
+        yield Access(
+            found.buffer, indices, found.is_store, numbers=tuple([forms[at] for at in numbers])
+        )
 
 
 def is_wide(indices: Iterable[Expr]) -> bool:

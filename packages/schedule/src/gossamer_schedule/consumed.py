@@ -100,7 +100,7 @@ def is_own_value(site: Site, store: Store) -> bool:
     """Whether the element that a point stores to keeps the value that this point gives it: other points
     store to others, or all that store to it store the same."""
     block: Block = site.node
-    determined = determined_by(site, store.indices)
+    determined = determined_by(site, store)
     if all(item.var in determined for item in block.iters if item.kind == "S"):
         return True
     return not block.init and block.predicate is None and is_function_of_element(block, store)

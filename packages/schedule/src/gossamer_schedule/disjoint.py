@@ -41,10 +41,10 @@ def accesses_below(site: Site) -> Mapping[str, Sequence[Access]]:
 def without_changing(access: Access, buffers: set[str]) -> Access:
     """The access; an index that loads what the body writes may be anything."""
     if not any(
-        form is not None and mentioned(form.base.terms) & buffers for form in access.indices
+        form is not None and mentioned(form.base.terms) & buffers for form in access.selectors
     ):
         return access
-    return replace(access, indices=tuple(None for _ in access.indices))
+    return replace(access, indices=tuple(None for _ in access.indices), numbers=())
 
 
 def loops_within(body: tuple[Stmt, ...]) -> set[str]:
@@ -68,13 +68,16 @@ def verdict(
     if extent is not None and extent <= 1:
         return "disjoint"
     every = list(found)
-    rank = min(len(access.indices) for access in every)
-    if any(_determines(loop, every, dim, loops=loops, varying=varying) for dim in range(rank)):
+    columns = [
+        *zip(*(access.indices for access in every), strict=False),
+        *zip(*(access.numbers for access in every), strict=False),
+    ]
+    if any(_determines(loop, forms, loops=loops, varying=varying) for forms in columns):
         return "disjoint"
-    if _is_read_back(loop, every, rank=rank, loops=loops, varying=varying):
+    if _is_read_back(loop, columns, loops=loops, varying=varying):
         return "disjoint"
     others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
-    if any(_selects(loops[loop], every, dim, others=others, facts=facts) for dim in range(rank)):
+    if any(_selects(loops[loop], forms, others=others, facts=facts) for forms in columns):
         return "disjoint"
     if any(access.is_store and _ignores(access, loop, varying) for access in every):
         return "race"
@@ -82,11 +85,10 @@ def verdict(
 
 
 def _determines(
-    loop: str, found: list[Access], dim: int, *, loops: Loops, varying: Set[str]
+    loop: str, forms: Iterable[Form | None], *, loops: Loops, varying: Set[str]
 ) -> bool:
     keys = set()
-    for access in found:
-        form = access.indices[dim]
+    for form in forms:
         key = None if form is None else digit_key(form, loop, loops=loops, varying=varying)
         if key is None:
             return False
@@ -95,13 +97,17 @@ def _determines(
 
 
 def _is_read_back(
-    loop: str, found: list[Access], *, rank: int, loops: Loops, varying: Set[str]
+    loop: str,
+    columns: Iterable[Iterable[Form | None]],
+    *,
+    loops: Loops,
+    varying: Set[str],
 ) -> bool:
     """Whether all accesses use, each in one dimension, the quotients and remainders by fixed numbers
     of the number that a fused loop was, which tells its iteration, also where it was split again."""
     by_dimension = [
-        {leading_coordinate(access.indices[dim], loops=loops, varying=varying) for access in found}
-        for dim in range(rank)
+        {leading_coordinate(form, loops=loops, varying=varying) for form in forms}
+        for forms in columns
     ]
     shared = {told[0] for one in by_dimension if len(one) == 1 for told in one if told}
     whole = (
@@ -129,11 +135,10 @@ def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
 
 
 def _selects(
-    loop: For, found: list[Access], dim: int, *, others: Set[str], facts: Sequence[Fact]
+    loop: For, forms: Sequence[Form | None], *, others: Set[str], facts: Sequence[Fact]
 ) -> bool:
     """Whether all accesses use one coordinate, which is another in each iteration of the loop
     whatever the `others` that vary are."""
-    forms = [access.indices[dim] for access in found]
     coordinate = coordinate_of(forms[0])
     if coordinate is None or any(form != forms[0] for form in forms):
         return False

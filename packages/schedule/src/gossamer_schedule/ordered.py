@@ -8,17 +8,19 @@ before `indptr[i + 1]`, and `indptr` never decreases. Their indices are no digit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
+from functools import partial
 from itertools import product
 from typing import NamedTuple
 
 from gossamer_ir.build import ONE, index_var
 from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
-from gossamer_ir.nodes import Binary, Expr, For, Range
+from gossamer_ir.nodes import Binary, Expr, For, Function, Range
 from gossamer_ir.prove import Prover
 from gossamer_ir.touches import Held, Touch, Values, touches
 from gossamer_ir.walk import substitute
 from gossamer_schedule.accesses import mentioned, values_at, with_two_names, written
 from gossamer_schedule.knowledge import order_facts
+from gossamer_schedule.numbers import numbers_of
 from gossamer_schedule.sites import Site
 
 _LATER = "_later"
@@ -38,6 +40,7 @@ def is_ordered(site: Site, buffer: str) -> bool:
     magnitudes = magnitudes_of(site.function)
     if not all(magnitudes.is_exact(at) for touch in found for at in touch.indices):
         return False
+    numbered = partial(_spot, function=site.function, magnitudes=magnitudes)
     prover = Prover(order_facts(site.function))
     idle = {name for touch in found for name in touch.held.idle}
     for outer in (*site.loops, loop):
@@ -47,25 +50,30 @@ def is_ordered(site: Site, buffer: str) -> bool:
     if _is_exact(loop, magnitudes):
         prover.assume_range(later.name, loop.start, loop.extent)
     prover.assume_nonnegative(_gap(index_var(loop.var), later))
-    spots = _weakest(_spot(touch, magnitudes) for touch in found)
+    spots = _weakest(map(numbered, found))
     rank = min((len(spot.indices) for spot in spots), default=0)
     return any(_grows(spots, dim, prover=prover, loop=loop) for dim in range(rank))
 
 
 class _Spot(NamedTuple):
-    """What touches of one element have in common; the range of a search is left out."""
+    """What touches of one element have in common: its indices and numbers, None in place of the range
+    of a search and of what is not known."""
 
-    indices: tuple[Expr, ...]
+    indices: tuple[Expr | None, ...]
     held: Held
 
 
-def _spot(touch: Touch, magnitudes: Magnitudes) -> _Spot:
+def _spot(touch: Touch, *, function: Function, magnitudes: Magnitudes) -> _Spot:
     """What holds is left out where it may wrap around: the prover takes integers to be unbounded."""
-    indices = tuple(at for at in touch.indices if not isinstance(at, Range))
+    indices = tuple(None if isinstance(at, Range) else at for at in touch.indices)
+    numbers = tuple(
+        at if at is not None and magnitudes.is_exact(at) else None
+        for at in numbers_of(function, touch.buffer, touch.indices)
+    )
     held = touch.held
     unknown = {found.var for found in held.loops if not _is_exact(found, magnitudes)}
     conditions = tuple(found for found in held.conditions if magnitudes.is_exact(found))
-    return _Spot(indices, Held(held.loops, conditions, held.idle | unknown))
+    return _Spot((*indices, *numbers), Held(held.loops, conditions, held.idle | unknown))
 
 
 def _is_exact(loop: For, magnitudes: Magnitudes) -> bool:
@@ -95,11 +103,14 @@ def _is_before(first: _Spot, second: _Spot, dim: int, *, prover: Prover, loop: F
     """Whether the first access comes before the second one in a later iteration."""
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
-    after: Expr = substitute(second.indices[dim], renamed)
+    before, behind = first.indices[dim], second.indices[dim]
+    if before is None or behind is None:
+        return False
+    after: Expr = substitute(behind, renamed)
     with prover.scope():
         _assume(prover, first.held, {})
         _assume(prover, second.held, renamed)
-        return prover.proves_nonnegative(_gap(first.indices[dim], after))
+        return prover.proves_nonnegative(_gap(before, after))
 
 
 def _gap(first: Expr, second: Expr) -> Expr:

@@ -58,7 +58,7 @@ def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form 
     names, loops = {item.var for item in site.node.iters}, loops_of(site.function)
     if buffer in with_two_names(site.function):
         return {}
-    if len(loads) != 1 or not names <= determined_by(site, next(iter(loads)).indices):
+    if len(loads) != 1 or not names <= determined_by(site, next(iter(loads))):
         return {}
     (load,) = loads
     forms: dict[str, list[Form | None]] = {name: [] for name in names}

@@ -7,7 +7,7 @@ iterators in `p`, too.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from typing import cast
 
 import msgspec
@@ -29,10 +29,12 @@ from gossamer_ir.nodes import (
     Load,
     Monotone,
     Scope,
+    Store,
     Var,
 )
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import is_wide, mentioned
+from gossamer_schedule.numbers import numbers_of
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.sites import Site
 
@@ -86,15 +88,17 @@ def required_dimensions(
     return dimensions or (Dimension(ZERO, ONE, frozenset()),)
 
 
-def determined_by(site: Site, indices: Iterable[Expr]) -> frozenset[str]:
-    """The iterators of a block that the indices of an element determine."""
+def determined_by(site: Site, access: Load | Store) -> frozenset[str]:
+    """The iterators of a block that an element which it touches determines, by its indices and numbers."""
+    numbers = numbers_of(site.function, access.buffer, access.indices)
     found: dict[str, Dimension] = {}
     for item in site.node.iters:
         dimension = _dimension(site.function, item, found)
         if dimension is not None:
             found[item.var] = dimension
     own = {item.var for item in site.node.iters}
-    return frozenset().union(*(_determined(at, found) for at in indices)) & own
+    known = (at for at in (*access.indices, *numbers) if at is not None)
+    return frozenset().union(*(_determined(at, found) for at in known)) & own
 
 
 def _dimension(

@@ -172,7 +172,7 @@ class _Inlining:
         named = with_parts(store.value, {at: index_var("") for at in store.indices})
         self._is_lasting = is_lasting(named, site.function)
         own = {item.var for item in site.node.iters}
-        self._is_determined = own <= determined_by(site, store.indices)
+        self._is_determined = own <= determined_by(site, store)
 
     def body(self, body: Sequence[Stmt]) -> tuple[Stmt, ...]:
         return tuple(self._statement(stmt) for stmt in body)

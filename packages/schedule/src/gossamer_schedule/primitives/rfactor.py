@@ -187,7 +187,7 @@ def _require_elements(site: Site, found: Combining, *, module: Module) -> Elemen
     """What selects the elements that the block combines, each one point of its own."""
     elements = [required_element(site, term.buffer, primitive=_NAME) for term in found.terms]
     for element in elements:
-        missing = {item.var for item in element.iters} - determined_by(site, element.store.indices)
+        missing = {item.var for item in element.iters} - determined_by(site, element.store)
         if missing or element.iters != elements[0].iters:
             at = ", ".join(map(text_of, element.store.indices))
             raise refusal(
