@@ -21,9 +21,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )
 from gossamer_ir.script import parse_format
-from gossamer_lower.examples import program
 from gossamer_lower.lower_buffers import lower_buffers
-from gossamer_lower.pipeline import lower_to_flat
 from gossamer_testkit import script
 
 SCALE = """
@@ -33,13 +31,6 @@ def scale(x: T.handle, n: T.int64) -> None:
     for i in T.serial(n):
         X[i] = X[i] * 2.0
 """
-
-
-def test_a_parallel_loop_inside_another():
-    module = program("for i in T.parallel(n):\n    for j in T.parallel(n): Y[i] = X[j]")
-    with pytest.raises(UnsupportedError) as caught:
-        lower_to_flat(module)
-    assert caught.value.code == "lower.nested_parallel"
 
 
 def test_axes_side_by_side_without_offsets():

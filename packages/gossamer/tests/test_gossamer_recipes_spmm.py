@@ -188,7 +188,9 @@ def published(number: int, width: int, *, sums: str) -> Any:
     return (
         step("reorder", foo, j, foi, fi),
         step("reindex_cache_write", block, buffer=sums, scope="local"),
-        step("reverse_compute_at", f"{block}_{sums}_local" + ("_1" if number > 1 else ""), loop=foo),
+        step(
+            "reverse_compute_at", f"{block}_{sums}_local" + ("_1" if number > 1 else ""), loop=foo
+        ),
         step("unroll", j),
         step("split", i, factors=(None, 4 // width, 3)),
         step("decompose_reduction", block, loop=j),

@@ -94,7 +94,7 @@ def test_a_mark_without_names_is_about_all_that_is_written():
 
 def test_terms_are_added_up_in_an_own_buffer_first():
     builder = ScheduleBuilder(scatter())
-    own, copy, *_ = builder.reindex_cache_write("add", buffer="Y", scope="local").names
+    _, copy, *_ = builder.reindex_cache_write("add", buffer="Y", scope="local").names
     builder.reverse_compute_at(copy, loop="i").parallel("i", accumulate="atomic")
     (loop,) = builder.module.functions[0].body
     assert (loop.annotations, len(loop.body)) == ((("atomic", "Y"),), 2)
@@ -103,7 +103,7 @@ def test_terms_are_added_up_in_an_own_buffer_first():
 
 def test_a_copy_does_not_move_into_a_loop_that_runs_in_parallel():
     builder = ScheduleBuilder(scatter())
-    own, copy, *_ = builder.reindex_cache_write("add", buffer="Y", scope="local").names
+    _, copy, *_ = builder.reindex_cache_write("add", buffer="Y", scope="local").names
     builder.parallel("i")
     with pytest.raises(ScheduleError) as caught:
         builder.reverse_compute_at(copy, loop="i")

@@ -1,6 +1,7 @@
 """Parallel loops move into functions of their own, which `ParallelFor` calls for chunks of the range.
 
-The result is at the flat stage: one entry function, and the functions it launches.
+The result is at the flat stage: one entry function, and the functions it launches. Of nested parallel
+loops the outermost is distributed: a loop inside runs serially, on the thread of the iteration around it.
 """
 
 from __future__ import annotations
@@ -12,7 +13,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.names import Namer, bound_variables, names_of
 from gossamer_ir.nodes import (
     Allocate,
@@ -32,14 +33,12 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, statements
+from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, rewrite_body
 from gossamer_lower.stages import require_stage
 
 
 def outline_parallel(module: Module) -> Module:
     """Takes a loop-stage module without blocks, vectorized and unrolled loops to the flat stage.
-
-    Raises `UnsupportedError` (`lower.nested_parallel`) where one parallel loop is inside another.
 
     >>> from gossamer_ir.script import print_module
     >>> from gossamer_lower.examples import program
@@ -115,7 +114,7 @@ class _Outlining:
         return self.statement(child) if isinstance(child, (For, While, If, Allocate)) else child
 
     def _outline(self, loop: For) -> ParallelFor:
-        _require_not_nested(loop)
+        loop = _with_serial_loops(loop)
         begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
         inside = occurrences((Var, Load, Store, Prefetch, Guard), *loop.body)
         buffers = self._captured_buffers(inside)
@@ -188,11 +187,16 @@ def _buffers_of(fact: Fact) -> set[str]:
     return {name for name in found if name is not None}
 
 
-def _require_not_nested(loop: For) -> None:
-    for stmt in statements(loop.body):
-        if isinstance(stmt, For) and stmt.kind == "parallel":
-            raise UnsupportedError(
-                "lower.nested_parallel",
-                f"The parallel loop {stmt.var} is inside the parallel loop {loop.var}.",
-                hint="Make only the outer one parallel.",
-            )
+def _with_serial_loops(loop: For) -> For:
+    """The loop, parallel loops inside of which run in order. Their iterations then share nothing, so
+    that they need no atomic steps unless those of the loop itself do."""
+
+    def rule(node: Any) -> For | None:
+        if not isinstance(node, For) or node.kind != "parallel":
+            return None
+        kept = tuple(item for item in node.annotations if item[0] != ATOMIC)
+        return msgspec.structs.replace(
+            node, kind="serial", weight=None, grain=None, annotations=kept
+        )
+
+    return msgspec.structs.replace(loop, body=rewrite_body(loop.body, rule))

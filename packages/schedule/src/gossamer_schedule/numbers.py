@@ -102,7 +102,9 @@ def _begin(
     for found in bound:
         if isinstance(found, SparseBuffer):
             places = [positions.get(name) for name in found.axes]
-            at = tuple(place for place in places if place is not None and not isinstance(place, Range))
+            at = tuple(
+                place for place in places if place is not None and not isinstance(place, Range)
+            )
             if len(at) == len(places):
                 return widen(Load(found.name, at, found.dtype))
     return None

@@ -61,6 +61,9 @@ def parallel(
     results do not depend on the number of threads. Those of atomic sums of floats do, as they are made
     in any order.
 
+    Where one parallel loop is inside another, threads share the iterations of the outermost, and each
+    runs the loops inside serially. `fuse` makes one loop of two, whose iterations are all shared out.
+
     `weight` is the text of an int64 expression in the loop's variable: the work before an
     iteration, which must not decrease. `grain` is the weight (without one: the iterations) below
     which a further thread does not pay.
@@ -68,8 +71,8 @@ def parallel(
     Raises `ScheduleError`: `schedule.parallel.race` (two iterations write one element),
     `.not_proved` (they may, or the weight may read out of bounds), `.weight` (not proved to be
     monotone), `.text` (the weight is no expression), `.grain` (less than one, or too large),
-    `.nested` (in or around another parallel loop), `.accumulate` (none of the forms, or parts
-    with a weight or grain), `.parts` (fewer than two, too many, or of an atomic form), `.not_atomic`
+    `.nested` (parts, in or around another parallel loop), `.accumulate` (none of the forms,
+    or parts with a weight or grain), `.parts` (fewer than two, too many, or of an atomic form), `.not_atomic`
     (another reducer, or no numbers), `.no_sum` (the loop does more than a reduction, or more to what it
     shares), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
@@ -158,7 +161,6 @@ def in_parallel(
     site = find_loop(owner, op, loop=loop)
 
     require_serial(site, op)
-    _require_not_nested(site, module)
     require(site, module, op)
     shared = required_shared(site, module, primitive=op) if accumulate == ATOMIC else ()
     work = None if weight is None else _require_weight(weight, site, module=module)
@@ -182,8 +184,9 @@ def _require_not_nested(site: Site, module: Module) -> None:
         if isinstance(found, For) and found.kind == "parallel":
             raise refusal(
                 "parallel.nested",
-                f"Loop '{site.node.var}' and loop '{found.var}' cannot both be parallel: one is "
-                "inside the other.",
+                f"Parts of loop '{site.node.var}' cannot run in parallel, as loop '{found.var}' does: one "
+                "is inside the other.",
+                hint="Expected accumulate='atomic', or no parallel loop around or inside.",
                 place=site.place(module),
             )
 
