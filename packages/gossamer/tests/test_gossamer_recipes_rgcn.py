@@ -6,8 +6,10 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
-from recipes import integers, require_recipe, step
+import pytest
+from recipes import integers, require_recipe, scheduled, step
 
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
 from gossamer_testkit import script
 
@@ -52,7 +54,91 @@ def case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
     }, {"y": expected}  # fmt: skip
 
 
+CASES = [case(0, 2, 3, 4), case(5, 3, 2, 9), case(4, 1, 0, 8), case(6, 2, 3, 0)]
+
+
 def test_rows_of_relations_that_meet():
-    cases = [case(0, 2, 3, 4), case(5, 3, 2, 9), case(4, 1, 0, 8), case(6, 2, 3, 0)]
     module = parse_module(script("rgcn_heterogeneous"))
-    require_recipe(module, cases, coordinate=COORDINATE, loop=STEPS)
+    require_recipe(module, CASES, coordinate=COORDINATE, loop=STEPS)
+
+
+@pytest.mark.parametrize("loop", ["r_1", "i"])
+def test_rows_of_relations_are_added_up_at_once(loop: str) -> None:
+    """Relations run in parallel, as blocks of threads do; within one, its rows."""
+    accumulate = {"accumulate": "atomic"} if loop == "r_1" else {}
+    steps = (*STEPS, step("parallel", loop, **accumulate))
+    module = parse_module(script("rgcn_heterogeneous"))
+    require_recipe(module, CASES, coordinate=COORDINATE, loop=steps)
+
+
+def test_relations_whose_rows_meet_share_elements() -> None:
+    module = parse_module(script("rgcn_heterogeneous"))
+    with pytest.raises(ScheduleError) as caught:
+        steps = (*STEPS, step("parallel", "r_1"))
+        scheduled(module, coordinate=COORDINATE, loop=steps)
+    assert caught.value.code == "schedule.parallel.not_proved"
+
+
+BUCKET = """
+@T.prim_func
+def rgcn(a: T.handle, w: T.handle, x: T.handle, y: T.handle, indptr: T.handle, rows: T.handle,
+         columns: T.handle, n: T.int64, r: T.int64, feat_in: T.int64, feat_out: T.int64,
+         groups: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    R = T.sp.dense_fixed(r)
+    IO = T.sp.dense_varied(R, (groups, groups), indptr)
+    II = T.sp.compressed_fixed(IO, (n, 2), rows, sorted=False, unique=False, padded=False)
+    J = T.sp.compressed_fixed(II, (n, 3), columns, sorted=False, unique=False)
+    N = T.sp.dense_fixed(n)
+    N_in = T.sp.dense_fixed(n)
+    F_in = T.sp.dense_fixed(feat_in)
+    F_out = T.sp.dense_fixed(feat_out)
+    A = T.sp.match_buffer(a, (R, IO, II, J), "float32")
+    W = T.sp.match_buffer(w, (R, F_in, F_out), "float32")
+    X = T.sp.match_buffer(x, (N_in, F_in), "float32")
+    Y = T.sp.match_buffer(y, (N, F_out), "float32")
+    with T.sp.iteration([F_out, R, IO, II, J, F_in], "SSSSRR", "rgcn") as [fo, e, io, ii, j, fi]:
+        Y[ii, fo] = Y[ii, fo] + A[e, io, ii, j] * W[e, fi, fo] * X[j, fi]
+"""
+FUSED = (
+    step("sparse_reorder", "rgcn", order=("e", "io", "ii", "j", "fo", "fi")),
+    step("sparse_fuse", "rgcn", axes=("R", "IO")),
+)
+COMPOSABLE = (
+    step("split", "fo", factors=(None, 4)),
+    step("reorder", "e_io", "ii", "fo_0", "j", "fi", "fo_1"),
+    step("reindex_cache_write", "rgcn", buffer="Y_data", scope="local"),
+    step("reverse_compute_at", "rgcn_Y_data_local", loop="fo_0"),
+    step("decompose_reduction", "rgcn", loop="j"),
+    step("unroll", "j"),
+    step("vectorize", "fo_1"),
+    step("unroll", "ii"),
+    step("parallel", "e_io", accumulate="atomic"),
+)
+
+
+def bucket_case(nodes: int, relations: int, wide_in: int, wide_out: int) -> Any:
+    """Groups of two rows with at most three neighbours each; the last row of a relation is repeated, and
+    rows stand in several relations."""
+    random = np.random.default_rng(nodes * 7 + relations)
+    counts = random.integers(0, 4, relations) * (nodes > 0)
+    groups = int(counts.sum())
+    rows = random.integers(0, max(nodes, 1), (groups, 2)).astype(np.int32)
+    columns = random.integers(0, nodes + 1, (groups, 2, 3)).astype(np.int32)
+    a = integers(random, groups, 2, 3)
+    w, x = integers(random, relations, wide_in, wide_out), integers(random, nodes, wide_in)
+    y = integers(random, nodes, wide_out)
+    expected, padded = y.copy(), np.vstack([x, np.zeros((1, wide_in), np.float32)])
+    of_group = np.repeat(np.arange(relations), counts)
+    sums = np.einsum("gij,gijf->gif", a, padded[columns])
+    np.add.at(expected, rows, np.einsum("gif,gfo->gio", sums, w[of_group]))
+    return {
+        "a": a.ravel(), "w": w, "x": x, "y": y, "indptr": np.cumsum([0, *counts]).astype(np.int32),
+        "rows": rows.ravel(), "columns": columns.ravel(), "n": nodes, "r": relations,
+        "feat_in": wide_in, "feat_out": wide_out, "groups": groups,
+    }, {"y": expected}  # fmt: skip
+
+
+def test_buckets_of_relations():
+    cases = [bucket_case(0, 2, 3, 4), bucket_case(5, 3, 2, 6), bucket_case(3, 4, 1, 4)]
+    require_recipe(parse_module(BUCKET), cases, coordinate=FUSED, loop=COMPOSABLE)
