@@ -34,6 +34,7 @@ from gossamer_ir.nodes import (
     CompressedVaried,
     DenseFixed,
     DenseVaried,
+    Distinct,
     For,
     FormatDescription,
     Function,
@@ -585,7 +586,9 @@ class Generator:
 
     def fact(self) -> Any:
         name = self.one(self.buffers).name
-        match self.below(7):
+        match self.below(8):
+            case 6:
+                return Distinct(name)
             case 5:
                 return ProductSteps(name, *(self.one(self.buffers).name for _ in range(2)))
             case 0:

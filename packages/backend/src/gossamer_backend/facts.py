@@ -13,6 +13,7 @@ import numpy as np
 from gossamer_backend.sizes import Array, Scalars, evaluate
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import (
+    Distinct,
     Fact,
     HasValue,
     InRange,
@@ -25,6 +26,8 @@ from gossamer_ir.nodes import (
 
 PIECE = 1 << 16
 SEGMENTS = 1 << 14
+LONGEST_LIST = 8
+"""Numbers that a list has for each value that is crossed off, at most."""
 KEYS, PAD = 1 << 62, -1
 """Values of segments are told apart by fewer numbers than these; padding by this one."""
 
@@ -65,6 +68,8 @@ def check_facts(
     }
     for fact in facts:
         _check_values(fact, scalars, arrays=arrays, names=names)
+        if isinstance(fact, Distinct):
+            check_distinct(names[fact.buffer], arrays[fact.buffer], pad=pads.get(fact.buffer))
     for fact in facts:
         if isinstance(fact, SortedSegments):
             _check_order(fact, arrays=arrays, names=names, pad=pads.get(fact.buffer))
@@ -217,6 +222,43 @@ def check_value(name: str, array: Array, *, at: int, value: int) -> None:
         f"Element {at} of '{name}' {found}, expected {value}.",
         hint="Offsets lead from 0 to the number of elements.",
     )
+
+
+def check_distinct(name: str, array: Array, *, pad: int | None = None) -> None:
+    """No value is there twice, but for padding."""
+    if is_distinct(array, pad=pad):
+        return
+    flat = array.reshape(-1)
+    _, first = np.unique(flat, return_index=True)
+    is_again = np.ones(flat.size, dtype=np.bool_)
+    is_again[first] = False
+    if pad is not None:
+        is_again &= flat != pad
+    where = int(is_again.argmax())
+    before = int((flat == flat[where]).argmax())
+    raise ArgumentError(
+        "kernel.distinct",
+        f"Element {where} of '{name}' is {flat[where]}, as element {before} is.",
+        hint="Pass an array in which each value is there once.",
+    )
+
+
+def is_distinct(array: Array, *, pad: int | None = None) -> bool:
+    """Whether no value is there twice, but for padding. Values in a small range, such as those of a
+    permutation, are crossed off a list; others are sorted."""
+    flat = array.reshape(-1)
+    values = flat if pad is None else flat[flat != pad]
+    if values.size < 2:
+        return True
+    is_small = values.dtype.kind in "iu" and values.dtype != np.uint64  # fits int64
+    least, most = (int(values.min()), int(values.max())) if is_small else (0, 0)
+    if not is_small or most - least >= LONGEST_LIST * values.size:
+        return bool(np.unique(values).size == values.size)
+    is_there = np.zeros(most - least + 1, dtype=np.bool_)
+    for low in range(0, values.size, PIECE):
+        piece = values[low : low + PIECE]
+        is_there[piece.astype(np.int64) - least if least else piece] = True
+    return int(np.count_nonzero(is_there)) == values.size
 
 
 def has_value(array: Array, *, at: int, value: int) -> bool:

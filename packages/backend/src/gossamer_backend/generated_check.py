@@ -16,11 +16,12 @@ import numpy as np
 
 from gossamer_backend.arrays import address
 from gossamer_backend.check_module import ArrayTest, check_module
-from gossamer_backend.facts import buffer_of, first_wrong_product, has_value
+from gossamer_backend.facts import buffer_of, first_wrong_product, has_value, is_distinct
 from gossamer_backend.native import NOT_GUARDED, OK, Workspace
 from gossamer_backend.sizes import Array, Scalars, evaluate
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.nodes import (
+    Distinct,
     Fact,
     HasValue,
     InRange,
@@ -43,6 +44,8 @@ Compile: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
 _Tests: TypeAlias = tuple[ArrayTest, ...]
 _Local: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots]
 """A fact about one buffer."""
+_SINGLE = (HasValue, ProductSteps, Distinct)
+"""Facts that need no kernel."""
 _Layout: TypeAlias = "tuple[str, np.dtype[Any], int]"
 """A buffer, the dtype of its array and how many dimensions it has."""
 
@@ -74,10 +77,11 @@ class GeneratedCheck:
         found = {name: arrays[name] for name in names}
         if sum(array.size for array in found.values()) <= self._small:
             return False
-        single = [fact for fact in facts if isinstance(fact, (HasValue, ProductSteps))]
-        if not all(_holds(fact, scalars, arrays) for fact in single):
+        single = [fact for fact in facts if isinstance(fact, _SINGLE)]
+        pads = {found.buffer: found for found in facts if isinstance(found, PaddedSlots)}
+        if not all(_holds(fact, scalars, arrays, pads) for fact in single):
             return False
-        several = tuple(fact for fact in facts if not isinstance(fact, (HasValue, ProductSteps)))
+        several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
         if not several:
             return True
         read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in several}
@@ -108,8 +112,17 @@ def _is_plain(array: Array) -> bool:
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
-def _holds(fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
+def _holds(
+    fact: HasValue | ProductSteps | Distinct,
+    scalars: Scalars,
+    arrays: Mapping[str, Array],
+    pads: Mapping[str, PaddedSlots],
+) -> bool:
     """What NumPy finds out as fast."""
+    if isinstance(fact, Distinct):
+        pad = pads.get(fact.buffer)
+        value = None if pad is None else evaluate(pad.length, scalars, arrays=arrays)
+        return is_distinct(arrays[fact.buffer], pad=value)
     if isinstance(fact, ProductSteps):
         found = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
         return first_wrong_product(*found) is None
@@ -142,7 +155,7 @@ def _plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan
     """A plan for each buffer, offsets first; None where one cannot be tested."""
     by_buffer: dict[str, list[_Local]] = {}
     for fact in facts:
-        if isinstance(fact, (Relation, HasValue, ProductSteps)):
+        if isinstance(fact, (Relation, *_SINGLE)):
             return None
         by_buffer.setdefault(fact.buffer, []).append(fact)
     plans: list[_Plan] = []

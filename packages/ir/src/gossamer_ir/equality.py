@@ -42,6 +42,7 @@ NAMES: dict[str, frozenset[str]] = {
     "HasValue": frozenset({"buffer"}),
     "ProductSteps": frozenset({"buffer", "left", "right"}),
     "SortedSegments": frozenset({"buffer", "indptr"}),
+    "Distinct": frozenset({"buffer"}),
     "PaddedSlots": frozenset({"buffer"}),
     "Reducer": frozenset({"name"}),
     "SparseBuffer": frozenset({"name", "axes", "handle", "offsets"}),

@@ -10,6 +10,7 @@ from collections.abc import Iterable
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine
+from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     Cast,
     Expr,
@@ -31,7 +32,7 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     Facts are those that hold wherever the loop runs (`lasting_facts`). Slots of a padded axis repeat
     one value, so nothing is concluded about them.
     """
-    load = _loaded(expr)
+    load = loaded(expr)
     if load is None:
         return False
     *outer, last = load.indices
@@ -49,10 +50,13 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     )
 
 
-def _loaded(expr: Expr) -> Load | None:
-    """The load that an index widens."""
+def loaded(expr: Expr) -> Load | None:
+    """The load of an integer that an index widens, or is."""
     inner = expr.value if isinstance(expr, Cast) and expr.dtype == "int64" else expr
-    return inner if isinstance(inner, Load) and inner.predicate is None else None
+    if not isinstance(inner, Load) or inner.predicate is not None:
+        return None
+    # What is not an integer loses its fraction, so that two values may become one.
+    return inner if DType.parse(inner.dtype).is_integer else None
 
 
 def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
@@ -75,7 +79,7 @@ def _is_in_one_fibre(positions: tuple[Expr, ...], loop: For, indptr: str) -> boo
     the others."""
     *outer, last = positions
     length = affine_of(_extent(loop))
-    loads = {count: _loaded(atom) for atom, count in length.terms.items()}
+    loads = {count: loaded(atom) for atom, count in length.terms.items()}
     end, begin = loads.get(1), loads.get(-1)
     if length.constant or len(length.terms) != 2 or begin is None or end is None:
         return False
@@ -99,5 +103,5 @@ def _bound(form: Affine, indptr: str) -> Expr | None:
     if form.constant or list(form.terms.values()) != [1]:
         return None
     (atom,) = form.terms
-    load = _loaded(atom)
+    load = loaded(atom)
     return load.indices[0] if load is not None and load.buffer == indptr else None

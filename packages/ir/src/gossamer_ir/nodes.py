@@ -529,6 +529,12 @@ class SortedSegments(Node, frozen=True):
     unique: bool
 
 
+class Distinct(Node, frozen=True):
+    """No two elements of the buffer have the same value."""
+
+    buffer: str
+
+
 class PaddedSlots(Node, frozen=True):
     """A slot of the buffer that holds `length` is no element."""
 
@@ -537,7 +543,7 @@ class PaddedSlots(Node, frozen=True):
 
 
 Fact: TypeAlias = Union[
-    Relation, InRange, Monotone, HasValue, ProductSteps, SortedSegments, PaddedSlots
+    Relation, InRange, Monotone, HasValue, ProductSteps, SortedSegments, Distinct, PaddedSlots
 ]
 
 

@@ -8,8 +8,20 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
-from gossamer_ir.injective import is_injective
-from gossamer_ir.nodes import Binary, Const, Expr, Fact, For, Function, Stmt, Var
+from gossamer_ir.injective import is_injective, loaded
+from gossamer_ir.nodes import (
+    Binary,
+    Const,
+    Distinct,
+    Expr,
+    Fact,
+    For,
+    Function,
+    Load,
+    PaddedSlots,
+    Stmt,
+    Var,
+)
 from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, statements
@@ -72,6 +84,7 @@ def verdict(
         *zip(*(access.indices for access in every), strict=False),
         *zip(*(access.numbers for access in every), strict=False),
     ]
+    columns += _places(columns, distinct_buffers(facts), loops=loops)
     if any(_determines(loop, forms, loops=loops, varying=varying) for forms in columns):
         return "disjoint"
     if _is_read_back(loop, columns, loops=loops, varying=varying):
@@ -82,6 +95,40 @@ def verdict(
     if any(access.is_store and _ignores(access, loop, varying) for access in every):
         return "race"
     return "unknown"
+
+
+def distinct_buffers(facts: Iterable[Fact]) -> frozenset[str]:
+    """The buffers that hold each value once. Of slots that may be unused nothing is concluded: these hold
+    one value many times."""
+    several = tuple(facts)
+    padded = {fact.buffer for fact in several if isinstance(fact, PaddedSlots)}
+    return frozenset(fact.buffer for fact in several if isinstance(fact, Distinct)) - padded
+
+
+def _places(
+    columns: Iterable[Sequence[Form | None]], distinct: Set[str], *, loops: Loops
+) -> list[tuple[Form | None, ...]]:
+    """Where the values are read that all accesses use in one dimension: different places in an array that
+    holds each value once are different values."""
+    found: list[tuple[Form | None, ...]] = []
+    for forms in columns if distinct else ():
+        loads = [_read_from(form, distinct) for form in forms]
+        places = [load.indices for load in loads if load is not None]
+        if len(places) == len(loads) and len({load.buffer for load in loads if load}) == 1:
+            columns_of_it = [
+                tuple(form_of(at, {}, loops=loops) for at in column)
+                for column in zip(*places, strict=True)
+            ]
+            found += columns_of_it
+            found += _places(columns_of_it, distinct, loops=loops)
+    return found
+
+
+def _read_from(form: Form | None, distinct: Set[str]) -> Load | None:
+    """The load that a form is, of an element of one of some buffers."""
+    coordinate = coordinate_of(form)
+    load = None if coordinate is None else loaded(coordinate)
+    return load if load is not None and load.buffer in distinct else None
 
 
 def _determines(

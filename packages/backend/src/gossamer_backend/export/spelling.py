@@ -11,6 +11,7 @@ from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     EXPRESSIONS,
+    Distinct,
     Expr,
     Fact,
     HasValue,
@@ -112,6 +113,8 @@ def fact_in_words(fact: Fact, names: Names) -> str:
                 else f"segment of {names.get(fact.indptr, fact.indptr)}"
             )
             return f"in each {where}, every value is {order} the one before it"
+        case Distinct():
+            return "no two values are the same"
         case PaddedSlots():
             return f"a value of {expression(fact.length, names)} is padding"
         case Relation():

@@ -6,6 +6,7 @@ import ast
 
 from gossamer_ir.build import ONE, add
 from gossamer_ir.nodes import (
+    Distinct,
     Fact,
     HasValue,
     InRange,
@@ -26,7 +27,7 @@ from gossamer_ir.script.statics import require_bool
 _RELATIONS = ("subset", "disjoint", "covers")
 _FACTS = (
     *_RELATIONS, "in_range", "monotone", "has_value", "product_steps", "sorted_segments",
-    "padded_slots",
+    "distinct", "padded_slots",
 )  # fmt: skip
 
 
@@ -85,6 +86,8 @@ def _fact(ctx: Context, call: ast.Call) -> Fact:
         return Relation(name, left, right)  # type: ignore[arg-type]  # checked above
     if name == "monotone":
         return Monotone(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
+    if name == "distinct":
+        return Distinct(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
     if name == "sorted_segments":
         return _sorted_segments(ctx, call)
     if name == "has_value":

@@ -12,6 +12,7 @@ from gossamer_ir.nodes import (
     CompressedVaried,
     DenseFixed,
     DenseVaried,
+    Distinct,
     Expr,
     HasValue,
     InRange,
@@ -160,6 +161,10 @@ def _monotone(w: Writer, fact: Monotone) -> None:
     w.put(f"monotone({fact.buffer})")
 
 
+def _distinct(w: Writer, fact: Distinct) -> None:
+    w.put(f"distinct({fact.buffer})")
+
+
 def _has_value(w: Writer, fact: HasValue) -> None:
     w.put(f"has_value({fact.buffer}, ")
     write_index(w, fact.index, "index")
@@ -196,5 +201,6 @@ _FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
     HasValue: _has_value,
     ProductSteps: _product_steps,
     SortedSegments: _sorted_segments,
+    Distinct: _distinct,
     PaddedSlots: _padded_slots,
 }

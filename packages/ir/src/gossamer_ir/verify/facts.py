@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import (
+    Distinct,
     Fact,
     HasValue,
     InRange,
@@ -62,7 +63,7 @@ def check_facts(ctx: Context, facts: tuple[Fact, ...], at: At) -> None:
                 check_size(ctx, fact.length, inner.down("length"))
             case SortedSegments() if fact.indptr is not None:
                 _check_subject(ctx, fact.indptr, inner)
-            case SortedSegments() | Monotone():
+            case SortedSegments() | Monotone() | Distinct():
                 pass
 
 
