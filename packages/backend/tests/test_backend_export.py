@@ -17,6 +17,7 @@ from gossamer_ir.build import add, index, index_var
 from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import (
+    Distinct,
     InRange,
     Load,
     Monotone,
@@ -34,6 +35,7 @@ FACTS = (
     Monotone("P"),
     SortedSegments("P", "P", unique=True),
     SortedSegments("Q", None, unique=False),
+    Distinct("Q"),
     PaddedSlots("P", N),
     Relation("subset", "P", "Q"),
 )

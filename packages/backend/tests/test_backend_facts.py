@@ -14,10 +14,11 @@ from gossamer_backend.facts import (
     check_segments,
     check_value,
     first_wrong_product,
+    is_distinct,
 )
 from gossamer_ir.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import PaddedSlots, ProductSteps, Relation, SortedSegments
+from gossamer_ir.nodes import Distinct, PaddedSlots, ProductSteps, Relation, SortedSegments
 
 
 def holds(check, *args, **options):
@@ -111,6 +112,49 @@ def test_offsets_that_are_no_sums_of_products_are_named_by_the_first(dtype):
         assert caught.value.code == "kernel.product"
     with pytest.raises(ArgumentError, match="'x' has 4 elements, expected as many"):
         check_facts(needed, {}, arrays=arrays | {"X": good[:4]}, names=names)
+
+
+DTYPES = ["uint8", "int8", "uint16", "int32", "int64", "uint64", "float32"]
+
+
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_each_value_is_there_once(dtype):
+    random = np.random.default_rng(3)
+    needed, names = (Distinct("X"),), {"X": "x"}
+    for size in (0, 1, 2, 100):
+        for low, step in ((0, 1), (20, 1), (-50 if dtype[0] in "if" else 0, 1), (0, 2)):
+            good = random.permutation(np.arange(low, low + step * size, step)[:size]).astype(dtype)
+            check_facts(needed, {}, arrays={"X": good}, names=names)
+            if size < 2:
+                continue
+            first, second = sorted(random.choice(size, 2, replace=False))
+            wrong = good.copy()
+            wrong[second] = wrong[first]
+            found = f"Element {second} of 'x' is {wrong[first]}, as element {first} is"
+            with pytest.raises(ArgumentError, match=found) as caught:
+                check_facts(needed, {}, arrays={"X": wrong}, names=names)
+            assert caught.value.code == "kernel.distinct"
+            rows = wrong.reshape(-1, 2)
+            assert not holds(check_needed, needed, arrays={"X": rows}, names=names)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint64"])
+def test_values_far_apart_are_there_once(dtype):
+    largest = np.iinfo(dtype).max
+    values = np.array([largest, 0, 7, largest - 1], dtype)
+    assert is_distinct(values)
+    assert not is_distinct(np.append(values, values[:1]))
+    if dtype[0] == "i":
+        assert is_distinct(np.append(values, np.array([np.iinfo(dtype).min], dtype)))
+
+
+def test_padding_may_be_there_several_times():
+    values, names = np.array([9, 3, 9, 1], np.int32), {"X": "x"}
+    needed = (Distinct("X"), PaddedSlots("X", index(9)))
+    check_facts(needed, {}, arrays={"X": values}, names=names)
+    wrong = np.array([9, 9, 3, 1, 3], np.int32)
+    with pytest.raises(ArgumentError, match="Element 4 of 'x' is 3, as element 2 is"):
+        check_facts(needed, {}, arrays={"X": wrong}, names=names)
 
 
 def test_a_product_that_wraps_around_is_none():

@@ -15,7 +15,15 @@ from gossamer_backend.threads import reset_num_threads, set_num_threads
 from gossamer_formats import borrow_scipy
 from gossamer_ir.build import index, index_var
 from gossamer_ir.errors import ArgumentError, FormatError
-from gossamer_ir.nodes import HasValue, InRange, Monotone, PaddedSlots, Relation, SortedSegments
+from gossamer_ir.nodes import (
+    Distinct,
+    HasValue,
+    InRange,
+    Monotone,
+    PaddedSlots,
+    Relation,
+    SortedSegments,
+)
 
 LENGTH = index_var("n")
 IN_RANGE, OFFSETS = InRange("X", index(0), LENGTH), (Monotone("P"),)
@@ -81,6 +89,20 @@ def test_one_fall_is_found_wherever_it_is(dtype, size):
         changed = values.copy()
         changed[at] = 250 if dtype == "uint8" else 2**30
         assert holds((Monotone("X"),), {"X": changed}) == (at == size - 1)
+
+
+@pytest.mark.parametrize("dtype", ["int32", "int64", "uint16"])
+@pytest.mark.parametrize("size", SIZES)
+def test_a_value_that_is_there_twice_is_found_wherever_it_is(dtype, size):
+    values = np.random.default_rng(size).permutation(size).astype(dtype)
+    facts = (IN_RANGE, Distinct("X"))
+    assert holds(facts, {"X": values}, n=size)
+    assert holds((Distinct("X"),), {"X": values})
+    for at in places(size):
+        changed = values.copy()
+        changed[at] = values[(at + 1) % size]
+        assert holds(facts, {"X": changed}, n=size) == (size == 1)
+    assert holds((*facts, PaddedSlots("X", LENGTH)), {"X": values}, n=size)
 
 
 def rows(lengths, generator):

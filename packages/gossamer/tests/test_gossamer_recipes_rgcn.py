@@ -73,8 +73,8 @@ def test_rows_of_relations_are_added_up_at_once(loop: str) -> None:
 
 def test_relations_whose_rows_meet_share_elements() -> None:
     module = parse_module(script("rgcn_heterogeneous"))
+    steps = (*STEPS, step("parallel", "r_1"))
     with pytest.raises(ScheduleError) as caught:
-        steps = (*STEPS, step("parallel", "r_1"))
         scheduled(module, coordinate=COORDINATE, loop=steps)
     assert caught.value.code == "schedule.parallel.not_proved"
 

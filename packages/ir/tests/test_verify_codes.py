@@ -281,7 +281,7 @@ CASES = {
         value(Load("X", (Const("int32", "0"),), "float32"), "float32"), (*VALUE, "indices", 0)
     ),
     "verify.index.vector": (
-        value(Load("Y", (RUN, N), "float32"), "float32"), (*VALUE, "indices", 0)
+        value(Load("Y", (RUN, Ramp(ZERO, ONE, Lanes(8))), FLOATS), FLOATS), (*VALUE, "indices", 1)
     ),
     "verify.load.dtype": (value(Load("X", (N,), "float64"), "float64"), VALUE),
     "verify.predicate.passthrough": (
@@ -368,6 +368,9 @@ CASES = {
     ),
     "verify.atomic.loop": (
         module(loop(Store("X", (N,), HALF), kind="parallel", annotations=(("atomic", True),))), BODY
+    ),
+    "verify.atomic.name": (
+        module(loop(Store("X", (N,), HALF), kind="parallel", annotations=(("atomic", "Z"),))), BODY
     ),
     # copies that run ahead
     "verify.pipeline.stages": (

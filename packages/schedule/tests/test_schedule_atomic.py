@@ -219,9 +219,7 @@ ILLEGAL = {
         ACCUMULATING,
         "Y[T.int64(P[i])] = T.max(Y[T.int64(P[i])], A[i])",
     ),
-    "another element of the sum is added": (
-        "Y[T.int64(P[i])] = Y[T.int64(P[i])] + Y[0] * A[i]",
-    ),
+    "another element of the sum is added": ("Y[T.int64(P[i])] = Y[T.int64(P[i])] + Y[0] * A[i]",),
     "the sum goes into another element": ("Y[T.int64(P[i])] = Y[0] + A[i]",),
     "a row is a workspace of all iterations": (
         "S[0] = 0.0",

@@ -143,7 +143,8 @@ class Load(Node, frozen=True):
     """Reads a buffer. Indices are coordinates, positions, or (loop and flat) plain indices.
 
     Where `predicate` is false nothing is read and the value is `passthrough`; the two come together.
-    At most the last index is a vector: a stride-1 `Ramp` reads a run, anything else gathers.
+    Indices are scalars, or vectors of the same lanes: a stride-1 `Ramp` at the end, after scalars, reads a
+    run; anything else gathers.
     """
 
     buffer: str

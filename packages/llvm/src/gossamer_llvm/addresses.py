@@ -8,7 +8,7 @@ from gossamer_ir.affine import Affine, affine_of, expr_of
 from gossamer_ir.build import ZERO, dtype_of, integer_value
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Expr, Ramp
+from gossamer_ir.nodes import Cast, Expr, Ramp
 from gossamer_llvm.folding import add, broadcast, index_constant, mul
 from gossamer_llvm.frame import Frame, Place, Value
 from gossamer_llvm.types import memory_type
@@ -32,13 +32,12 @@ def emit_address(
     indices, distance = _apart(indices)
     is_certain &= distance == 0
     last = indices[-1] if indices else None
-    is_run = isinstance(last, Ramp) and integer_value(last.stride) == 1
-    if isinstance(last, Ramp) and is_run:
+    if isinstance(last, Ramp) and _is_run(indices):
         values = [*map(frame.expr, indices[:-1]), frame.expr(last.base)]
         _require_vector_dtype(frame, last)
     else:
-        values = [frame.expr(index) for index in indices]
-    is_scattered = bool(values) and DType.parse(values[-1].dtype).is_vector
+        values = [frame.expr(_wide(index) if len(indices) > 1 else index) for index in indices]
+    is_scattered = any(DType.parse(value.dtype).is_vector for value in values)
     offset = _flatten(frame, place, values, flags=" nsw" if is_certain else "")
     kind = " inbounds" if is_certain else ""
     pointer = _step(frame, place, offset, kind)
@@ -51,9 +50,8 @@ def _apart(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
     """Indices without the constant from which the last one subtracts something, and that constant: by
     itself it is a part of an instruction, and what is left is shared."""
     *outer, last = indices or (ZERO,)
-    is_run = isinstance(last, Ramp) and integer_value(last.stride) == 1
-    first = last.base if isinstance(last, Ramp) and is_run else last
-    if dtype_of(first) != "int64":
+    first = last.base if isinstance(last, Ramp) and _is_run(indices) else last
+    if dtype_of(first) != "int64" or _has_vector(tuple(outer)):
         return indices, 0
     form = affine_of(first)
     if not form.constant or not any(factor < 0 for factor in form.terms.values()):
@@ -62,6 +60,24 @@ def _apart(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
     if isinstance(last, Ramp):
         rest = Ramp(rest, last.stride, last.lanes)
     return (*outer, rest), form.constant
+
+
+def _is_run(indices: tuple[Expr, ...]) -> bool:
+    """Whether the lanes of an access follow each other."""
+    *outer, last = indices
+    is_by_one = isinstance(last, Ramp) and integer_value(last.stride) == 1
+    return is_by_one and not _has_vector(tuple(outer))
+
+
+def _wide(index: Expr) -> Expr:
+    """A vector of indices in 64 bits, as the offsets that it is added to."""
+    dtype = DType.parse(dtype_of(index))
+    is_narrow = dtype.is_vector and dtype.scalar != "int64"
+    return Cast(dtype.with_scalar("int64").text, index) if is_narrow else index
+
+
+def _has_vector(indices: tuple[Expr, ...]) -> bool:
+    return any(DType.parse(dtype_of(index)).is_vector for index in indices)
 
 
 def _further(
@@ -78,11 +94,19 @@ def _flatten(frame: Frame, place: Place, values: list[Value], *, flags: str) -> 
         return index_constant(0)
     offset = values[0]
     for extent, value in zip(place.buffer.shape[1:], values[1:], strict=True):
-        offset = mul(frame, offset, frame.expr(extent), flags=flags)
-        if value.dtype != offset.dtype:
-            offset = broadcast(frame, offset, value.dtype)
-        offset = add(frame, offset, value, flags=flags)
+        factor = _alike(frame, frame.expr(extent), offset)
+        offset = mul(frame, offset, factor, flags=flags)
+        offset, step = _alike(frame, offset, value), _alike(frame, value, offset)
+        offset = add(frame, offset, step, flags=flags)
     return offset
+
+
+def _alike(frame: Frame, value: Value, other: Value) -> Value:
+    """A value in as many lanes as another has, if that is a vector."""
+    is_scalar = not DType.parse(value.dtype).is_vector
+    if is_scalar and DType.parse(other.dtype).is_vector:
+        return broadcast(frame, value, other.dtype)
+    return value
 
 
 def _step(frame: Frame, place: Place, offset: Value, kind: str) -> str:

@@ -93,7 +93,6 @@ def _by_lane(store: Store, namer: Namer) -> tuple[Stmt, ...]:
     if found is None or lanes is None or found.op not in ATOMIC_OPS:
         raise _unsupported(store.buffer)
     lane = build.index_var(namer.fresh("lane"))
-    *outer, last = store.indices
     before: list[Stmt] = []
 
     def kept_lane(vector: Expr) -> Expr:
@@ -106,8 +105,13 @@ def _by_lane(store: Store, namer: Namer) -> tuple[Stmt, ...]:
         before.extend((Allocate(kept), Store(kept.name, (_all(lanes),), vector)))
         return Load(kept.name, (lane,), kept.dtype)
 
-    place = in_lane(last, lane) if isinstance(last, Ramp) else kept_lane(last)
-    step: Stmt = Atomic(found.op, store.buffer, (*outer, place), kept_lane(found.value))
+    def place(index: Expr) -> Expr:
+        if not DType.parse(build.dtype_of(index)).is_vector:
+            return index
+        return in_lane(index, lane) if isinstance(index, Ramp) else kept_lane(index)
+
+    at = tuple(place(index) for index in store.indices)
+    step: Stmt = Atomic(found.op, store.buffer, at, kept_lane(found.value))
     if store.predicate is not None:
         step = If(kept_lane(store.predicate), (step,))
     return (*before, For(lane.name, build.ZERO, count_of(lanes), (step,)))

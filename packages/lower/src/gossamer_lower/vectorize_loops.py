@@ -118,9 +118,10 @@ class _Vectorizing:
 
     def is_whole(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
         """Whether all lanes of an access of a local buffer are in bounds, so that it needs no mask."""
-        shape, last = self._locals.get(buffer), indices[-1]
+        shape, (*outer, last) = self._locals.get(buffer), indices
         if (
             shape is None
+            or any(DType.parse(build.dtype_of(index)).is_vector for index in outer)
             or not isinstance(last, Ramp)
             or last.lanes.scalable
             or last.stride != build.ONE

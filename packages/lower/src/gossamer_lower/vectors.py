@@ -98,7 +98,7 @@ class Vectors:
         return Guard(LaneReduce("and", condition), stmt.buffer)
 
     def _store(self, stmt: Store, mask: Expr | None) -> Store:
-        indices = self._indices(stmt.indices, stmt.buffer, mask)
+        indices = self._indices(stmt.indices, mask)
         if not any(_is_vector(index) for index in indices):
             raise _unsupported("Store", f"writes the same element of {stmt.buffer} from every lane")
         value = self.vector(self.value(stmt.value, mask))
@@ -226,7 +226,7 @@ class Vectors:
 
     def _load(self, expr: Load, mask: Expr | None) -> Load:
         """A load that differs between lanes reads only where the mask holds."""
-        indices = self._indices(expr.indices, expr.buffer, mask)
+        indices = self._indices(expr.indices, mask)
         own = None if expr.predicate is None else self.value(expr.predicate, mask)
         varies = any(_is_vector(index) for index in indices) or (
             own is not None and _is_vector(own)
@@ -241,15 +241,8 @@ class Vectors:
         other = self.value(expr.passthrough or build.zero_of(expr.dtype), mask)
         return Load(expr.buffer, indices, self.dtype(expr.dtype), predicate, self.vector(other))
 
-    def _indices(
-        self, indices: tuple[Expr, ...], buffer: str, mask: Expr | None
-    ) -> tuple[Expr, ...]:
-        found = tuple(self.value(index, mask) for index in indices)
-        if any(_is_vector(index) for index in found[:-1]):
-            raise _unsupported(
-                buffer, "is indexed by the vectorized variable in a dimension that is not its last"
-            )
-        return found
+    def _indices(self, indices: tuple[Expr, ...], mask: Expr | None) -> tuple[Expr, ...]:
+        return tuple(self.value(index, mask) for index in indices)
 
     def _pair(self, lhs: Expr, rhs: Expr) -> tuple[Expr, Expr]:
         if _is_vector(lhs) == _is_vector(rhs):

@@ -112,7 +112,7 @@ def _require_ordinary(buffer: str, scope: Scope) -> None:
 
 
 def _is_wide(indices: tuple[Expr, ...]) -> bool:
-    return bool(indices) and is_vector(dtype_of(indices[-1]))
+    return any(is_vector(dtype_of(index)) for index in indices)
 
 
 _HITS: dict[str, Callable[[Any, int], Any]] = {

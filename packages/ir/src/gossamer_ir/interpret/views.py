@@ -49,22 +49,21 @@ class View:
         self.array[self.locate(indices)] = self.encode(value)
 
     def gather(self, indices: Indices, mask: Array | None, passthrough: Any) -> Any:
-        """The elements at a vector of last indices; lanes where mask is false pass through."""
+        """The elements at indices of which some are vectors; lanes where mask is false pass through."""
         lanes = self._lanes(indices, mask)
         if mask is None:
-            return self.decode(self.array[(*indices[:-1], lanes)])
+            return self.decode(self.array[lanes])
         result = passthrough.copy()
-        if not lanes.size:
+        if not mask.any():
             return result
-        result[mask] = self.decode(self.array[(*indices[:-1], lanes)])
+        result[mask] = self.decode(self.array[lanes])
         return result
 
     def scatter(self, indices: Indices, value: Any, mask: Array | None) -> None:
-        """Sets the elements at a vector of last indices, lane after lane, where mask is true."""
-        lanes = self._lanes(indices, mask)
-        if lanes.size:
+        """Sets the elements at indices of which some are vectors, lane after lane, where mask is true."""
+        if mask is None or mask.any():
             values = self.encode(value if mask is None else value[mask])
-            self.array[(*indices[:-1], lanes)] = values
+            self.array[self._lanes(indices, mask)] = values
 
     def window(self, prefix: Indices, begin: int, end: int) -> Array:
         """The elements at last indices begin, ..., end - 1, as int64."""
@@ -81,8 +80,12 @@ class View:
                 raise out_of_bounds(self.name, indices, self.array.shape)
         return indices
 
-    def _lanes(self, indices: Indices, mask: Array | None) -> Array:
-        lanes: Array = indices[-1] if mask is None else indices[-1][mask]
-        for lane in (lanes.min(), lanes.max()) if lanes.size else ():
-            self._in_shape((*indices[:-1], lane))
+    def _lanes(self, indices: Indices, mask: Array | None) -> Indices:
+        """The indices in the lanes of a mask, all of which are in bounds."""
+        lanes = tuple(
+            index[mask] if mask is not None and np.ndim(index) else index for index in indices
+        )
+        if mask is None or mask.any():
+            for end in (np.min, np.max):
+                self._in_shape(tuple(end(index) for index in lanes))
         return lanes

@@ -85,7 +85,7 @@ def _check_access(
     buffer = find_buffer(ctx, node.buffer, at)
     if buffer is not None:
         _check_rank(ctx, node.buffer, len(node.indices), buffer.rank, at)
-    lanes, last = "int64", len(node.indices) - 1
+    lanes = "int64"
     for count, index in enumerate(node.indices):
         inner = at.down("indices", count)
         dtype = check_expr(ctx, index, inner)
@@ -98,10 +98,11 @@ def _check_access(
                 inner,
                 hint="Widen it with Cast.",
             )
-        elif count != last:
+        elif is_vector(lanes) and with_lanes_of("int64", dtype) != with_lanes_of("int64", lanes):
             ctx.report(
                 "verify.index.vector",
-                f"Index {count} of '{node.buffer}' is a vector, which only the last may be.",
+                f"Index {count} of '{node.buffer}' has the dtype {dtype}, but another index is {lanes}: "
+                "all vectors must have the same lanes.",
                 inner,
             )
         else:

@@ -17,7 +17,7 @@ def unsafe_vectorize(
     beside the other. Where two lanes store to one element, which of them stays is undefined, and so is
     what a lane reads that another one writes. The function is annotated `unsafe`.
 
-    Raises `ScheduleError`: as `vectorize`, but for `.race`, `.not_proved` and `.stride`.
+    Raises `ScheduleError`: as `vectorize`, but for `.race` and `.not_proved`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.primitives.split import split

@@ -9,10 +9,8 @@ from msgspec.structs import replace
 from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import For, Module, VScale
-from gossamer_schedule.accesses import Access
-from gossamer_schedule.disjoint import accesses_below
 from gossamer_schedule.lane_terms import terms_in_lanes
-from gossamer_schedule.linear import UNIT, product_of
+from gossamer_schedule.linear import product_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
 from gossamer_schedule.reassociation import reassociating
@@ -45,11 +43,13 @@ def vectorize(
 ) -> Result:
     """Marks an innermost serial loop of constant extent (or a multiple of vscale) as vectorized.
 
-    Either the loop is spatial, and every store below steps by one element along the last dimension;
-    or all it does is reductions (`X[i] = X[i] + value`) into elements that it does not select, whose
-    terms are then added up lane by lane: such a block is annotated `reassociates`. The terms of such
-    a loop that fill no whole vector are then added one by one (`rest="scalar"`, better where lengths
-    repeat) or as one masked vector (`rest="masked"`, better where they do not).
+    Either the loop is spatial, and lanes store to different elements. Elements that lie side by side,
+    along the last dimension, are then read and written at once; others are gathered and scattered, such
+    as rows of a format that stores the slots of a row side by side, or rows of a permutation. Or all it
+    does is reductions (`X[i] = X[i] + value`) into elements that it does not select, whose terms are
+    then added up lane by lane: such a block is annotated `reassociates`. The terms of such a loop that
+    fill no whole vector are then added one by one (`rest="scalar"`, better where lengths repeat) or as
+    one masked vector (`rest="masked"`, better where they do not).
 
     Where lanes may share elements, and all the loop does is one reduction `X[...] = X[...] op value`
     without an init, `accumulate="atomic"` (at the loop stage) computes its terms in lanes, into a
@@ -57,10 +57,9 @@ def vectorize(
     that of a block `<block>_terms`. Results stay as they are.
 
     Raises `ScheduleError`: `schedule.vectorize.rest` (neither of the two), `.innermost`, `.extent`,
-    `.stride` (a store does not step by one), `.race` (the lanes write one element), `.not_proved`
-    (they may, or of a reduction: they may not), `.not_reducer`, `.accumulate` (in another way, or with
-    a rest), `.no_sum` (the loop does more than a reduction), `.kind`, `.no_loop`, `.no_function`,
-    `.stage`.
+    `.race` (the lanes write one element), `.not_proved` (they may, or of a reduction: they may not),
+    `.not_reducer`, `.accumulate` (in another way, or with a rest), `.no_sum` (the loop does more than a
+    reduction), `.kind`, `.no_loop`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.primitives.split import split
@@ -85,7 +84,7 @@ def vectorize(
         _require_form(accumulate, rest)
         return _in_turn(module, loop, accumulate, function=function)
     return in_vectors(
-        module, loop, rest, function=function, op="vectorize", require=_require_contiguous
+        module, loop, rest, function=function, op="vectorize", require=require_no_race
     )
 
 
@@ -180,38 +179,3 @@ def _require_lanes(site: Site, module: Module) -> None:
             hint="Split it by a constant factor and vectorize the inner loop.",
             place=site.place(module),
         )
-
-
-def _require_contiguous(site: Site, module: Module, primitive: str) -> None:
-    require_no_race(site, module, primitive)
-    loop = site.node.var
-    touched = accesses_below(site)
-    for buffer, found in touched.items():
-        if not all(_is_contiguous(access, loop) for access in found if access.is_store):
-            raise refusal(
-                "vectorize.stride",
-                f"Loop '{loop}' does not step by one element along the last dimension of "
-                f"'{buffer}'.",
-                hint=_stride_hint(buffer, found),
-                place=site.place(module),
-            )
-
-
-def _stride_hint(buffer: str, found: Sequence[Access]) -> str:
-    """What makes the loop's dimension the last one: rfactor's buffers have it where its axis says."""
-    last = len(found[0].indices) - 1
-    hint = "Vectorize the loop of the last index"
-    if last < 1:
-        return f"{hint}."
-    return (
-        f"{hint}, or make this dimension of '{buffer}' the last: rfactor takes axis={last}, "
-        "transform_layout changes the order of a buffer that exists."
-    )
-
-
-def _is_contiguous(access: Access, loop: str) -> bool:
-    *outer, last = access.indices
-    is_fixed = all(
-        form is not None and loop not in form.terms and loop not in form.opaque for form in outer
-    )
-    return is_fixed and last is not None and last.terms.get(loop) == UNIT
