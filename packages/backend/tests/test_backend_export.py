@@ -182,6 +182,7 @@ def test_the_manifest_has_all_that_a_caller_needs(tmp_path, no_linker):
         "no value is less than the one before it",
         "in each segment of p, every value is greater than the one before it",
         "in each row, every value is at least the one before it",
+        "no two values are the same",
         "a value of n is padding",
         "subset(p, p)",
     ]
