@@ -70,6 +70,17 @@ def fed_iterators(block: Block, loop: str) -> tuple[BlockIter, ...]:
     return tuple(item for item in block.iters if loop in free_vars(item.value))
 
 
+def selected_by(block: Block, loop: str) -> dict[str, Var]:
+    """The spatial iterators that are one loop each, before those that a loop feeds, by that loop: an
+    iteration of it may decide how long the parts are, as those of a ragged row."""
+    first = min(block.iters.index(item) for item in fed_iterators(block, loop))
+    return {
+        item.value.name: index_var(item.var)
+        for item in block.iters[:first]
+        if item.kind == "S" and isinstance(item.value, Var)
+    }
+
+
 def factored(site: Site, found: Combining, parts: Parts, *, namer: Namer) -> tuple[Block, str]:
     """The block at a site, reducing into the part of the loop's iteration, and the iterator which tells
     the part; each iterator that the loop feeds is replaced by one for each loop that feeds it."""
@@ -100,28 +111,33 @@ def factored(site: Site, found: Combining, parts: Parts, *, namer: Namer) -> tup
 
 
 class _Change(msgspec.Struct, frozen=True):
-    """What becomes of the iterators that a loop feeds: the loops that feed them get iterators instead."""
+    """What becomes of the iterators that a loop feeds: the loops that feed them get iterators instead,
+    but for those that others before are."""
 
     fed: tuple[BlockIter, ...]
     loops: tuple[For, ...]
     variables: dict[str, Var]
+    selected: dict[str, Var]
 
     @property
     def replaced(self) -> dict[str, Expr]:
-        """The values of the iterators in terms of the new ones."""
-        return {item.var: substitute(item.value, self.variables) for item in self.fed}
+        """The values of the iterators in terms of the new ones, and of those that stay."""
+        variables = self.selected | self.variables
+        return {item.var: substitute(item.value, variables) for item in self.fed}
 
 
 def _change(site: Site, loop: For, *, namer: Namer) -> _Change:
     """An iterator that is one loop keeps its name."""
     fed = fed_iterators(site.node, loop.var)
-    feeding = {name for item in fed for name in free_vars(item.value)}
+    selected = selected_by(site.node, loop.var)
+    feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
     loops = tuple(found for found in reduction_nest(site).loops if found.var in feeding)
     kept = {item.value: item.var for item in fed}
     names = {
         found.var: kept.get(index_var(found.var)) or namer.fresh(f"v{found.var}") for found in loops
     }
-    return _Change(fed, loops, {old: index_var(new) for old, new in names.items()})
+    variables = {old: index_var(new) for old, new in names.items()}
+    return _Change(fed, loops, variables, selected)
 
 
 def _iterators(block: Block, change: _Change, *, part: str) -> tuple[BlockIter, ...]:

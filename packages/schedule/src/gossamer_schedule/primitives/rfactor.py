@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.lasting import written_by
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
 from gossamer_ir.touches import reduction_loops, spatial_loops
@@ -14,7 +15,14 @@ from gossamer_schedule.accesses import mentioned, values_at, written
 from gossamer_schedule.blocking import require_one_block
 from gossamer_schedule.combining import Combining, combining_of
 from gossamer_schedule.copies import copy_nest, names_of_nest, require_lasting_size
-from gossamer_schedule.factored import Parts, factored, fed_iterators, part_iterator, parts_of
+from gossamer_schedule.factored import (
+    Parts,
+    factored,
+    fed_iterators,
+    part_iterator,
+    parts_of,
+    selected_by,
+)
 from gossamer_schedule.nests import Nest, reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_unshared
@@ -129,6 +137,7 @@ def _require_kind(top: Site, module: Module) -> None:
 def _require_reduction_loop(site: Site, top: Site, *, module: Module) -> None:
     """The loop feeds iterators of the reduction, and loops that feed the same are like it."""
     loop, values = top.node.var, values_at(site)
+    fed = fed_iterators(site.node, loop)
     spatial = spatial_loops(site.node, values)
     if loop in spatial or loop not in reduction_loops(site.node, values):
         raise refusal(
@@ -147,7 +156,9 @@ def _require_reduction_loop(site: Site, top: Site, *, module: Module) -> None:
             f"stands between it and block '{site.node.name}'.",
             place=top.place(module),
         )
-    feeding = {name for item in fed_iterators(site.node, loop) for name in free_vars(item.value)}
+    feeding = {name for item in fed for name in free_vars(item.value)}
+    is_lasting = not mentioned(item.value for item in fed) & written_by(top.function)
+    feeding -= selected_by(site.node, loop).keys() if fed and is_lasting else set()
     wrong = feeding & (spatial | (loops_of(site.function).keys() - inside))
     if wrong or loop not in feeding:
         raise refusal(
@@ -214,7 +225,8 @@ def _require_elements(site: Site, found: Combining, *, module: Module) -> Elemen
 
 def _require_one_start(site: Site, top: Site, element: Element, *, module: Module) -> None:
     """The parts start once: outside of what is left of the reduction, loops select elements."""
-    reducing = reduction_loops(site.node, values_at(site)) - {top.node.var}
+    own = {top.node.var, *selected_by(site.node, top.node.var)}
+    reducing = reduction_loops(site.node, values_at(site)) - own
     selecting = {name for item in element.iters for name in free_vars(item.value)}
     for found in reduction_nest(site).loops:
         if found.var in reducing:
