@@ -123,3 +123,12 @@ def test_lengths_may_be_of_any_array() -> None:
     cases = [({"p": lengths, "a": a, "y": y, "n": 12}, {"y": expected})]
     steps = (step("rfactor", "j_0", axis=1), step("parallel", "j_0"))
     require_recipe(parse_module(text), cases, loop=steps)
+
+
+def test_a_sum_along_diagonals() -> None:
+    text = WRITTEN.replace("ITERATORS", IN_ORDER.replace("j_0 * P[i] + j_1", "i + j_0 + 4 * j_1"))
+    text = text.replace("T.serial(P[i])", "T.serial(3)").replace("OTHER", "")
+    a, y = integers(np.random.default_rng(2), 9), np.full(9, 77, np.float32)
+    expected = np.array([a[i : i + 12].sum() for i in range(9)], np.float32)
+    cases = [({"p": np.zeros(9, np.int64), "a": a, "y": y, "n": 9}, {"y": expected})]
+    require_recipe(parse_module(text), cases, loop=(step("rfactor", "j_0"),))

@@ -369,7 +369,7 @@ MAYBE_EMPTY = SUM.replace("for j in T.serial(8)", "for j in T.serial(n)")
 NEGATIVE = COPY.replace("T.serial(8)", "T.serial(n - 3)")
 SKEWED_SUM = SUM.replace(
     'vi, vj = T.axis.remap("SR", [i, j])',
-    "vi = T.axis.spatial(8, i)\n            vj = T.axis.reduce(15, i + j)",
+    "vi = T.axis.spatial(8, 7 - i)\n            vj = T.axis.reduce(15, i + j)",
 )
 WIDE = BACKWARDS.replace(
     'vi, vj = T.axis.remap("RS", [i, j])',
