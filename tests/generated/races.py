@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gossamer_ir.atomics import ATOMIC
+from gossamer_ir.atomics import is_atomic, shared_names
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
@@ -41,8 +41,10 @@ def require_no_race(module: Module, arguments: Mapping[str, Any]) -> None:
 
 def _is_at_once(node: Any) -> bool:
     """Threads or lanes that combine what each of them has summed up share the element, and so do iterations
-    whose steps are atomic."""
-    if not isinstance(node, For) or node.kind not in AT_ONCE or (ATOMIC, True) in node.annotations:
+    all of whose steps are atomic."""
+    if not isinstance(node, For) or node.kind not in AT_ONCE:
+        return False
+    if is_atomic(node) and shared_names(node) is None:
         return False
     blocks = (found for found in walk(node) if isinstance(found, Block))
     is_combined = any(key == "reassociates" for found in blocks for key, _ in found.annotations)
@@ -55,6 +57,7 @@ class _Log:
 
     def __init__(self, loop: For) -> None:
         self.loop, self.is_running = loop, False
+        self._shared = shared_names(loop) or ()
 
     def begin(self) -> None:
         self.is_running = True
@@ -63,9 +66,11 @@ class _Log:
         self._kept: dict[int, Any] = {}
 
     def add(self, frame: Frame, name: str, indices: tuple[Any, ...], *, is_store: bool) -> None:
-        if isinstance(indices[-1], np.ndarray):
-            for lane in indices[-1]:
-                self.add(frame, name, (*indices[:-1], lane), is_store=is_store)
+        if name in self._shared:
+            return
+        if any(isinstance(index, np.ndarray) for index in indices):
+            for lane in zip(*np.broadcast_arrays(*indices), strict=True):
+                self.add(frame, name, lane, is_store=is_store)
             return
         view, at = frame.views[name], int(frame.values[self.loop.var])
         self._kept[id(view.array)] = view.array
