@@ -416,6 +416,7 @@ CASES = [
     ("vectorize.rest", COPY, "vectorize", {"loop": "i", "rest": "skipped"}),
     ("vectorize.innermost", COPY, "vectorize", {"loop": "i"}),
     ("vectorize.extent", TRIANGLE, "vectorize", {"loop": "j"}),
+    ("vectorize.innermost", SYMBOLIC, "vectorize", {"loop": "i"}),
     ("vectorize.race", ONE_ELEMENT, "vectorize", {"loop": "i"}),
     ("vectorize.not_proved", SCATTER, "vectorize", {"loop": "i"}),
     ("vectorize.not_proved", LANES_MEET, "vectorize", {"loop": "i"}),
