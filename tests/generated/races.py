@@ -135,8 +135,8 @@ def _touched(indices: tuple[Any, ...], mask: Any) -> tuple[Any, ...] | None:
     """The indices of the lanes that are not masked off; None where all are."""
     if mask is None:
         return indices
-    if isinstance(indices[-1], np.ndarray):
-        return (*indices[:-1], indices[-1][mask])
+    if any(isinstance(index, np.ndarray) for index in indices):
+        return tuple(index[mask] if isinstance(index, np.ndarray) else index for index in indices)
     return indices if mask else None
 
 

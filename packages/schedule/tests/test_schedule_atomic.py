@@ -103,7 +103,7 @@ def test_terms_are_added_up_in_an_own_buffer_first():
 
 def test_a_copy_does_not_move_into_a_loop_that_runs_in_parallel():
     builder = ScheduleBuilder(scatter())
-    _, copy, *_ = builder.reindex_cache_write("add", buffer="Y", scope="local").names
+    _, copy, *_ = builder.reindex_cache_write("add", buffer="Y", scope="global").names
     builder.parallel("i")
     with pytest.raises(ScheduleError) as caught:
         builder.reverse_compute_at(copy, loop="i")
