@@ -64,9 +64,10 @@ def test_rows_of_relations_that_meet():
 
 @pytest.mark.parametrize("loop", ["r_1", "i"])
 def test_rows_of_relations_are_added_up_at_once(loop: str) -> None:
-    """Relations run in parallel, as blocks of threads do; within one, its rows."""
+    """Relations run in parallel, as blocks of threads do; within one, its rows, which share its weights."""
     accumulate = {"accumulate": "atomic"} if loop == "r_1" else {}
-    steps = (*STEPS, step("parallel", loop, **accumulate))
+    shared = (step("set_scope", "W_data_local", scope="global"),) if loop == "i" else ()
+    steps = (*STEPS, *shared, step("parallel", loop, **accumulate))
     module = parse_module(script("rgcn_heterogeneous"))
     require_recipe(module, CASES, coordinate=COORDINATE, loop=steps)
 

@@ -125,7 +125,7 @@ def accesses(
         is_told = found.buffer not in several
         numbers = numbers_of(function, found.buffer, found.indices) if is_told else ()
         for at in (*found.indices, *numbers):
-            if at not in forms:
+            if at is not None and at not in forms:
                 forms[at] = None if isinstance(at, Range) else form_of(at, {}, loops=loops)
         indices = tuple([forms[at] if is_told else None for at in found.indices])
         yield Access(
