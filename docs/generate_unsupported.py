@@ -66,7 +66,6 @@ SECTIONS: dict[str, dict[str, str]] = {
         "CPU without it",
         "lower.atomic": "a loop whose iterations share elements of a buffer that they also read, "
         "or write otherwise",
-        "lower.nested_parallel": "a parallel loop inside another",
     },
     "In LLVM": {
         "llvm.stage.*": "a module of another stage than flat",
