@@ -119,7 +119,19 @@ RENAMED = (
     X[Q[0]] = 1.0
 """
 )
+ALLOCATED = """
+@T.prim_func
+def hostile(x: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n)
+    X = T.sp.match_buffer(x, (I,), "float64")
+    Q = T.sp.alloc_buffer((I,), "int64")
+    T.assume(in_range(Q, 0, n))
+    with T.sp.iteration([I], "S", "far") as [i]:
+        X[Q[i]] = X[Q[i]] + 1.0
+"""
 REFUSED = {
+    "a fact about what nobody passes": ("verify.fact.unchecked", ALLOCATED),
     "a fact about what is written under another name": ("verify.handle.alias", RENAMED),
     "a size that is read from what is written": ("lower.changing_size", CHANGING),
     "calls that claim another size": (

@@ -248,6 +248,10 @@ CASES = {
         sparse(relations=(Relation("subset", "I", "Z"),)), ("functions", 0, "relations", 0)
     ),
     "verify.fact.buffer": (module(facts=(Monotone("Z"),)), ("functions", 0, "facts", 0)),
+    "verify.fact.unchecked": (
+        module(buffers=(*BUFFERS, Buffer("Z", (N,), "int64")), facts=(Monotone("Z"),)),
+        ("functions", 0, "facts", 0),
+    ),
     "verify.annotation.unsafe": (
         module(annotations=(("unsafe", True),)), ("functions", 0, "annotations", 0)
     ),
@@ -433,6 +437,31 @@ def initialised(*at, value, lets=()):
 
 
 MORE_CASES = {
+    "a fact whose bound is read from what is allocated": (
+        "verify.fact.unchecked",
+        module(
+            buffers=(*BUFFERS, Buffer("Z", (N,), "int64")),
+            facts=(InRange("Q", ZERO, Load("Z", (ZERO,), "int64")),),
+        ),
+    ),
+    "a relation to what is allocated": (
+        "verify.fact.unchecked",
+        module(
+            buffers=(*BUFFERS, Buffer("Z", (N,), "int32")), facts=(Relation("subset", "Q", "Z"),)
+        ),
+    ),
+    "a store to the offsets of axes side by side": (
+        "verify.store.index",
+        sparse(
+            Store("P", (ZERO,), Const("int32", "0")), stage="position",
+            params=(*SPARSE_PARAMS, Param("offsets", "handle")),
+            axes=(*AXES, DenseVaried("M", "I", N, None, "indptr")),
+            buffers=(
+                SparseBuffer("A", ("I", "J", "M"), "float32", "x", offsets="offsets"),
+                Buffer("P", (N,), "int32", "offsets"),
+            ),
+        ),
+    ),
     "an init by a number of which the element tells a digit": (
         "verify.iteration.init", initialised(Binary("floormod", V0, N), value=V0)
     ),

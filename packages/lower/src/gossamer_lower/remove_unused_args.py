@@ -95,8 +95,7 @@ def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
         or found.handle in index_handles
     )
     names = {found.name for found in buffers}
-    local = touched - {found.name for found in function.buffers}
-    facts = tuple(fact for fact in function.facts if set(_touched((fact,))) <= names | local)
+    facts = tuple(fact for fact in function.facts if set(_touched((fact,))) <= names)
     bare = msgspec.structs.replace(function, params=(), buffers=buffers, facts=facts)
     used = pointed | {node.name for node in occurrences(Var, bare)}
     used |= {found.handle for found in buffers if found.handle is not None}

@@ -116,7 +116,9 @@ def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
     shapes: dict[tuple[str, bool], tuple[object, ...]] = {
         (handle, False): shape for handle, shape in ctx.index_shapes.items()
     }
-    for count, buffer in enumerate(buffers):
+    declared = tuple(buffers)
+    structure = ctx.index_shapes.keys() | {getattr(found, "offsets", None) for found in declared}
+    for count, buffer in enumerate(declared):
         inner = at.down("buffers", count)
         if isinstance(buffer, SparseBuffer) and buffer.offsets is not None:
             _require_handle(ctx, buffer.offsets, inner.down("offsets"))
@@ -132,7 +134,7 @@ def bind_buffers(ctx: Context, buffers: Iterable[AnyBuffer], at: At) -> None:
                 f"Buffers of different shapes are bound to '{buffer.handle}'.",
                 inner,
             )
-        if buffer.handle in ctx.index_shapes:
+        if buffer.handle in structure:
             ctx.trusted.add(buffer.name)
 
 

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.nodes import (
+    AnyBuffer,
     Distinct,
     Fact,
     HasValue,
@@ -15,6 +17,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.values import check_size
+from gossamer_ir.walk import buffers_read
 
 RELATIONS = ("subset", "disjoint", "covers")
 
@@ -41,30 +44,46 @@ def _check_relation(ctx: Context, relation: Relation, at: At) -> None:
             )
 
 
-def check_facts(ctx: Context, facts: tuple[Fact, ...], at: At) -> None:
-    """Facts are about buffers of the function, which it must not write then."""
+def check_facts(
+    ctx: Context, facts: tuple[Fact, ...], buffers: tuple[AnyBuffer, ...], at: At
+) -> None:
+    """Facts are about buffers of the function, which it must not write then, and which callers pass:
+    nothing checks what other buffers hold."""
+    passed = {buffer.name for buffer in buffers if buffer.handle is not None}
     for count, fact in enumerate(facts):
         inner = at.down("facts", count)
-        if isinstance(fact, Relation):
-            _check_relation(ctx, fact, inner)
-            continue
-        _check_subject(ctx, fact.buffer, inner)
-        match fact:
-            case InRange():
-                check_size(ctx, fact.low, inner.down("low"))
-                check_size(ctx, fact.high, inner.down("high"))
-            case HasValue():
-                check_size(ctx, fact.index, inner.down("index"))
-                check_size(ctx, fact.value, inner.down("value"))
-            case ProductSteps():
-                _check_subject(ctx, fact.left, inner)
-                _check_subject(ctx, fact.right, inner)
-            case PaddedSlots():
-                check_size(ctx, fact.length, inner.down("length"))
-            case SortedSegments() if fact.indptr is not None:
-                _check_subject(ctx, fact.indptr, inner)
-            case SortedSegments() | Monotone() | Distinct():
-                pass
+        _check_fact(ctx, fact, inner)
+        named = {getattr(fact, field, None) for field in NAMING_FIELDS}
+        for name in sorted((buffers_read(fact) | named) & ctx.buffers.keys() - passed):
+            ctx.report(
+                "verify.fact.unchecked",
+                f"A fact is about '{name}', which the function allocates: nothing checks that it holds.",
+                inner,
+                hint="Leave it out; what is read there is checked where it is used.",
+            )
+
+
+def _check_fact(ctx: Context, fact: Fact, at: At) -> None:
+    if isinstance(fact, Relation):
+        _check_relation(ctx, fact, at)
+        return
+    _check_subject(ctx, fact.buffer, at)
+    match fact:
+        case InRange():
+            check_size(ctx, fact.low, at.down("low"))
+            check_size(ctx, fact.high, at.down("high"))
+        case HasValue():
+            check_size(ctx, fact.index, at.down("index"))
+            check_size(ctx, fact.value, at.down("value"))
+        case ProductSteps():
+            _check_subject(ctx, fact.left, at)
+            _check_subject(ctx, fact.right, at)
+        case PaddedSlots():
+            check_size(ctx, fact.length, at.down("length"))
+        case SortedSegments() if fact.indptr is not None:
+            _check_subject(ctx, fact.indptr, at)
+        case SortedSegments() | Monotone() | Distinct():
+            pass
 
 
 def _check_subject(ctx: Context, name: str, at: At) -> None:

@@ -27,7 +27,7 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
         ctx.refuse_node(function.reducers[0], at.down("reducers", 0))
     check_reducers(ctx, function.reducers, at)
     check_relations(ctx, function.relations, at)
-    check_facts(ctx, function.facts, at)
+    check_facts(ctx, function.facts, function.buffers, at)
     check_annotations(ctx, function.annotations, at)
     check_body(ctx, function.body, at)
     check_aliases(ctx, function, at)
