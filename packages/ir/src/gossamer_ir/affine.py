@@ -7,11 +7,13 @@ a product of such. Values are those of unbounded integers.
 from __future__ import annotations
 
 from functools import lru_cache, reduce
+from typing import Any
 
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.nodes import Binary, Cast, Const, Expr, Unary
+from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
+from gossamer_ir.walk import map_children
 
 MAX_TERMS = 16
 """A product of sums with more terms stays as it is."""
@@ -50,6 +52,31 @@ def affine_of(expr: Expr) -> Affine:
         return Affine({expr: 1}, 0) if value is None else affine_of(build.index(value))
     value = build.integer_value(expr)
     return Affine({expr: 1}, 0) if value is None else Affine({}, value)
+
+
+def normal_form(expr: Expr) -> Affine:
+    """The affine form of an expression in which indices of loads that are equal look the same.
+
+    >>> from gossamer_ir.build import ONE, add, index_var
+    >>> from gossamer_ir.nodes import Load
+    >>> i, j = index_var("i"), index_var("j")
+    >>> one, other = (Load("P", (add(*terms),), "int64") for terms in ((i, add(j, ONE)), (add(j, i), ONE)))
+    >>> normal_form(one) == normal_form(other)
+    True
+    """
+
+    def normal(node: Any) -> Any:
+        inner = map_children(node, normal)
+        if not isinstance(inner, Load):
+            return inner
+        forms = (affine_of(at) for at in inner.indices)
+        indices = (
+            expr_of(Affine(dict(sorted(form.terms.items(), key=repr)), form.constant))
+            for form in forms
+        )
+        return msgspec.structs.replace(inner, indices=tuple(indices))
+
+    return affine_of(normal(expr))
 
 
 def product(lhs: Affine, rhs: Affine) -> Affine | None:

@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     Reinterpret,
     Search,
     Select,
+    SparseBuffer,
     TransposeReduce,
     Unary,
     Var,
@@ -145,6 +146,11 @@ def conjoined(parts: Iterable[Expr]) -> Expr | None:
 def zero_of(dtype: str) -> Const:
     """The zero of a scalar dtype."""
     return constant(0, dtype)
+
+
+def fill_of(buffer: SparseBuffer) -> Const:
+    """What is read where a sparse buffer has no element."""
+    return zero_of(buffer.dtype) if buffer.fill is None else buffer.fill
 
 
 def dtype_of(expr: Expr) -> str:

@@ -8,12 +8,12 @@ is known of the axes becomes facts about their index buffers.
 from __future__ import annotations
 
 from collections.abc import Iterator
-from typing import Any, TypeGuard
+from typing import Any, TypeGuard, TypeVar
 
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import affine_of, expr_of
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of, normal_form
 from gossamer_ir.atomics import ATOMIC, is_atomic, mark_of, shared_names
 from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.names import Namer, namer_of, names_of
@@ -22,6 +22,7 @@ from gossamer_ir.nodes import (
     Axis,
     Block,
     Buffer,
+    Combine,
     Compare,
     CompressedFixed,
     CompressedVaried,
@@ -32,6 +33,8 @@ from gossamer_ir.nodes import (
     Function,
     Guard,
     HasValue,
+    If,
+    IfThenElse,
     InRange,
     Load,
     Module,
@@ -46,12 +49,20 @@ from gossamer_ir.nodes import (
     Select,
     SortedSegments,
     SparseBuffer,
+    Stmt,
     Store,
+    Var,
 )  # fmt: skip
-from gossamer_ir.walk import LEAVES, map_children, statements, walk
+from gossamer_ir.walk import LEAVES, map_children, rewrite, statements, walk
+from gossamer_ir.simplify import TRUE
+from gossamer_lower.index_buffers import Varied
+from gossamer_lower.lookups import Place
+from gossamer_lower.proved_conditions import without_proved
 from gossamer_lower.relations import relations_of_fibres
 from gossamer_lower.stages import map_functions
-from gossamer_lower.storage import Storage, element, relative
+from gossamer_lower.storage import Check, Fibre, Storage, element, found_by_search, relative
+
+A = TypeVar("A", Load, Store, Prefetch)
 
 
 def lower_buffers(module: Module) -> Module:
@@ -84,7 +95,7 @@ def lower_buffers(module: Module) -> Module:
 
 def _lower_function(function: Function) -> Function:
     lowering = _Lowering(function)
-    return msgspec.structs.replace(
+    lowered = msgspec.structs.replace(
         function,
         axes=(),
         relations=(),
@@ -98,9 +109,11 @@ def _lower_function(function: Function) -> Function:
                 *lowering.offsets.values(),
             ]
         ),
-        body=tuple(lowering.node(stmt) for stmt in function.body),
+        body=lowering.body(function.body),
         facts=tuple(dict.fromkeys((*lowering.stated(function.facts), *lowering.facts()))),
     )
+    checks = lowering.checks()
+    return without_proved(lowered, checks) if checks else lowered
 
 
 def _declared_before_use(buffers: list[Buffer]) -> tuple[Buffer, ...]:
@@ -130,7 +143,9 @@ class _Lowering:
         self._sparse = {buffer.name: buffer for buffer in sparse}
         self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
         self._names = self._ordinary_names(function)
-        self._storage = Storage(self._axes, self._read_offset, ranges=_ranges(function))
+        self._ranges = _ranges(function)
+        self._extents: dict[str, Expr] = {}
+        self._storage = Storage(self._axes, self._read_offset, ranges=self._ranges)
         self.offsets: dict[str, Buffer] = {}
         self._add_offsets(Namer((*names_of(function), *self._names.values())), sparse)
         self._flat = {
@@ -195,29 +210,33 @@ class _Lowering:
 
     # --- accesses
 
+    def checks(self) -> dict[Expr, Check]:
+        """What is asked in the function to find out whether positions lie in their fibres."""
+        return self._storage.checks
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Statements with their accesses rewritten."""
+        return tuple(found for stmt in body for found in _several(self.node(stmt)))
+
     def node(self, node: Any) -> Any:
-        """A statement or expression with its accesses rewritten."""
+        """A statement or expression with its accesses rewritten; several statements where it is guarded."""
         if type(node) in LEAVES:
             return node
         if isinstance(node, Region) and node.buffer in self._sparse:
             return self._region(node)
+        if isinstance(node, Combine):
+            return self._combine(node)
         lowered = map_children(node, self.node)
         if isinstance(lowered, For):
             return self._loop(lowered)
         if isinstance(lowered, (Load, Search, Region)) and lowered.buffer in self._flat:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
-        if isinstance(lowered, Search) and lowered.buffer in self._sparse:
-            return self._search(lowered)
         if isinstance(lowered, Guard):
             return self._guard(lowered)
         if isinstance(lowered, Compare):
             return _absolute(lowered)
-        if isinstance(lowered, (Load, Store, Prefetch)) and lowered.buffer in self._sparse:
-            buffer = self._sparse[lowered.buffer]
-            indices = self._indices(buffer, lowered.indices)
-            return msgspec.structs.replace(
-                lowered, buffer=self._names[lowered.buffer], indices=indices
-            )
+        if isinstance(lowered, (Load, Search, Store, Prefetch)) and lowered.buffer in self._sparse:
+            return self._access(lowered)
         return lowered
 
     def _loop(self, loop: For) -> For:
@@ -228,6 +247,101 @@ class _Lowering:
         mark = mark_of(self._names.get(name, name) for name in names)
         annotations = tuple(mark if item[0] == ATOMIC else item for item in loop.annotations)
         return msgspec.structs.replace(loop, annotations=annotations)
+
+    def _access(self, node: Load | Search | Store | Prefetch) -> Any:
+        match node:
+            case Load():
+                return self._load(node)
+            case Search():
+                return self._search(node)
+            case Store():
+                return self._store(node)
+        return self._moved(node)
+
+    def _load(self, load: Load) -> Expr:
+        """A load that reads the fill value, where a position may lie beyond a varied fibre."""
+        buffer = self._sparse[load.buffer]
+        present = self._present(buffer, load.indices)
+        if present is None:
+            return self._moved(load)
+        plain = msgspec.structs.replace(load, predicate=None, passthrough=None)
+        found = IfThenElse(present, self._moved(plain), build.fill_of(buffer))
+        if load.predicate is None or load.passthrough is None:
+            return found
+        return IfThenElse(load.predicate, found, load.passthrough)
+
+    def _store(self, store: Store) -> Store | tuple[Stmt, ...]:
+        """A store behind a guard, where a position may lie beyond a varied fibre."""
+        present = self._present(self._sparse[store.buffer], store.indices)
+        if present is None:
+            return self._moved(store)
+        guard = Guard(present, self._names[store.buffer])
+        plain = self._moved(msgspec.structs.replace(store, predicate=None))
+        return (guard, plain) if store.predicate is None else (If(store.predicate, (guard, plain)),)
+
+    def _combine(self, node: Combine) -> tuple[Stmt, ...]:
+        """All elements, behind the guards of those that may be absent."""
+        parts = [part for store in node.stores for part in _several(self.node(store))]
+        stores = tuple(part for part in parts if isinstance(part, Store))
+        guards = (part for part in parts if not isinstance(part, Store))
+        return (*guards, msgspec.structs.replace(node, stores=stores))
+
+    def _moved(self, access: A) -> A:
+        """An access of the ordinary buffer instead of the sparse one."""
+        indices = self._indices(self._sparse[access.buffer], access.indices)
+        return msgspec.structs.replace(access, buffer=self._names[access.buffer], indices=indices)
+
+    def _present(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> Expr | None:
+        """That positions lie in the fibres of varied axes; None where that is plain to see."""
+        place = Place()
+        for fibre in self._storage.fibres(buffer, positions):
+            place.add(*self._conditions(fibre))
+        return place.is_present()
+
+    def _conditions(self, fibre: Fibre) -> Iterator[Compare]:
+        """What must hold for a position to lie in its fibre, but for what is plain to see."""
+        form, extent = affine_of(fibre.position), fibre.extent()
+        variable, walked = _one_variable(form), None
+        if variable is not None and form.constant >= 0:
+            walked = self._walked(variable)
+        if walked is not None:
+            exceeding = self._exceeds(walked, extent)
+            if exceeding is not None and exceeding + form.constant <= 0:
+                return
+        found = found_by_search(fibre.inner(), fibre.start)
+        is_found = None
+        if found is not None and self._exceeds(found.begin, fibre.start) == 0:
+            exceeding = self._exceeds(found.end, fibre.end)
+            if exceeding is not None and exceeding <= 0:
+                is_found = Compare("ge", found, build.ZERO)
+        check = Check(fibre.inner(), fibre.length(), is_found)
+        is_plain = form.constant >= 0 if not form.terms else walked is not None
+        if not is_plain:
+            yield self._storage.proved_by(check, "ge", fibre.position, extent)
+        yield self._storage.proved_by(check, "lt", fibre.position, extent)
+
+    def _unchecked(self, expr: Expr) -> Expr:
+        """An expression where all checks in it succeed, as they do where a position is asked about: those
+        along the axes above are asked before."""
+
+        def unchecked(node: Any) -> Any | None:
+            is_checked = isinstance(node, IfThenElse) and self._storage.is_check(node.condition)
+            return node.if_true if is_checked else None
+
+        result: Expr = rewrite(expr, unchecked, leaves=False)
+        return result
+
+    def _walked(self, variable: Var) -> Expr | None:
+        """How far a variable of a loop or block that starts at 0 goes where it has a value."""
+        extent = self._ranges.get(variable.name)
+        if extent is None:
+            return None
+        if variable.name not in self._extents:
+            lowered: Expr = self._unchecked(self.node(extent))
+            while isinstance(lowered, IfThenElse) and lowered.if_false == build.ZERO:
+                lowered = lowered.if_true
+            self._extents[variable.name] = lowered
+        return self._extents[variable.name]
 
     def _guard(self, guard: Guard) -> Guard:
         name = self._names.get(guard.buffer, guard.buffer)
@@ -240,19 +354,50 @@ class _Lowering:
         return Region(ordinary.name, ranges)
 
     def _search(self, node: Search) -> Expr:
-        """A search in one fibre as one in the whole array, its result relative to the fibre."""
+        """A search in one fibre as one in the whole array, its result relative to the fibre; one with a
+        window beyond the fibre is out of bounds."""
         buffer = self._sparse[node.buffer]
         *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
+        begin, end = build.add(start, node.begin), element(start, node.end)
+        fibres = list(self._storage.fibres(buffer, (*node.prefix, node.begin)))
+        if isinstance(self._axes[buffer.axes[-1]], Varied):
+            own = fibres.pop()
+            extent: Expr | None = own.extent()
+            if self._exceeds(node.end, own.length()) == 0:
+                end = own.end
+        else:
+            extent = self._storage.rest(buffer)
+        place = Place()
+        for fibre in fibres:
+            place.add(*self._conditions(fibre))
+        if extent is not None:
+            place.add(*self._window(node, extent))
+        inside = place.is_present()
+        if inside is not None:
+            inside = IfThenElse(Compare("ge", node.begin, node.end), TRUE, inside)
+            begin = IfThenElse(inside, begin, build.index(-1))
+            end = IfThenElse(inside, end, build.ZERO)
         found = msgspec.structs.replace(
-            node,
-            buffer=self._names[node.buffer],
-            prefix=tuple(prefix),
-            begin=build.add(start, node.begin),
-            end=element(start, node.end),
+            node, buffer=self._names[node.buffer], prefix=tuple(prefix), begin=begin, end=end
         )
         if start == build.ZERO:
             return found
         return relative(found, start) if node.kind == "exact" else build.sub(found, start)
+
+    def _window(self, node: Search, extent: Expr) -> Iterator[Compare]:
+        """What must hold for the window of a search to lie in its fibre, but for what is plain to see."""
+        end, begin = build.add(extent, build.ONE), build.integer_value(node.begin)
+        if begin is None or begin < 0:
+            yield self._storage.check("ge", node.begin, end)
+        exceeding = self._exceeds(node.end, extent)
+        if exceeding is None or exceeding > 0:
+            yield self._storage.check("lt", node.end, end)
+
+    def _exceeds(self, value: Expr, extent: Expr) -> int | None:
+        """How much more a value is than an extent, where that is plain to see."""
+        forms = (normal_form(self._unchecked(found)) for found in (value, extent))
+        rest = combine(*forms, -1)
+        return rest.constant if rest.is_constant else None
 
     def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:
         by_axis = dict(zip(buffer.axes, positions, strict=True))
@@ -338,6 +483,18 @@ class _Lowering:
             match names:
                 case [str() as one, str() as two]:
                     yield Relation(found.kind, one, two)
+
+
+def _one_variable(form: Affine) -> Var | None:
+    """The variable that a form is, or is a constant more than."""
+    match list(form.terms.items()):
+        case [(Var() as variable, 1)]:
+            return variable
+    return None
+
+
+def _several(found: Any) -> tuple[Any, ...]:
+    return found if isinstance(found, tuple) else (found,)
 
 
 def _is_of_each_row(fact: Fact) -> TypeGuard[Monotone | SortedSegments]:

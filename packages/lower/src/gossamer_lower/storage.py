@@ -7,7 +7,8 @@ before; how many lie below a range of elements of an axis is a difference of off
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from typing import Literal
 
 import msgspec
 
@@ -28,6 +29,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )  # fmt: skip
+from gossamer_ir.simplify import FALSE, TRUE
 from gossamer_lower.index_buffers import Varied, width_of
 
 ReadOffset = Callable[[str, Expr], Expr]
@@ -41,6 +43,42 @@ class Dimension(msgspec.Struct, frozen=True):
     buffer: SparseBuffer
 
 
+class Fibre(msgspec.Struct, frozen=True):
+    """A position along a varied axis, where the fibre that it should lie in begins and ends, and how many
+    elements behind that may be named as well."""
+
+    position: Expr
+    start: Expr
+    end: Expr
+    extra: int
+
+    def length(self) -> Expr:
+        """How many positions the fibre has."""
+        return build.sub(self.end, self.start)
+
+    def extent(self) -> Expr:
+        """How many positions may be named."""
+        return build.add(self.length(), build.index(self.extra))
+
+    def inner(self) -> Expr:
+        """The position without a constant that stays within the further elements: if this lies in the
+        fibre, so does the position."""
+        match self.position:
+            case Binary(op="add", lhs=before, rhs=Const() as step) if (
+                build.integer_value(step) in range(self.extra + 1)
+            ):
+                return before
+        return self.position
+
+
+class Check(msgspec.Struct, frozen=True):
+    """What proves a comparison: that an index lies in [0, extent), or that `known` holds."""
+
+    index: Expr
+    extent: Expr
+    known: Expr | None = None
+
+
 class Storage:
     """The dimensions of sparse buffers, their extents, and the offsets in them."""
 
@@ -50,6 +88,30 @@ class Storage:
         self._axes = axes
         self._read = read
         self._ranges = ranges
+        self.checks: dict[Expr, Check] = {}
+
+    def check(self, op: Literal["ge", "lt"], index: Expr, extent: Expr) -> Compare:
+        """That an index is 0 or more, or less than an extent."""
+        return self.proved_by(Check(index, extent), op, index, extent)
+
+    def proved_by(
+        self, check: Check, op: Literal["ge", "lt"], index: Expr, extent: Expr
+    ) -> Compare:
+        """As `check`, proved by something else."""
+        compared = Compare(op, index, build.ZERO if op == "ge" else extent)
+        self.checks[compared] = check
+        return compared
+
+    def is_check(self, condition: Expr) -> bool:
+        """Whether a condition consists of checks."""
+        match condition:
+            case IfThenElse(condition=first, if_true=second, if_false=other) if other == FALSE:
+                return self.is_check(first) and self.is_check(second)
+            case IfThenElse(if_true=other, if_false=second) if other == TRUE:
+                return self.is_check(second)
+            case Binary(op="and", lhs=first, rhs=second):
+                return self.is_check(first) and self.is_check(second)
+        return condition in self.checks
 
     def dimensions(self, buffer: SparseBuffer) -> list[Dimension]:
         """The dimensions of the ordinary buffer."""
@@ -76,35 +138,68 @@ class Storage:
 
     def offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
         """The offset of an element along a dimension; -1 where a position lies beyond a fixed axis, so
-        that it would be the offset of another element (not so in an indptr, where it means the end)."""
+        that it would be the offset of another element."""
         if len(dimension.axes) == 1:
             return positions[dimension.axes[0]]
-        offset, inside = self._offset(dimension, positions), self._inside(dimension, positions)
-        if dimension.buffer.extra_storage:
-            return offset
-        return offset if inside is None else IfThenElse(inside, offset, build.index(-1))
+        offset = self._offset(dimension, positions)
+        return self._checked(offset, dimension.axes, dimension.buffer, positions)
 
-    def _inside(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr | None:
-        """That positions lie in their fixed axes; None where that is plain to see. One beyond the
+    def rest(self, buffer: SparseBuffer) -> Expr | None:
+        """How many positions the last axis of a buffer has, if it is fixed and no dimension of its own."""
+        name = buffer.axes[-1]
+        if len(self.dimensions(buffer)[-1].axes) == 1 or self._is_varied(name):
+            return None
+        return build.add(width_of(self._axes[name]), build.index(_extra(buffer, name)))
+
+    def fibres(self, buffer: SparseBuffer, along: Sequence[Expr]) -> Iterator[Fibre]:
+        """The fibres of the varied axes of a buffer in which positions along all axes should lie, each
+        of which can be found where the position before lies in its own."""
+        positions = dict(zip(buffer.axes, along, strict=True))
+        for dimension in self.dimensions(buffer):
+            elements = self._elements(dimension, positions)
+            for name in dimension.axes:
+                axis = self._axes[name]
+                if isinstance(axis, (DenseVaried, CompressedVaried)):
+                    above = [found for found in self._chain(name)[:-1] if found in elements]
+                    parent = self._checked(elements[axis.parent], above, buffer, positions)
+                    start = self._read(axis.indptr, parent)
+                    end = self._read(axis.indptr, build.add(parent, build.ONE))
+                    yield Fibre(positions[name], start, end, _extra(buffer, name))
+
+    def _checked(
+        self,
+        offset: Expr,
+        axes: Sequence[str],
+        buffer: SparseBuffer,
+        positions: Mapping[str, Expr],
+    ) -> Expr:
+        """An offset along some axes; -1 where a position lies beyond a fixed one of them. One beyond the
         first axis is beyond all elements."""
         parts: list[Expr] = []
-        for name in dimension.axes[1:]:
+        for name in axes[1:]:
             axis, position = self._axes[name], positions[name]
-            if not self._is_varied(name) and not self._is_plain(position, width_of(axis)):
-                parts += [Compare("ge", position, build.ZERO)]
-                parts += [Compare("lt", position, width_of(axis))]
-        return build.conjoined(parts)
+            if isinstance(axis, (DenseVaried, CompressedVaried)):
+                continue
+            width, extra = width_of(axis), _extra(buffer, name)
+            if not self._is_plain(position, width, extra):
+                end = build.add(width, build.index(extra))
+                parts += [self.check("ge", position, end), self.check("lt", position, end)]
+        inside = build.conjoined(parts)
+        return offset if inside is None else IfThenElse(inside, offset, build.index(-1))
 
-    def _is_plain(self, position: Expr, width: Expr) -> bool:
+    def _is_plain(self, position: Expr, width: Expr, extra: int) -> bool:
         value, limit = build.integer_value(position), build.integer_value(width)
         if value is not None and limit is not None:
-            return 0 <= value < limit
+            return 0 <= value < limit + extra
         match position:
             case Var(name=name):
                 return self._ranges.get(name) == width
+            case Binary(op="add", lhs=before, rhs=Const() as step):
+                count = build.integer_value(step)
+                return count in range(extra + 1) and self._is_plain(before, width, 0)
             case Binary(op="floormod", rhs=divisor):
                 return divisor == width
-        return _is_found(position)
+        return False
 
     def _offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
         elements = self._elements(dimension, positions)
@@ -244,6 +339,12 @@ class Storage:
         return [name] if parent is None else [*self._chain(parent), name]
 
 
+def _extra(buffer: SparseBuffer, axis: str) -> int:
+    """How many positions along an axis a buffer has beyond those of each fibre: along its last axis, as
+    many as elements lie behind its last one."""
+    return buffer.extra_storage if axis == buffer.axes[-1] else 0
+
+
 def element(start: Expr, position: Expr) -> Expr:
     """start + position, which is the element again where the position was computed from it."""
     match start, position:
@@ -270,16 +371,16 @@ def relative(found: Search, start: Expr) -> Expr:
     return Select(Compare("lt", found, build.ZERO), found, build.sub(found, start))
 
 
-def _is_found(position: Expr) -> bool:
-    """Whether a position is what a search found, not what is read there."""
+def found_by_search(position: Expr, start: Expr) -> Search | None:
+    """The exact search that a position in a fibre with this start comes from."""
     match position:
-        case Search():
-            return True
-        case Select() | IfThenElse():
-            return _is_found(position.if_true)
-        case Binary(op="add" | "sub"):
-            return _is_found(position.lhs)
-    return False
+        case Search(kind="exact") if start == build.ZERO:
+            return position
+        case Select(condition=Compare(op="lt", lhs=Search() as found)) if position == relative(
+            found, start
+        ):
+            return found
+    return None
 
 
 def _offsets_of(dimension: Dimension, varied: list[str]) -> str:

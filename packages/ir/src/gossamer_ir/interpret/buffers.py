@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import math
 
+from gossamer_ir.build import fill_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.frame import Frame, Views
 from gossamer_ir.interpret.layout import Layout
 from gossamer_ir.interpret.levels import Levels
 from gossamer_ir.interpret.scope import Scope
-from gossamer_ir.interpret.values import Array, garbage, storage_type
+from gossamer_ir.interpret.values import Array, constant_value, garbage, storage_type
 from gossamer_ir.interpret.views import View
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, SparseBuffer
 
@@ -69,7 +70,8 @@ def _sparse(buffer: SparseBuffer, frame: Frame, layout: Layout) -> View:
     if shape is not None:
         return View(buffer.name, _array(buffer, shape, frame), dtype=buffer.dtype)
     array = _array(buffer, (layout.size + buffer.extra_storage,), frame)
-    return View(buffer.name, array, dtype=buffer.dtype, locate=layout.locate)
+    fill = constant_value(fill_of(buffer))
+    return View(buffer.name, array, dtype=buffer.dtype, locate=layout.locate, fill=fill)
 
 
 def _array(buffer: AnyBuffer, shape: tuple[int, ...], frame: Frame) -> Array:

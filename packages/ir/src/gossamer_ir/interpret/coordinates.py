@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.build import zero_of
+from gossamer_ir.build import fill_of
 from gossamer_ir.interpret.errors import GuardFailed
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
 from gossamer_ir.interpret.layout import Layout
@@ -22,7 +22,7 @@ def coordinate_load(node: Load, scope: Scope) -> Eval:
     """A load that reads the buffer's fill value where the coordinates are absent."""
     buffer = scope.buffers[node.buffer]
     assert isinstance(buffer, SparseBuffer)
-    fill = constant_value(buffer.fill if buffer.fill is not None else zero_of(buffer.dtype))
+    fill = constant_value(fill_of(buffer))
     name, locate = node.buffer, _locate(node.buffer, node.indices, scope)
 
     def run(frame: Frame) -> Any:

@@ -43,15 +43,29 @@ class Layout:
         parent = self.parents[axis]
         return 0 if parent is None else int(elements[parent])
 
-    def locate(self, positions: tuple[Any, ...]) -> tuple[int]:
-        """The offset of an element given by positions; raises where there is none."""
+    def locate(self, positions: tuple[Any, ...]) -> tuple[int] | None:
+        """The offset of an element given by positions; None for a miss, which is a position beyond a
+        varied fibre.
+
+        A position beyond a fixed axis raises where the element would be there otherwise, or something
+        must be read to know.
+        """
         elements: list[int] = []
+        beyond: list[int] = []
         offset = 0
         for axis, (level, position) in enumerate(zip(self.levels, positions, strict=True)):
+            if self.parents[axis] in beyond and level.width is None:
+                self.require_inside(positions, beyond[0], elements)
             parent = self.parent_element(axis, elements)
-            self.require_inside(positions, axis, elements)
-            offset += self._before(axis, tuple(elements), int(position))
+            if self.parents[axis] in beyond or not self.is_inside(positions, axis, elements):
+                if level.width is None:
+                    return None
+                beyond.append(axis)
+            if not beyond:
+                offset += self._before(axis, tuple(elements), int(position))
             elements.append(level.first(parent) + int(position))
+        if beyond:
+            self.require_inside(positions, beyond[0], elements)
         return (offset,)
 
     def require_inside(self, positions: Any, axis: int, elements: list[int]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.interpret.errors import out_of_bounds
+from gossamer_ir.interpret.errors import GuardFailed, out_of_bounds
 from gossamer_ir.interpret.values import Array, decode_bfloat16, encode_bfloat16
 
 Indices = tuple[Any, ...]
@@ -20,10 +20,11 @@ def _same(value: Any) -> Any:
 class View:
     """An array under a buffer's name; `locate` gives the array's index of a buffer's index, or raises.
 
-    Ordinary buffers use the array's own shape; sparse ones a layout (see `layout`).
+    Ordinary buffers use the array's own shape; sparse ones a layout (see `layout`), in which there is
+    nothing at some indices: `fill` is read there.
     """
 
-    __slots__ = ("array", "decode", "encode", "locate", "name")
+    __slots__ = ("array", "decode", "encode", "fill", "locate", "name")
 
     def __init__(
         self,
@@ -31,10 +32,12 @@ class View:
         array: Array,
         *,
         dtype: str,
-        locate: Callable[[Indices], Indices] | None = None,
+        locate: Callable[[Indices], Indices | None] | None = None,
+        fill: Any = None,
     ) -> None:
         self.name = name
         self.array = array
+        self.fill = fill
         self.locate = locate if locate is not None else self._in_shape
         is_bfloat = dtype == "bfloat16"
         self.decode = decode_bfloat16 if is_bfloat else _same
@@ -42,11 +45,15 @@ class View:
 
     def read(self, indices: Indices) -> Any:
         """The element at indices."""
-        return self.decode(self.array[self.locate(indices)])
+        where = self.locate(indices)
+        return self.fill if where is None else self.decode(self.array[where])
 
     def write(self, indices: Indices, value: Any) -> None:
-        """Sets the element at indices."""
-        self.array[self.locate(indices)] = self.encode(value)
+        """Sets the element at indices; `GuardFailed` where there is none."""
+        where = self.locate(indices)
+        if where is None:
+            raise GuardFailed(self.name, ": a store to an absent element")
+        self.array[where] = self.encode(value)
 
     def gather(self, indices: Indices, mask: Array | None, passthrough: Any) -> Any:
         """The elements at indices of which some are vectors; lanes where mask is false pass through."""
@@ -69,8 +76,9 @@ class View:
         """The elements at last indices begin, ..., end - 1, as int64."""
         if begin >= end:
             return np.empty(0, np.int64)
-        self.locate((*prefix, end - 1))
-        first = self.locate((*prefix, begin))
+        first, last = self.locate((*prefix, begin)), self.locate((*prefix, end - 1))
+        if first is None or last is None:
+            raise GuardFailed(self.name, ": a search beyond a fibre")
         row = self.array[first[:-1]]
         return row[first[-1] : first[-1] + (end - begin)].astype(np.int64)
 

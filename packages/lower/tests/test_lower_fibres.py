@@ -1,0 +1,136 @@
+"""Position stage: what lies beyond a varied fibre is a miss, whose loads read the fill value and whose
+stores stop the program, in the interpreter and after lowering."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.interpret import run
+from gossamer_ir.interpret.errors import InterpreterError
+from gossamer_ir.nodes import Guard, IfThenElse, Load
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_ir.walk import occurs
+from gossamer_lower import lower_buffers, lower_to_flat
+
+ROWS = """
+@T.prim_func
+def rows(a: T.handle, b: T.handle, c: T.handle, indptr: T.handle, m: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (nnz, nnz), indptr, "int64")
+    K = T.sp.dense_fixed(2, parent=J)
+    J_indptr = T.sp.match_buffer(indptr, (I,), "int64", extra_storage=1)
+    A = T.sp.match_buffer(a, (I, J), "float64", default=-1.0)
+    B = T.sp.match_buffer(b, (I,), "float64")
+    C = T.sp.match_buffer(c, (I,), "int64")
+    for i in T.serial(m):
+        with T.block("b"):
+            vi = T.axis.spatial(m, i)
+"""
+INDPTR = [0, 1, 3, 3]
+
+
+def rows(body):
+    lines = "".join(f"            {line}\n" for line in body.split("\n"))
+    return verify(parse_module(ROWS + lines))
+
+
+def stages(module):
+    position = module
+    loop = verify(lower_buffers(position))
+    return position, loop, verify(lower_to_flat(loop))
+
+
+def results(module, c=(1, 1, 1)):
+    """The arrays after the program, at each stage; None where it is stopped."""
+    for stage in stages(module):
+        given = {
+            "a": np.arange(1.0, 4.0), "b": np.zeros(3), "c": np.array(c),
+            "indptr": np.array(INDPTR), "m": 3, "nnz": 3,
+        }  # fmt: skip
+        try:
+            run(stage, given)
+        except InterpreterError:
+            yield None
+        else:
+            yield given["a"].tolist(), given["b"].tolist()
+
+
+READ = {
+    "a constant": ("B[vi] = A[vi, 1]", [-1, 3, -1]),
+    "an index that is read": ("B[vi] = A[vi, C[vi]]", [-1, 3, -1]),
+    "a negative one": ("B[vi] = A[vi, C[vi] - 2]", [-1, -1, -1]),
+    "one that a condition bounds": (
+        "B[vi] = T.if_then_else(C[vi] < J_indptr[vi + 1] - J_indptr[vi], A[vi, C[vi]], 7.0)",
+        [7, 3, 7],
+    ),
+    "one in a let": ("at: T.int64 = C[vi] * 1\nB[vi] = A[vi, at]", [-1, 3, -1]),
+    "one in a condition": ("if A[vi, 1] > 0.0:\n    B[vi] = 5.0", [0, 5, 0]),
+}
+
+
+@pytest.mark.parametrize(("body", "expected"), READ.values(), ids=READ)
+def test_a_load_beyond_a_fibre_reads_the_fill_value(body, expected):
+    assert [found and found[1] for found in results(rows(body))] == [expected] * 3
+
+
+STORED = {
+    "into the next row": ("A[vi, C[vi]] = 9.0", (1, 0, 0)),
+    "behind the last element": ("A[vi, C[vi]] = 9.0", (0, 2, 0)),
+    "before the first one": ("A[vi, C[vi]] = 9.0", (0, -1, 0)),
+    "into an empty row": ("if vi == 2:\n    A[vi, 0] = 9.0", (0, 0, 0)),
+    "where a predicate holds": (
+        "T.store(A, vi, C[vi], value=9.0, predicate=C[vi] > 0)", (1, 0, 0)
+    ),
+}  # fmt: skip
+
+
+@pytest.mark.parametrize(("body", "c"), STORED.values(), ids=STORED)
+def test_a_store_beyond_a_fibre_stops_the_program(body, c):
+    assert list(results(rows(body), c)) == [None] * 3
+
+
+def test_a_predicate_keeps_a_store_from_what_is_beyond_a_fibre():
+    body = "T.store(A, vi, C[vi], value=9.0, predicate=C[vi] > 0)"
+    assert list(results(rows(body), (0, 1, 0))) == [([1, 2, 9], [0, 0, 0])] * 3
+
+
+WALKED = {
+    "a loop over the fibre": "for j in T.serial(J_indptr[vi + 1] - J_indptr[vi]):\n    A[vi, j] = B[vi]",
+    "the fibre in parts": """
+for j_0 in T.serial((J_indptr[vi + 1] - J_indptr[vi] + 3) // 4):
+    for j_1 in T.serial(4):
+        if j_0 * 4 + j_1 < J_indptr[vi + 1] - J_indptr[vi]:
+            A[vi, j_0 * 4 + j_1] = B[vi]""".strip(),
+    "the fibre backwards": """
+for j in T.serial(J_indptr[vi + 1] - J_indptr[vi]):
+    A[vi, J_indptr[vi + 1] - J_indptr[vi] - 1 - j] = B[vi]""".strip(),
+    "all but the first": """
+for j in T.serial(1, J_indptr[vi + 1] - J_indptr[vi]):
+    A[vi, j] = A[vi, j - 1]""".strip(),
+}
+
+
+@pytest.mark.parametrize("body", WALKED.values(), ids=WALKED)
+def test_positions_that_are_proved_to_lie_in_their_fibre_are_not_checked(body):
+    assert not occurs((Guard, IfThenElse), *lower_buffers(rows(body)).functions[0].body)
+
+
+def test_a_loop_beyond_the_fibre_is_checked():
+    body = "for j in T.serial(J_indptr[vi + 1] - J_indptr[vi] + 1):\n    B[vi] = B[vi] + A[vi, j]"
+    assert [found and found[1] for found in results(rows(body))] == [[0, 4, -1]] * 3
+
+
+def test_a_search_beyond_a_fibre_stops_the_program():
+    text = ROWS.replace('J = T.sp.dense_varied(I, (nnz, nnz), indptr, "int64")', (
+        'J = T.sp.compressed_varied(I, (nnz, nnz), (indptr, c), "int64")\n'
+        '    S = T.sp.match_buffer(c, (I, J), "int64")'
+    )).replace("    C = T.sp", "    # C = T.sp")
+    body = '            B[vi] = T.float64(T.search("lower", S, vi, begin=0, end=2, value=2))\n'
+    assert list(results(verify(parse_module(text + body)), (0, 1, 2))) == [None] * 3
+    whole = body.replace("end=2", "end=J_indptr[vi + 1] - J_indptr[vi]")
+    found = [found and found[1] for found in results(verify(parse_module(text + whole)), (0, 1, 2))]
+    assert found == [[1, 1, 0]] * 3
+    assert occurs(Load, *lower_buffers(parse_module(text + whole)).functions[0].body)
