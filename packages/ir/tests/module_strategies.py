@@ -17,6 +17,7 @@ from gossamer_ir.build import handle, index, index_var
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import SCALARS, DType, with_lanes
 from gossamer_ir.functions import FUNCTIONS
+from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
@@ -78,6 +79,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.verify.regions import outside
+from gossamer_ir.walk import buffers_read
 
 STAGES = ("coordinate", "position", "loop", "flat")
 
@@ -619,7 +621,9 @@ class Generator:
         if self.stage != "coordinate":
             self.buffers.append(self.buffer(self.handle()))
             self.buffers.append(self.buffer(None))
-        facts = tuple(self.fact() for _ in range(self.below(3)))
+        drawn = (self.fact() for _ in range(self.below(3)))
+        passed = {buffer.name for buffer in self.buffers if buffer.handle is not None}
+        facts = tuple(fact for fact in drawn if named_by(fact) <= passed)
         declared = tuple(self.buffers)
         axes, annotations = tuple(self.axes), self.annotations()
         body = tuple(self.statement(2) for _ in range(self.below(3) + 1))
@@ -627,6 +631,12 @@ class Generator:
             name, tuple(self.params), body, axes, declared, relations, facts, annotations,
             tuple(self.reducers),
         )  # fmt: skip
+
+
+def named_by(fact: Any) -> frozenset[str]:
+    """The buffers that a fact names, which callers must pass."""
+    names = (getattr(fact, field, None) for field in NAMING_FIELDS)
+    return buffers_read(fact).union(name for name in names if name is not None)
 
 
 @st.composite

@@ -1,6 +1,6 @@
 """Blocks become plain statements: bindings are substituted, predicates become `If`, and `init` is
 hoisted before the outermost loop that feeds a reduction iterator, so that it also runs where the
-reduction is empty. Loops of extent one disappear.
+reduction is empty, or whose iterations may initialise the same element, which happens once. Loops of extent one disappear.
 """
 
 from __future__ import annotations
@@ -12,7 +12,8 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.names import Namer, namer_of
+from gossamer_ir.meeting_points import may_meet
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -40,6 +41,7 @@ from gossamer_ir.walk import (
 )
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.inline_lets import inline_lets
+from gossamer_lower.meeting_inits import require_before, require_of_element
 from gossamer_lower.stages import map_functions
 
 Around: TypeAlias = For | Expr
@@ -50,7 +52,8 @@ def lower_blocks(module: Module) -> Module:
     """Removes every block of a loop-stage module, keeping its meaning.
 
     Raises `UnsupportedError` (`lower.let_above_block`) where a let above a block with `init` reads a
-    buffer that the function writes, (`lower.allocated_inside`) where an `init` uses a buffer that is
+    buffer that the function writes, (`lower.meeting_inits`) where points that may meet in an element
+    cannot initialise it before, (`lower.allocated_inside`) where an `init` uses a buffer that is
     allocated in a loop which feeds the reduction.
 
     >>> from gossamer_lower import lower_buffers, lower_iterations
@@ -74,7 +77,7 @@ def lower_blocks(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
-    lowering = _Lowering(namer_of(function))
+    lowering = _Lowering(function)
     body = simplify_unguarded(lowering.body(inline_lets(function.body)))
     return msgspec.structs.replace(function, body=body)
 
@@ -82,8 +85,9 @@ def _lower_function(function: Function) -> Function:
 class _Lowering:
     """Knows the names that are taken: the copy of a nest for `init` needs fresh ones."""
 
-    def __init__(self, namer: Namer) -> None:
-        self._namer = namer
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._namer = namer_of(function)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return each(body, self._statement)
@@ -100,7 +104,7 @@ class _Lowering:
         inits: list[Stmt] = []
         body: tuple[Stmt, ...] = loop.body
         for block in _blocks_below(loop):
-            if block.init and _feeds(loop, block, "R"):
+            if block.init and self._initialises_before(loop, block):
                 _require_allocated(loop, block)
                 inits += self._init_nest(loop, block)
                 body = tuple(_without_init(stmt, block.name) for stmt in body)
@@ -108,6 +112,32 @@ class _Lowering:
             body = substitute_body(body, {loop.var: loop.start})
             return (*inits, *self.body(body))
         return (*inits, msgspec.structs.replace(loop, body=self.body(body)))
+
+    def _initialises_before(self, loop: For, block: Block) -> bool:
+        """Whether an init runs before a loop around its block: one that feeds the reduction, or whose
+        iterations may meet in an element.
+
+        Raises `UnsupportedError` (`lower.meeting_inits`) where it would do something else there.
+        """
+        if _feeds(loop, block, "R"):
+            path = [found for found in _path_to(loop, block) or () if isinstance(found, For)]
+            if any(_feeds(item, block, "S") and self._may_meet(item, block) for item in path):
+                require_of_element(loop, block)
+            return True
+        if not (_feeds(loop, block, "S") and self._may_meet(loop, block)):
+            return False
+        require_before(loop, block, self._function)
+        return True
+
+    def _may_meet(self, loop: For, block: Block) -> bool:
+        written = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
+        own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
+        if written <= own:
+            return False
+        path = _path_to(loop, block) or ()
+        inner = [found for found in path[1:] if isinstance(found, For)]
+        values = {found.var: found.value for found in block.iters}
+        return may_meet(loop, block, inner, values=values, function=self._function)
 
     def _block(self, block: Block) -> tuple[Stmt, ...]:
         values = {found.var: found.value for found in block.iters}

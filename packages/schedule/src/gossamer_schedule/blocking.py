@@ -14,6 +14,7 @@ from gossamer_ir.nodes import Block, BlockIter, For, Module, Range, Stmt
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, rewrite, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
+from gossamer_schedule.init_places import meeting_loops
 from gossamer_schedule.inits import init_nest, require_init_nest
 from gossamer_schedule.reassociation import single_block
 from gossamer_schedule.refusals import refusal
@@ -64,7 +65,7 @@ def blocked(
     require_unchanged_bounds(loops, function=top.function, primitive=primitive)
     init: tuple[Stmt, ...] = ()
     init_names: tuple[str, ...] = ()
-    if block.init and (instead is not None or any(kind == "R" for _, kind in around)):
+    if block.init and (instead is not None or _runs_before(site, around)):
         kept = require_init_nest(site, site.nest[len(top.nest) :], primitive=primitive)
         init, init_names = init_nest(site, kept, namer=namer)
         block = replace(block, init=())
@@ -84,6 +85,14 @@ def blocked(
     inside = (held,) if instead is None else instead(held)
     body, init = substitute_body(inside, fresh), substitute_body(init, fresh)
     return Blocked(Block(namer.fresh(f"{block.name}_o"), iters, body, init=init), init_names)
+
+
+def _runs_before(site: Site, around: Sequence[tuple[For, Kind]]) -> bool:
+    """Whether the init runs before one of the loops around: that feeds the reduction, or in which points
+    may meet in an element."""
+    if any(kind == "R" for _, kind in around):
+        return True
+    return not meeting_loops(site).isdisjoint(loop.var for loop, _ in around)
 
 
 def _require_init(

@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import permutations, takewhile
 
 from gossamer_ir.lasting import lasting_facts, written_in
-from gossamer_ir.nodes import Allocate, Block, Expr, For, Load, Module, Search
-from gossamer_ir.touches import parts_of, reduction_loops
+from gossamer_ir.meeting_points import may_meet
+from gossamer_ir.nodes import Allocate, Block, Expr, For, Load, Module, Search, Store
+from gossamer_ir.touches import parts_of, reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve, walk
-from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.accesses import mentioned, values_at, values_within
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around
@@ -26,6 +27,22 @@ def blocks_with_init(top: Site) -> Iterator[Site]:
         is_own = not any(isinstance(parent, Block) for parent in found.parents)
         if is_own and isinstance(found.node, Block) and found.node.init:
             yield Site(found.node, (*top.path, *found.path))
+
+
+def meeting_loops(site: Site) -> set[str]:
+    """The loops around a block in which it may initialise the same element in several iterations: the init
+    then runs before the first of them, once for each element."""
+    block, loops = site.node, site.scope
+    values, spatial = values_within(site), spatial_loops(site.node, values_at(site))
+    stored = {found.buffer for found in statements(block.init) if isinstance(found, Store)}
+    found: set[str] = set()
+    for count, loop in enumerate(loops):
+        inside = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
+        if loop.var in spatial and not stored <= inside:
+            inner = loops[count + 1 :]
+            if may_meet(loop, block, inner, values=values, function=site.function):
+                found.add(loop.var)
+    return found
 
 
 def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:

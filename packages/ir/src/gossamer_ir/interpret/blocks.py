@@ -14,9 +14,9 @@ def block(node: Block, scope: Scope) -> Exec:
     bind, check = bind_iters(node.iters, scope), _check_domains(node, scope)
     predicate = scope.optional(node.predicate)
     init = place_init(node, scope) if node.init else None
-    around, scope.around = scope.around, []
+    (around, scope.around), (whiles, scope.whiles) = (scope.around, []), (scope.whiles, [])
     body = scope.body(node.body)
-    scope.around = around
+    scope.around, scope.whiles = around, whiles
 
     def run(frame: Frame) -> None:
         bind(frame)

@@ -41,12 +41,9 @@ def coordinate_store(node: Store, scope: Scope) -> Exec:
         positions = locate(frame)
         if positions is None:
             raise GuardFailed(name, ": a store to an absent coordinate")
-        if frame.initialised is not None:
-            element = (name, tuple(int(position) for position in positions))
-            if element in frame.initialised:
-                return
-            frame.initialised.add(element)
-        frame.views[name].write(positions, value(frame))
+        view = frame.views[name]
+        if frame.initialised is None or frame.initialised.is_new(view, positions):
+            view.write(positions, value(frame))
 
     return run
 

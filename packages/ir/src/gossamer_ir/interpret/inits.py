@@ -5,6 +5,10 @@ loop that feeds a reduction iterator. Loops from there to the block are run agai
 unless they feed reduction iterators only; parts of the predicate (and of conditions around) that
 mention reduction iterators, or loops that are not run again, are dropped. A reduction iterator that
 the init itself mentions (as in a store to the column of a compressed row) counts as spatial here.
+
+Points that meet in one element initialise it once: a block keeps the elements that it has initialised
+from the outermost loop that feeds any of its iterators on. A loop inside of that one that feeds none
+of them starts anew in each of its iterations, as that outermost loop does.
 """
 
 from __future__ import annotations
@@ -14,7 +18,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gossamer_ir.build import conjuncts
-from gossamer_ir.interpret.frame import Exec, Frame
+from gossamer_ir.interpret.frame import Exec, Frame, Initialised
 from gossamer_ir.interpret.scope import Entry, Scope
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
 from gossamer_ir.walk import free_vars
@@ -23,12 +27,53 @@ from gossamer_ir.walk import free_vars
 def place_init(node: Block, scope: Scope) -> Exec | None:
     """Leaves the init with a loop around; returns it where no loop feeds a reduction iterator."""
     feeding = _Feeding(node, scope.around)
+    outermost = _forgets(node, feeding, scope)
     for depth, entry in enumerate(scope.around):
         if isinstance(entry.node, For) and entry.node.var in feeding.reduction:
-            nest = _nest(node, scope.around[depth:], feeding=feeding, scope=scope)
+            repeats = _repeats(scope, feeding, outermost, depth)
+            nest = _nest(node, scope.around[depth:], repeats, feeding=feeding, scope=scope)
             entry.hoisted.append(nest)
             return None
-    return _nest(node, [], feeding=feeding, scope=scope)
+    repeats = _repeats(scope, feeding, outermost, len(scope.around))
+    nest = _nest(node, [], repeats, feeding=feeding, scope=scope)
+    return nest if outermost is not None else _both(_forgetting(node.name), nest)
+
+
+def _forgets(node: Block, feeding: _Feeding, scope: Scope) -> int | None:
+    """The place of the outermost loop that feeds an iterator, before which the block forgets what it has
+    initialised."""
+    for depth, entry in enumerate(scope.around):
+        if isinstance(entry.node, For) and entry.node.var in feeding.any:
+            entry.hoisted.append(_forgetting(node.name))
+            return depth
+    return None
+
+
+def _forgetting(block: str) -> Exec:
+    def run(frame: Frame) -> None:
+        frame.inits[block] = {}
+
+    return run
+
+
+def _both(first: Exec, second: Exec) -> Exec:
+    def run(frame: Frame) -> None:
+        first(frame)
+        second(frame)
+
+    return run
+
+
+def _repeats(
+    scope: Scope, feeding: _Feeding, outermost: int | None, depth: int
+) -> tuple[str, ...]:
+    """The loops from the outermost one that feeds an iterator down to where the init runs that feed
+    none: in each of their iterations elements are initialised."""
+    if outermost is None:
+        return ()
+    loops = [entry.node.var for entry in scope.around[outermost:depth] if isinstance(entry.node, For)]
+    whiles = [name for place, name in scope.whiles if outermost < place <= depth]
+    return (*(var for var in loops if var not in feeding.any), *whiles)
 
 
 class _Feeding:
@@ -43,6 +88,7 @@ class _Feeding:
         self.bound = _selecting(node.iters, in_init)
         self.unbound = {it.var for it in node.iters} - {it.var for it in self.bound}
         self.reduction = self._of(it.value for it in node.iters if it.kind == "R")
+        self.any = self._of(it.value for it in node.iters)
         self.needed = set(self._of(it.value for it in self.bound))
         for entry in reversed(around):
             if isinstance(entry.node, For) and self.is_bound(entry.node.var):
@@ -75,7 +121,14 @@ def _selecting(iters: tuple[BlockIter, ...], names: set[str]) -> list[BlockIter]
     return found
 
 
-def _nest(node: Block, around: list[Entry], *, feeding: _Feeding, scope: Scope) -> Exec:
+def _nest(
+    node: Block,
+    around: list[Entry],
+    repeats: tuple[str, ...],
+    *,
+    feeding: _Feeding,
+    scope: Scope,
+) -> Exec:
     unbound = set(feeding.unbound)
     kept: list[Entry] = []
     for entry in around:
@@ -87,22 +140,41 @@ def _nest(node: Block, around: list[Entry], *, feeding: _Feeding, scope: Scope) 
             unbound.add(entry.node.var.name)
         else:
             kept.append(entry)
-    run = _init(node, feeding.bound, unbound=unbound, scope=scope)
+    run = _init(node, feeding.bound, repeats, unbound=unbound, scope=scope)
     for entry in reversed(kept):
         run = _around(entry, run, unbound=unbound, scope=scope)
     return run
 
 
-def _init(node: Block, iters: list[BlockIter], *, unbound: set[str], scope: Scope) -> Exec:
+def _init(
+    node: Block,
+    iters: list[BlockIter],
+    repeats: tuple[str, ...],
+    *,
+    unbound: set[str],
+    scope: Scope,
+) -> Exec:
     bind = bind_iters(iters, scope)
     around, scope.around = scope.around, []
-    body = scope.body(node.init)
+    body = _of_new_elements(node.name, scope.body(node.init), repeats)
     scope.around = around
     guarded = _when(conjuncts(node.predicate), body, unbound=unbound, scope=scope)
 
     def run(frame: Frame) -> None:
         bind(frame)
         guarded(frame)
+
+    return run
+
+
+def _of_new_elements(block: str, init: Exec, repeats: tuple[str, ...]) -> Exec:
+    def run(frame: Frame) -> None:
+        now = tuple(int(frame.values[name]) for name in repeats)
+        outer = frame.initialised
+        frame.initialised = frame.inits[block].setdefault(now, Initialised())
+        init(frame)
+        frame.initialised.end()
+        frame.initialised = outer
 
     return run
 

@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.interpret.frame import Exec, Frame, Iterator
+from gossamer_ir.interpret.frame import Exec, Frame, Initialised, Iterator
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
@@ -33,16 +33,26 @@ def iteration(node: Iteration, scope: Scope) -> Exec:
     around, scope.around = scope.around, []
     body, init = scope.body(node.body), scope.body(node.init)
     scope.around = around
-    nest, init_nest = _nest(loops, body), _nest(_needed_for_init(loops, node), init)
+    nest = _nest(loops, body)
+    init_nest = _nest(_needed_for_init(loops, node), _once_for_each_element(init))
 
     def run(frame: Frame) -> None:
         elements, coordinates = dict(frame.elements), dict(frame.coordinates)
         if node.init:
-            outer, frame.initialised = frame.initialised, set()
+            outer, frame.initialised = frame.initialised, Initialised()
             init_nest(frame)
             frame.initialised = outer
         nest(frame)
         frame.elements, frame.coordinates = elements, coordinates
+
+    return run
+
+
+def _once_for_each_element(init: Exec) -> Exec:
+    def run(frame: Frame) -> None:
+        init(frame)
+        if frame.initialised is not None:
+            frame.initialised.end()
 
     return run
 

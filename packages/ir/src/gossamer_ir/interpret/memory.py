@@ -11,9 +11,10 @@ import numpy as np
 from gossamer_ir.build import dtype_of
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.coordinates import coordinate_load, coordinate_store
-from gossamer_ir.interpret.frame import Eval, Exec, Frame
+from gossamer_ir.interpret.frame import Eval, Exec, Frame, Initialised
 from gossamer_ir.interpret.scope import Scope
-from gossamer_ir.interpret.values import is_vector
+from gossamer_ir.interpret.values import Array, is_vector
+from gossamer_ir.interpret.views import Indices, View
 from gossamer_ir.nodes import Expr, Load, Search, SparseBuffer, Store
 
 
@@ -87,7 +88,13 @@ def _write(node: Store, scope: Scope) -> Exec:
     if _is_wide(node.indices):
         return _scatter(node, scope)
     name, indices, value = node.buffer, scope.exprs(node.indices), scope.expr(node.value)
-    return lambda frame: frame.views[name].write(indices(frame), value(frame))
+
+    def run(frame: Frame) -> None:
+        view, where = frame.views[name], indices(frame)
+        if frame.initialised is None or frame.initialised.is_new(view, where):
+            view.write(where, value(frame))
+
+    return run
 
 
 def _scatter(node: Store, scope: Scope) -> Exec:
@@ -96,10 +103,22 @@ def _scatter(node: Store, scope: Scope) -> Exec:
     predicate = scope.optional(node.predicate)
 
     def run(frame: Frame) -> None:
+        view, where = frame.views[name], indices(frame)
         mask = predicate(frame) if predicate is not None else None
-        frame.views[name].scatter(indices(frame), value(frame), mask)
+        if frame.initialised is not None:
+            mask = _new_lanes(frame.initialised, view, where, mask)
+        view.scatter(where, value(frame), mask)
 
     return run
+
+
+def _new_lanes(done: Initialised, view: View, indices: Indices, mask: Array | None) -> Array:
+    """The lanes whose elements an init has not written yet."""
+    *outer, lanes = indices
+    return np.array([
+        (mask is None or bool(mask[at])) and done.is_new(view, (*outer, lane))
+        for at, lane in enumerate(lanes)
+    ])  # fmt: skip
 
 
 def _require_ordinary(buffer: str, scope: Scope) -> None:

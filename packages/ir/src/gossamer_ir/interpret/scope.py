@@ -27,12 +27,14 @@ class Entry:
 
 class Scope:
     """A function being translated; `around` are the statements around the current one, outermost
-    first, up to the innermost block."""
+    first, up to the innermost block. `whiles` are the while loops there: how many statements are around
+    each, and under which name its iterations are counted."""
 
     def __init__(self, program: Program, function: Function) -> None:
         self.program = program
         self.function = function
         self.around: list[Entry] = []
+        self.whiles: list[tuple[int, str]] = []
         allocated = (node.buffer for node in occurrences(Allocate, function))
         self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
         self.written = {node.buffer for node in occurrences((Store, Atomic), function)}

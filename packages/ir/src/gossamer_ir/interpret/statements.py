@@ -77,11 +77,16 @@ def _if(node: If, scope: Scope) -> Exec:
 
 
 def _while(node: While, scope: Scope) -> Exec:
-    condition, body = scope.expr(node.condition), scope.body(node.body)
+    condition, count = scope.expr(node.condition), f"while {len(scope.whiles)}"
+    scope.whiles.append((len(scope.around), count))
+    body = scope.body(node.body)
+    scope.whiles.pop()
 
     def run(frame: Frame) -> None:
+        frame.values[count] = 0
         while condition(frame):
             body(frame)
+            frame.values[count] += 1
 
     return run
 

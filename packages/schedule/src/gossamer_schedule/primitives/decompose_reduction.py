@@ -23,7 +23,7 @@ from gossamer_schedule.accesses import (
 )
 from gossamer_schedule.copies import require_outside
 from gossamer_schedule.disjoint import loops_within, verdict
-from gossamer_schedule.init_places import blocks_with_init, read_by_init
+from gossamer_schedule.init_places import blocks_with_init, meeting_loops, read_by_init
 from gossamer_schedule.inits import init_nest, require_init_nest
 from gossamer_schedule.nests import Around, Nest, around
 from gossamer_schedule.primitive import primitive
@@ -130,7 +130,16 @@ def _require_enclosing(site: Site, top: Site, *, module: Module) -> Nest:
 
 def _require_outside_reduction(site: Site, top: Site) -> None:
     fed = reduction_loops(site.node, values_at(site))
+    meeting = meeting_loops(site)
     for found in top.scope:
+        if found.var in meeting:
+            raise refusal(
+                f"{_NAME}.not_proved",
+                f"It is not proved that iterations of loop '{found.var}' initialise different elements, "
+                f"and block '{site.node.name}' initialises each once.",
+                needs=f"a different element in each iteration of {found.var}",
+                hint=f"Decompose at '{found.var}' or a loop around it.",
+            )
         if found.var in fed:
             raise refusal(
                 f"{_NAME}.too_deep",

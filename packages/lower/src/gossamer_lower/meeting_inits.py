@@ -1,0 +1,102 @@
+"""Where points of a block may meet in one element, its init runs before the loops in which they do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.lasting import written_in
+from gossamer_ir.nodes import (
+    Block,
+    Expr,
+    For,
+    Function,
+    If,
+    Load,
+    Prefetch,
+    Search,
+    Stmt,
+    Store,
+    While,
+)
+from gossamer_ir.touches import parts_of
+from gossamer_ir.verify.elements import Told
+from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, statements
+
+
+def require_before(loop: For, block: Block, function: Function) -> None:
+    """An init has the same effect before a loop as where its block first visits each element.
+
+    Raises `UnsupportedError` (`lower.meeting_inits`) otherwise: it depends on more than the element, or
+    something else in the loop touches what it writes or changes what it reads.
+    """
+    targets = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
+    around = list(_around(loop, block))
+    asked = [part for stmt in (*around, block) for part in parts_of(stmt)]
+    reads = buffers_read(*block.init, *asked)
+    rest = _without(loop, block).body
+    beside = {node.buffer for node in occurrences((Load, Search, Store, Prefetch), *rest)}
+    changed = written_in(loop.body, function) - targets
+    require_of_element(loop, block)
+    if beside & targets:
+        raise _meeting(block, targets, f"other statements of the loop {loop.var} use it")
+    if reads & changed:
+        raise _meeting(block, targets, f"the loop {loop.var} changes what it is initialised from")
+    if any(not _feeds(stmt, block) for stmt in around):
+        raise _meeting(block, targets, "a loop between them repeats the block")
+
+
+def require_of_element(loop: For, block: Block) -> None:
+    """An init has the same effect however often it runs for an element.
+
+    Raises `UnsupportedError` (`lower.meeting_inits`) otherwise.
+    """
+    targets = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
+    names = {stmt.var for stmt in _around(loop, block) if isinstance(stmt, For)}
+    names |= {found.var for found in block.iters}
+    if buffers_read(*block.init) & targets:
+        raise _meeting(block, targets, "it is computed from what was there")
+    if not all(_is_of_element(stmt, names) for stmt in statements(block.init)):
+        raise _meeting(block, targets, "the value depends on which of them comes first")
+
+
+def _around(stmt: Any, block: Block) -> Iterator[For | While | If]:
+    """The loops and conditions from a statement down to a block that stands in it."""
+    if isinstance(stmt, (For, While, If)) and any(found is block for found in statements((stmt,))):
+        yield stmt
+        bodies = (stmt.then_body, stmt.else_body) if isinstance(stmt, If) else (stmt.body,)
+        for inner in (found for body in bodies for found in body):
+            yield from _around(inner, block)
+
+
+def _feeds(stmt: For | While | If, block: Block) -> bool:
+    """Whether a loop is one of those that the iterators of a block count."""
+    if isinstance(stmt, For):
+        return stmt.var in free_vars(*(found.value for found in block.iters))
+    return isinstance(stmt, If)
+
+
+def _is_of_element(stmt: Stmt, names: set[str]) -> bool:
+    """Whether what an init does is told by the elements that it writes."""
+    if not isinstance(stmt, Store):
+        return isinstance(stmt, (For, Block)) and getattr(stmt, "predicate", None) is None
+    parts: tuple[Expr | None, ...] = (stmt.value, stmt.predicate)
+    told = Told(stmt.indices, names, {})
+    return not any(True for part in parts if part is not None for _ in told.missing(part))
+
+
+def _without(stmt: Any, block: Block) -> Any:
+    def visit(node: Any) -> Any:
+        return () if node is block else map_children(node, visit)
+
+    return visit(stmt)
+
+
+def _meeting(block: Block, targets: set[str], why: str) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.meeting_inits",
+        f"Several points of the block '{block.name}' may initialise one element of "
+        f"'{min(targets)}', and cannot do so once: {why}.",
+        hint="Initialise it in a block of its own before.",
+    )

@@ -1,0 +1,157 @@
+"""Points of a block that meet in an element initialise it once, before any of them updates it."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interpret import run
+from gossamer_ir.nodes import Block, For
+from gossamer_ir.script import parse_module
+from gossamer_ir.verify import verify
+from gossamer_ir.walk import occurrences
+from gossamer_lower import lower_blocks, lower_to_flat
+from gossamer_lower.examples import body_text
+
+HEADER = """
+@T.prim_func
+def sums(x: T.handle, y: T.handle, z: T.handle, p: T.handle, n: T.int64, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n, 3), "float64")
+    Y = T.match_buffer(y, (m,), "float64")
+    Z = T.match_buffer(z, (n, 3), "float64")
+    P = T.match_buffer(p, (n,), "int64")
+"""
+ROWS = np.array([0, 2, 0, 0])
+SCATTER = """
+for i in T.serial(n):
+    for j in T.serial(3):
+        with T.block("scatter"):
+            vi, vj = T.axis.remap("KINDS", [i, j])
+            with T.init():
+                Y[P[vi]] = 1.0
+            Y[P[vi]] = Y[P[vi]] + X[vi, vj]
+"""
+
+
+def program(body):
+    lines = "".join(f"    {line}\n" for line in body.strip("\n").split("\n"))
+    return verify(parse_module(HEADER + lines))
+
+
+def results(module):
+    """What Y and Z hold after the program, interpreted as it is and after lowering."""
+    for stage in (module, verify(lower_to_flat(module))):
+        y, z = np.full(3, 7.0), np.full((4, 3), 7.0)
+        given = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": z, "p": ROWS, "n": 4, "m": 3}
+        run(stage, given, chunks=2)
+        yield y, z
+
+
+def scattered(start=1.0):
+    expected = np.full(3, 7.0)
+    expected[ROWS] = start
+    np.add.at(expected, ROWS, np.arange(12.0).reshape(4, 3).sum(axis=1))
+    return expected
+
+
+CONDITIONED = """
+for i in T.serial(n):
+    if i >= 0:
+        for j in T.serial(3):
+            with T.block("scatter"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                with T.init():
+                    Y[P[vi]] = 1.0
+                Y[P[vi]] = Y[P[vi]] + X[vi, vj]
+"""
+TWICE = """
+for i in T.serial(2 * n):
+    for j in T.serial(3):
+        with T.block("scatter"):
+            vi = T.axis.spatial(n, i // 2)
+            vj = T.axis.spatial(3, j)
+            with T.init():
+                Y[P[vi]] = 1.0
+            Y[P[vi]] = Y[P[vi]] + 0.5 * X[vi, vj]
+"""
+MEETING = {
+    "spatial points": SCATTER.replace("KINDS", "SS"),
+    "rows of a reduction": SCATTER.replace("KINDS", "SR"),
+    "a reduction of rows": SCATTER.replace("KINDS", "RR"),
+    "under a condition": CONDITIONED,
+    "each point twice": TWICE,
+}
+
+
+@pytest.mark.parametrize("body", MEETING.values(), ids=MEETING)
+def test_elements_in_which_points_meet_keep_what_was_added(body):
+    for y, _ in results(program(body)):
+        np.testing.assert_array_equal(y, scattered())
+
+
+def test_the_init_runs_before_the_loop_in_which_points_meet():
+    after = body_text(lower_blocks(program(SCATTER.replace("KINDS", "SR"))))
+    assert after.startswith("for i_init in T.serial(n):\n    Y[P[i_init]] = 1.0\nfor i in")
+
+
+APART = {
+    "an index": "Z[vi, vj]",
+    "an index backwards": "Z[n - 1 - vi, vj]",
+    "digits": "Y[vi * 3 + vj]",
+    "a quotient and its remainder": "Z[(vi * 3 + vj) // 3, (vi * 3 + vj) % 3]",
+}
+
+
+@pytest.mark.parametrize("element", APART.values(), ids=APART)
+def test_an_init_stays_where_points_are_proved_not_to_meet(element):
+    text = SCATTER.replace("KINDS", "SS").replace("Y[P[vi]]", element)
+    assert body_text(lower_blocks(program(text))).startswith("for i in T.serial(n):\n    for j in")
+
+
+def test_a_loop_that_counts_nothing_starts_anew():
+    body = SCATTER.replace("KINDS", "SR").replace("\n    ", "\n        ").replace(
+        "\nfor i", "\nfor t in T.serial(2):\n    for i"
+    )
+    for y, _ in results(program(body)):
+        np.testing.assert_array_equal(y, scattered())
+
+
+def test_what_is_allocated_in_a_loop_is_of_its_iteration():
+    body = """
+for i in T.serial(n):
+    W = T.alloc_buffer((1,), "float64")
+    for j in T.serial(3):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                W[0] = 0.0
+            W[0] = W[0] + X[vi, vj]
+    Z[i, 0] = W[0]
+"""
+    module = program(body)
+    assert [found.var for found in occurrences(For, *lower_blocks(module).functions[0].body)] == ["i", "j"]
+    for _, z in results(module):
+        np.testing.assert_array_equal(z[:, 0], np.arange(12.0).reshape(4, 3).sum(axis=1))
+
+
+REFUSED = {
+    "other statements of the loop i use it": SCATTER + "    Z[i, 0] = Y[P[i]]",
+    "the loop i changes what it is initialised from": SCATTER.replace("= 1.0", "= Z[0, 0]")
+    + "    Z[0, 0] = 2.0",
+    "it is computed from what was there": SCATTER.replace("= 1.0", "= Y[P[vi]] * 0.5"),
+    "the value depends on which of them comes first": SCATTER.replace("= 1.0", "= X[vi, 0]"),
+    "a loop between them repeats the block": SCATTER.replace("\n    ", "\n        ").replace(
+        "    for j", "for t in T.serial(2):\n        for j"
+    ),
+}
+
+
+@pytest.mark.parametrize(("why", "body"), REFUSED.items(), ids=REFUSED)
+def test_an_init_that_cannot_run_once_is_refused(why, body):
+    module = program(body.replace("KINDS", "SS"))
+    with pytest.raises(UnsupportedError, match=why) as caught:
+        lower_blocks(module)
+    assert caught.value.code == "lower.meeting_inits"
+    assert occurrences(Block, *module.functions[0].body)
