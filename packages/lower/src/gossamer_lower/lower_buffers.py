@@ -55,7 +55,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.walk import LEAVES, map_children, rewrite, statements, walk
 from gossamer_ir.simplify import TRUE
-from gossamer_lower.index_buffers import Varied
+from gossamer_lower.index_buffers import Varied, with_index_buffers
 from gossamer_lower.lookups import Place
 from gossamer_lower.proved_conditions import without_proved
 from gossamer_lower.relations import relations_of_fibres
@@ -94,6 +94,7 @@ def lower_buffers(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
+    function = with_index_buffers(function)
     lowering = _Lowering(function)
     lowered = msgspec.structs.replace(
         function,

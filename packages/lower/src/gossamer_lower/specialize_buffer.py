@@ -12,9 +12,10 @@ from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search
 from gossamer_ir.script import parse_expr
 from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.specialize import specialize
+from gossamer_ir.verify import verify
 from gossamer_ir.walk import map_children, substitute, walk
 from gossamer_lower.remove_unused_args import remove_unused_args
-from gossamer_lower.stages import map_functions
+from gossamer_lower.stages import map_functions, require_stage
 
 
 def specialize_buffer(
@@ -31,7 +32,8 @@ def specialize_buffer(
     That the array holds these values is the user's promise: an index array of a banded matrix, ones.
     The parameter disappears. Raises `UnsupportedError`: `lower.specialize_buffer.unknown` (no such
     buffer is passed), `.written`, `.search` (in it), `.rank`, `.dtype`, `.shape` (an extent that is
-    no single parameter, or another constant); `ParseError` for a name that is no scalar parameter.
+    no single parameter, or another constant); `VerifyError` for a value that is no expression of the
+    language; `ParseError` for a name that is no scalar parameter.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program("for i in T.serial(n): Y[i] = X[P[i]]")
@@ -43,6 +45,7 @@ def specialize_buffer(
     for i in T.serial(8):
         Y[i] = X[P[i]]
     """
+    require_stage(module, "loop")
     if shape:
         module = _with_shape(module, buffer, shape)
     if not value:
@@ -55,7 +58,7 @@ def specialize_buffer(
             _with_values(found, buffer, indices, value) if found.name == module.entry else found
         ),
     )
-    return remove_unused_args(replaced)
+    return verify(remove_unused_args(replaced))
 
 
 def _passed(function: Function, name: str) -> Buffer:
@@ -76,13 +79,13 @@ def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
     _require_rank(name, len(extents), len(shape))
     values: dict[str, bool | int | float] = {}
     for extent, size in zip(extents, shape, strict=True):
-        if isinstance(extent, Var) and values.setdefault(extent.name, size) == size:
+        if size >= 0 and isinstance(extent, Var) and values.setdefault(extent.name, size) == size:
             continue
         if build.integer_value(extent) != size:
             raise UnsupportedError(
                 "lower.specialize_buffer.shape",
                 f"An extent of '{name}' cannot be {size}: it is another constant, or no parameter "
-                "by itself.",
+                "by itself, or the size is negative.",
             )
     return specialize(module, values)
 

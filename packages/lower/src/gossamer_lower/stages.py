@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import msgspec
 
-from gossamer_ir.errors import InternalError
+from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Function, Module, StageName
 
 
@@ -20,6 +20,10 @@ def map_functions(
 
 
 def require_stage(module: Module, stage: StageName) -> None:
-    """A pass was called on a module of another stage: a bug of the caller."""
+    """Raises `ArgumentError` (`pass.stage`) for a module of another stage than a pass takes."""
     if module.stage != stage:
-        raise InternalError(f"expected a module of stage {stage}, got one of {module.stage}")
+        raise ArgumentError(
+            "pass.stage",
+            f"The pass takes a module of the {stage} stage, this one is of the {module.stage} stage.",
+            hint="gossamer opt --list says what each takes.",
+        )

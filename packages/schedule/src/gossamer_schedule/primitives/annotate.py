@@ -16,6 +16,7 @@ from gossamer_schedule.resolve import find_function, find_named
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import replaced, with_function
 from gossamer_schedule.steps import step
+from gossamer_schedule.unsafe import UNSAFE
 
 RESERVED = {
     REASSOCIATES: "reorder or vectorize",
@@ -23,8 +24,9 @@ RESERVED = {
     PIPELINE: "pipeline",
     INTRINSIC: "tensorize",
     ATOMIC: "parallel",
+    UNSAFE: "unsafe_parallel, unsafe_reorder or unsafe_vectorize",
 }
-"""What changes how a program is lowered, and the primitive that proves that it may."""
+"""What changes how a program is lowered, or says what was not proved, and the primitive that writes it."""
 
 
 @primitive
@@ -55,7 +57,7 @@ def annotate(
     if key in RESERVED:
         raise refusal(
             "annotate.reserved",
-            f"The annotation '{key}' says that something was proved.",
+            f"The annotation '{key}' is written by primitives only.",
             hint=f"It is written by {RESERVED[key]}.",
         )
 
