@@ -146,8 +146,8 @@ def in_blocks(mask, size, rows):
 
 
 def block_copies(shape, rows):
-    """Arguments, and what is expected where each part initialises the rows that it visits and leaves
-    the others as the part before."""
+    """Arguments, and what is expected where the rows that any part visits are initialised once, and the
+    parts add up."""
     (m, n), feat = shape, 2
     mask = np.add.outer(np.arange(m) * 3, np.arange(n) * 7) % 11 == 1
     mask[8:40, :50] = False
@@ -160,12 +160,13 @@ def block_copies(shape, rows):
         "indices": indices, "m": m, "n": n, "feat_size": feat, "nnz": len(a),
     }  # fmt: skip
     expected = {"c": np.full((m, feat), -77.0)}
+    expected["c"][: max(rows)] = 0
     for size, visited in zip((4, 16, 32), rows, strict=True):
         blocks = in_blocks(mask, size, visited) & (np.arange(n // size) != 1)
         tiles = whole[:visited].reshape(len(blocks), size, n // size, size).swapaxes(1, 2)
         kept = np.where(blocks[:, :, None, None], tiles, 0).swapaxes(1, 2).reshape(visited, n)
         expected |= {f"a_{size}": tiles[blocks]}
-        expected["c"][:visited] = kept @ b.astype(np.float64)
+        expected["c"][:visited] += kept @ b.astype(np.float64)
         names = (f"indptr_{size}", f"indices_{size}")
         arguments |= dict(zip(names, csr(blocks, "int32"), strict=True))
         arguments |= {f"m_{size}": len(blocks), f"n_{size}": n // size, f"nnz_{size}": blocks.sum()}

@@ -255,6 +255,9 @@ CASES = {
     "verify.annotation.unsafe": (
         module(annotations=(("unsafe", True),)), ("functions", 0, "annotations", 0)
     ),
+    "verify.annotation.refused": (
+        module(annotations=(("horizontal_fuse", True),)), ("functions", 0, "annotations", 0)
+    ),
     "verify.annotation": (
         module(annotations=(("a", 1), ("a", 2))), ("functions", 0, "annotations", 1)
     ),
@@ -437,6 +440,12 @@ def initialised(*at, value, lets=()):
 
 
 MORE_CASES = {
+    "parts of one computation after the coordinate stage": (
+        "verify.annotation.refused", module(annotations=(("composable", 1),))
+    ),
+    "loops that are said to be fused": (
+        "verify.annotation.refused", module(loop(annotations=(("horizontal_fuse", True),)))
+    ),
     "a fact whose bound is read from what is allocated": (
         "verify.fact.unchecked",
         module(
@@ -634,6 +643,7 @@ def test_further_modules_are_refused(code, wrong):
 
 
 RIGHT = {
+    "parts of one computation": sparse(annotations=(("composable", 1),)),
     "an assignment by every variable": sparse(over(["I", "K"], "SS", Store("A", (V0, V1), HALF))),
     "a fact about the values of a sparse buffer": module(
         stage="coordinate", params=SPARSE_PARAMS, axes=AXES, buffers=SPARSE_BUFFERS,

@@ -304,3 +304,51 @@ def test_axes_keep_what_they_are_stored_in():
     module = at_stage("fused", "position")
     after = verify(remove_unused_args(module))
     assert {"p", "q", "r", "s"} <= {param.name for param in after.functions[0].params}
+
+
+MARKED = """
+@T.prim_func
+def scaled(x: T.handle, y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 2})
+    I = T.sp.dense_fixed(n)
+    X = T.sp.match_buffer(x, (I,), "float64")
+    Y = T.sp.match_buffer(y, (I,), "float64")
+    W = T.sp.alloc_buffer((I,), "float64")
+    with T.sp.iteration([I], "S", "prepare") as [i]:
+        T.sp.iteration_attr({"preprocess": True})
+        W[i] = X[i] * 2.0
+    with T.sp.iteration([I], "S", "use") as [k]:
+        Y[k] = Y[k] + W[k]
+"""
+
+
+@pytest.mark.parametrize("stage", ["position", "loop"])
+def test_what_is_marked_is_a_kernel_of_its_own(stage):
+    module = lower_iterations(parse_module(MARKED))
+    module = lower_buffers(module) if stage == "loop" else module
+    first, second = verify(extract_preprocess(module)), verify(remove_preprocess(module))
+    assert [param.name for param in first.functions[0].params] == ["x", "n", first.functions[0].params[-1].name]
+    pointer = first.functions[0].params[-1].name
+    x, w = np.arange(3.0), np.zeros(3)
+    run_on(first, {"x": x, "n": 3, pointer: w})
+    np.testing.assert_array_equal(w, 2 * x)
+    y = np.ones(3)
+    for _ in range(2):
+        run_on(second, {"x": x * 0, "y": y, "n": 3, pointer: w})
+    np.testing.assert_array_equal(y, 1 + 4 * x)
+
+
+NOT_ALONE = {
+    "the rest writes what it reads": MARKED + "    with T.sp.iteration([I], 'S', 'end') as [j]:\n"
+    "        X[j] = 1.0\n",
+    "the rest writes what it writes": MARKED + "    with T.sp.iteration([I], 'S', 'end') as [j]:\n"
+    "        W[j] = 1.0\n",
+}
+
+
+@pytest.mark.parametrize("text", NOT_ALONE.values(), ids=NOT_ALONE)
+@pytest.mark.parametrize("part", [extract_preprocess, remove_preprocess])
+def test_what_is_marked_stands_alone(part, text):
+    with pytest.raises(UnsupportedError) as caught:
+        part(lower_iterations(parse_module(text)))
+    assert caught.value.code == "lower.preprocess.order"

@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.reducers import identity
 from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import substitute
+from gossamer_lower.marked_preprocess import part_marked
 from gossamer_lower.preprocess import Found, take_searches
 from gossamer_lower.remove_unused_args import remove_unused_args
 
@@ -35,8 +36,9 @@ def extract_preprocess(module: Module, *, dtype: str = "int64") -> Module:
     arrays, and writes it to arrays; `remove_preprocess` is the entry that reads those.
 
     The arrays are new parameters, with an element for each iteration of the loops that a search
-    depends on, of `dtype` (int32: a result out of its range stops the kernel). Raises what
-    `take_searches` does.
+    depends on, of `dtype` (int32: a result out of its range stops the kernel). Where blocks are marked
+    `preprocess`, the kernel is these, and searches stay where they are. Raises what `take_searches` and
+    `part_marked` do.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -49,6 +51,11 @@ def extract_preprocess(module: Module, *, dtype: str = "int64") -> Module:
             vi = T.axis.spatial(n, i)
             P_found_data[vi] = T.search("upper", P, begin=1, end=n, value=vi) - 1
     """
+    parted = part_marked(module)
+    if parted is not None:
+        named = namer_of(parted.function).fresh(f"{parted.function.name}_preprocess")
+        alone = msgspec.structs.replace(parted.function, name=named, body=parted.marked)
+        return remove_unused_args(Module(module.stage, (alone,), named))
     taken = take_searches(module, dtype)
     old = taken.function
     bare = msgspec.structs.replace(

@@ -14,6 +14,7 @@ from itertools import pairwise
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.marks import PREPROCESS, is_preprocess
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AttachAxis,
@@ -145,6 +146,7 @@ def with_init_apart(
         "S" * len(kept),
         tuple(names[var].name for _, var in kept),
         substitute_body(node.init, names),
+        annotations=((PREPROCESS, True),) if is_preprocess(node) else (),
     )
     return init, msgspec.structs.replace(node, init=())
 

@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.marks import COMPOSABLE, is_composable
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -62,7 +63,9 @@ from gossamer_lower.stages import map_functions
 def lower_iterations(module: Module) -> Module:
     """Lowers every iteration of a coordinate-stage module; the result is at the position stage.
 
-    Raises `UnsupportedError` (`lower.unsorted_lookup`, `lower.parent`) for what cannot be lowered.
+    The iterations of a function with the attribute `composable` are parts of one computation: what any
+    of them initialises is initialised before the first. Raises `UnsupportedError`
+    (`lower.unsorted_lookup`, `lower.parent`) for what cannot be lowered.
 
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
     >>> print(body_text(ROW_SUMS))
@@ -96,9 +99,12 @@ class _Nest(msgspec.Struct):
 
 def _lower_function(function: Function) -> Function:
     lowering = _Lowering(function)
-    body = lowering.statements(function.body, {})
+    is_parted = is_composable(function)
+    body = lowering.with_inits_first(function.body) if is_parted else function.body
+    body = lowering.statements(body, {})
     buffers = (*function.buffers, *lowering.index_buffers.declared())
-    return msgspec.structs.replace(function, body=body, buffers=buffers)
+    notes = tuple(item for item in function.annotations if not is_parted or item[0] != COMPOSABLE)
+    return msgspec.structs.replace(function, body=body, buffers=buffers, annotations=notes)
 
 
 class _Lowering:
@@ -113,6 +119,17 @@ class _Lowering:
         self._lookups = Lookups(self.index_buffers, relations_of_fibres(function))
 
     # --- statements
+
+    def with_inits_first(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The parts of one computation, whose elements are initialised before the first of them."""
+        inits: list[Stmt] = []
+        rest: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Iteration) and stmt.init:
+                init, stmt = with_init_apart(stmt, self.index_buffers, self._namer)  # noqa: PLW2901
+                inits.append(init)
+            rest.append(stmt)
+        return (*inits, *rest)
 
     def statements(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
         """Lowers statements under the iterators of outer iterations."""

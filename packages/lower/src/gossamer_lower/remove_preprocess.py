@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.nodes import Module
+from gossamer_ir.nodes import Function, Module
+from gossamer_lower.marked_preprocess import part_marked
 from gossamer_lower.preprocess import take_searches
 
 
@@ -12,8 +13,9 @@ def remove_preprocess(module: Module, *, dtype: str = "int64") -> Module:
     """The entry of a position- or loop-stage module with what `extract_preprocess` writes in the
     place of searches: new parameters, last, in the order in which that has them.
 
-    Searches that depend on more stay where they are. Raises what `take_searches` does. What is proved
-    of the results becomes facts about the arrays.
+    Where blocks are marked `preprocess`, those are left out instead. Searches that depend on more stay
+    where they are. Raises what `take_searches` and `part_marked` do. What is proved of the results
+    becomes facts about the arrays.
 
     >>> from gossamer_lower.examples import body_text, program
     >>> before = program('''
@@ -24,13 +26,21 @@ def remove_preprocess(module: Module, *, dtype: str = "int64") -> Module:
     for i in T.serial(n):
         Y[i] = X[P_found_data[i]]
     """
+    parted = part_marked(module)
+    if parted is not None:
+        made = msgspec.structs.replace(parted.function, body=parted.rest)
+    else:
+        made = _without_searches(module, dtype)
+    functions = tuple(made if found.name == made.name else found for found in module.functions)
+    return msgspec.structs.replace(module, functions=functions)
+
+
+def _without_searches(module: Module, dtype: str) -> Function:
     taken = take_searches(module, dtype)
     old = taken.function
-    made = msgspec.structs.replace(
+    return msgspec.structs.replace(
         old,
         params=(*old.params, *taken.params()),
         buffers=(*old.buffers, *taken.buffers()),
         facts=(*old.facts, *(fact for found in taken.found for fact in found.facts)),
     )
-    functions = tuple(made if found.name == old.name else found for found in module.functions)
-    return msgspec.structs.replace(module, functions=functions)

@@ -9,7 +9,7 @@ import numpy as np
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret.frame import Exec, Frame, Initialised, Iterator
 from gossamer_ir.interpret.levels import Level
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.scope import Scope, in_order
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
 from gossamer_ir.walk import free_vars
 
@@ -28,22 +28,38 @@ class Loop(NamedTuple):
 
 
 def iteration(node: Iteration, scope: Scope) -> Exec:
-    """An iteration as a function of the frame: all inits, then all updates."""
+    """An iteration as a function of the frame: all inits, then all updates. The inits of a composable
+    function are left to the scope."""
     loops = _loops(node, scope.function)
-    around, scope.around = scope.around, []
+    (around, scope.around), (inits, scope.inits) = (scope.around, []), (scope.inits, None)
     body, init = scope.body(node.body), scope.body(node.init)
-    scope.around = around
-    nest = _nest(loops, body)
-    init_nest = _nest(_needed_for_init(loops, node), _once_for_each_element(init))
+    scope.around, scope.inits = around, inits
+    nest = _apart(_nest(loops, body))
+    if not node.init:
+        return nest
+    initialise = _apart(_initialising(_nest(_needed_for_init(loops, node), _once_for_each_element(init))))
+    if scope.inits is None:
+        return in_order((initialise, nest))
+    scope.inits.append(initialise)
+    return nest
+
+
+def _apart(nest: Exec) -> Exec:
+    """A nest, after which iterators stand where they did before."""
 
     def run(frame: Frame) -> None:
         elements, coordinates = dict(frame.elements), dict(frame.coordinates)
-        if node.init:
-            outer, frame.initialised = frame.initialised, Initialised()
-            init_nest(frame)
-            frame.initialised = outer
         nest(frame)
         frame.elements, frame.coordinates = elements, coordinates
+
+    return run
+
+
+def _initialising(nest: Exec) -> Exec:
+    def run(frame: Frame) -> None:
+        outer, frame.initialised = frame.initialised, Initialised()
+        nest(frame)
+        frame.initialised = outer
 
     return run
 

@@ -12,7 +12,7 @@ from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.buffers import open_buffers
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.scope import Scope
+from gossamer_ir.interpret.scope import Scope, in_order
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.nodes import Function, Module
 
@@ -54,7 +54,8 @@ class Program:
     def _translate(self, name: str) -> tuple[Scope, Exec]:
         if name not in self._translated:
             scope = Scope(self, self.function(name))
-            self._translated[name] = scope, scope.body(scope.function.body)
+            body = scope.body(scope.function.body)
+            self._translated[name] = scope, in_order((*(scope.inits or ()), body))
         return self._translated[name]
 
 

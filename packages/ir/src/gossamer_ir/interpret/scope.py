@@ -6,6 +6,7 @@ from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 from gossamer_ir.interpret.frame import Eval, Exec
+from gossamer_ir.marks import is_composable
 from gossamer_ir.nodes import Allocate, Atomic, Expr, For, Function, If, Lanes, Let, Stmt, Store
 from gossamer_ir.walk import occurrences
 
@@ -28,13 +29,15 @@ class Entry:
 class Scope:
     """A function being translated; `around` are the statements around the current one, outermost
     first, up to the innermost block. `whiles` are the while loops there: how many statements are around
-    each, and under which name its iterations are counted."""
+    each, and under which name its iterations are counted. `inits` are those that run before the body of
+    a composable function."""
 
     def __init__(self, program: Program, function: Function) -> None:
         self.program = program
         self.function = function
         self.around: list[Entry] = []
         self.whiles: list[tuple[int, str]] = []
+        self.inits: list[Exec] | None = [] if is_composable(function) else None
         allocated = (node.buffer for node in occurrences(Allocate, function))
         self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
         self.written = {node.buffer for node in occurrences((Store, Atomic), function)}
@@ -76,14 +79,7 @@ class Scope:
             self.around.append(under)
         steps = tuple(self._statement(node) for node in statements)
         del self.around[depth:]
-        if len(steps) == 1:
-            return steps[0]
-
-        def run(frame: Any) -> None:
-            for step in steps:
-                step(frame)
-
-        return run
+        return in_order(steps)
 
     def lanes(self, lanes: Lanes) -> int:
         """How many lanes there are on this machine."""
@@ -94,3 +90,15 @@ class Scope:
         if isinstance(node, Let):
             self.around.append(Entry(node))
         return run
+
+
+def in_order(steps: tuple[Exec, ...]) -> Exec:
+    """Several statements as one function of the frame."""
+    if len(steps) == 1:
+        return steps[0]
+
+    def run(frame: Any) -> None:
+        for step in steps:
+            step(frame)
+
+    return run

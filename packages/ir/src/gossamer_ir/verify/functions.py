@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
+from gossamer_ir.marks import COMPOSABLE, is_composable
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.verify.atomics import check_shared
@@ -28,7 +29,9 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
     check_reducers(ctx, function.reducers, at)
     check_relations(ctx, function.relations, at)
     check_facts(ctx, function.facts, function.buffers, at)
-    check_annotations(ctx, function.annotations, at)
+    is_marked = ctx.stage.name == "coordinate" and is_composable(function)
+    marks = {COMPOSABLE} if is_marked else set()
+    check_annotations(ctx, function.annotations, at, allowed=marks)
     check_body(ctx, function.body, at)
     check_aliases(ctx, function, at)
     check_shared(ctx, function, at)

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Set
 from typing import get_args
 
+from gossamer_ir.marks import COMPOSABLE
 from gossamer_ir.nodes import (
     Allocate,
     Annotations,
@@ -203,10 +205,26 @@ def check_init(ctx: Context, init: tuple[Stmt, ...], at: At, *, reductions: set[
     ctx.hidden = hidden
 
 
-def check_annotations(ctx: Context, annotations: Annotations, at: At) -> None:
+REFUSED = {
+    "horizontal_fuse": "Write the parts as loops of one function, and make each parallel.",
+    COMPOSABLE: "It stands at a function of the coordinate stage; lower_iterations does what it says.",
+}
+"""Attributes of published programs that would be without effect, and what to do instead."""
+
+
+def check_annotations(
+    ctx: Context, annotations: Annotations, at: At, *, allowed: Set[str] = frozenset()
+) -> None:
     """Keys are given once, values are text, integers or bools."""
     keys = [key for key, _ in annotations]
     for count, (key, value) in enumerate(annotations):
+        if key in REFUSED and key not in allowed:
+            ctx.report(
+                "verify.annotation.refused",
+                f"The annotation '{key}' is not supported here.",
+                at.down("annotations", count),
+                hint=REFUSED[key],
+            )
         if key == "unsafe" and (not isinstance(value, str) or not value):
             ctx.report(
                 "verify.annotation.unsafe",
