@@ -124,10 +124,13 @@ def test_a_loop_beyond_the_fibre_is_checked():
 
 
 def test_a_search_beyond_a_fibre_stops_the_program():
-    text = ROWS.replace('J = T.sp.dense_varied(I, (nnz, nnz), indptr, "int64")', (
-        'J = T.sp.compressed_varied(I, (nnz, nnz), (indptr, c), "int64")\n'
-        '    S = T.sp.match_buffer(c, (I, J), "int64")'
-    )).replace("    C = T.sp", "    # C = T.sp")
+    text = ROWS.replace(
+        'J = T.sp.dense_varied(I, (nnz, nnz), indptr, "int64")',
+        (
+            'J = T.sp.compressed_varied(I, (nnz, nnz), (indptr, c), "int64")\n'
+            '    S = T.sp.match_buffer(c, (I, J), "int64")'
+        ),
+    ).replace("    C = T.sp", "    # C = T.sp")
     body = '            B[vi] = T.float64(T.search("lower", S, vi, begin=0, end=2, value=2))\n'
     assert list(results(verify(parse_module(text + body)), (0, 1, 2))) == [None] * 3
     whole = body.replace("end=2", "end=J_indptr[vi + 1] - J_indptr[vi]")

@@ -111,8 +111,10 @@ def test_an_init_stays_where_points_are_proved_not_to_meet(element):
 
 
 def test_a_loop_that_counts_nothing_starts_anew():
-    body = SCATTER.replace("KINDS", "SR").replace("\n    ", "\n        ").replace(
-        "\nfor i", "\nfor t in T.serial(2):\n    for i"
+    body = (
+        SCATTER.replace("KINDS", "SR")
+        .replace("\n    ", "\n        ")
+        .replace("\nfor i", "\nfor t in T.serial(2):\n    for i")
     )
     for y, _ in results(program(body)):
         np.testing.assert_array_equal(y, scattered())
@@ -131,7 +133,10 @@ for i in T.serial(n):
     Z[i, 0] = W[0]
 """
     module = program(body)
-    assert [found.var for found in occurrences(For, *lower_blocks(module).functions[0].body)] == ["i", "j"]
+    assert [found.var for found in occurrences(For, *lower_blocks(module).functions[0].body)] == [
+        "i",
+        "j",
+    ]
     for _, z in results(module):
         np.testing.assert_array_equal(z[:, 0], np.arange(12.0).reshape(4, 3).sum(axis=1))
 

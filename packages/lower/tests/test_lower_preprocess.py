@@ -327,7 +327,11 @@ def test_what_is_marked_is_a_kernel_of_its_own(stage):
     module = lower_iterations(parse_module(MARKED))
     module = lower_buffers(module) if stage == "loop" else module
     first, second = verify(extract_preprocess(module)), verify(remove_preprocess(module))
-    assert [param.name for param in first.functions[0].params] == ["x", "n", first.functions[0].params[-1].name]
+    assert [param.name for param in first.functions[0].params] == [
+        "x",
+        "n",
+        first.functions[0].params[-1].name,
+    ]
     pointer = first.functions[0].params[-1].name
     x, w = np.arange(3.0), np.zeros(3)
     run_on(first, {"x": x, "n": 3, pointer: w})

@@ -65,7 +65,9 @@ def may_meet(
         return True
     within = [*inner, *(stmt for stmt in statements(block.init) if isinstance(stmt, For))]
     loops = [_resolved(item, known) for item in (loop, *within)]
-    return not all(_is_apart(*indices, loops=loops, function=function) for indices in found.values())
+    return not all(
+        _is_apart(*indices, loops=loops, function=function) for indices in found.values()
+    )
 
 
 def _bound_in(init: tuple[Stmt, ...]) -> dict[str, Expr]:

@@ -324,7 +324,8 @@ class For(Node, frozen=True):
 
 class Block(Node, frozen=True):
     """A unit of scheduling. `init` runs once for every output element the block visits, before any
-    update of it. Where `predicate` is false the body does not run. `reads` and `writes` are None
+    update of it: before the outermost loop that feeds a reduction iterator, and not again where another
+    point of the block meets the element. Where `predicate` is false the body does not run. `reads` and `writes` are None
     where they were not declared (they follow from the body)."""
 
     name: str
@@ -569,7 +570,9 @@ class Reducer(Node, frozen=True):
 class SparseBuffer(Node, frozen=True):
     """Values over axes, stored in the nested enumeration of the axes in order. `handle` is the
     parameter it is bound to (None: allocated by the function); `fill` the value of an absent
-    coordinate (None: zero); `extra_storage` elements lie behind the last. Where several axes vary below
+    coordinate (None: zero), and of a position beyond a varied fibre. `extra_storage` elements lie behind
+    the last: along the last axis, so many positions beyond each fibre name what lies there, which is the
+    begin of the next fibre. Where several axes vary below
     one, `offsets` names the handle of the prefix sums, over the elements of that one, of the products
     of how many elements lie below each of the several; fixed axes behind all that vary do not count."""
 
@@ -604,8 +607,8 @@ class Param(Node, frozen=True):
 
 
 class Function(Node, frozen=True):
-    """One function. `relations` are declared by the user between axes, `facts` hold for index
-    buffers; both outlive lowering."""
+    """One function. `relations` are declared by the user between axes, `facts` hold for buffers that
+    callers pass, where they are checked; both outlive lowering."""
 
     name: str
     params: tuple[Param, ...]

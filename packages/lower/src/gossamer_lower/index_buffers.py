@@ -143,7 +143,9 @@ def with_index_buffers(function: Function) -> Function:
     bound = {
         buffer.handle for buffer in function.buffers if isinstance(buffer, SparseBuffer)
     }  # fmt: skip
-    handles = {getattr(axis, field, None) for axis in function.axes for field in ("indptr", "indices")}
+    handles = {
+        getattr(axis, field, None) for axis in function.axes for field in ("indptr", "indices")
+    }
     if handles - {None} <= bound:
         return function
     declared = IndexBuffers(function.axes, namer_of(function)).declared()

@@ -1,6 +1,7 @@
 """Blocks become plain statements: bindings are substituted, predicates become `If`, and `init` is
 hoisted before the outermost loop that feeds a reduction iterator, so that it also runs where the
-reduction is empty, or whose iterations may initialise the same element, which happens once. Loops of extent one disappear.
+reduction is empty, or whose iterations may initialise the same element, which happens once. Loops of
+extent one disappear.
 """
 
 from __future__ import annotations

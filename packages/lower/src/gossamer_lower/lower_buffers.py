@@ -53,8 +53,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import LEAVES, map_children, rewrite, statements, walk
 from gossamer_ir.simplify import TRUE
+from gossamer_ir.walk import LEAVES, map_children, rewrite, statements, walk
 from gossamer_lower.index_buffers import Varied, with_index_buffers
 from gossamer_lower.lookups import Place
 from gossamer_lower.proved_conditions import without_proved
@@ -396,8 +396,8 @@ class _Lowering:
 
     def _exceeds(self, value: Expr, extent: Expr) -> int | None:
         """How much more a value is than an extent, where that is plain to see."""
-        forms = (normal_form(self._unchecked(found)) for found in (value, extent))
-        rest = combine(*forms, -1)
+        form, other = (normal_form(self._unchecked(found)) for found in (value, extent))
+        rest = combine(form, other, -1)
         return rest.constant if rest.is_constant else None
 
     def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:

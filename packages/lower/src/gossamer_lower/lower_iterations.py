@@ -126,7 +126,7 @@ class _Lowering:
         rest: list[Stmt] = []
         for stmt in body:
             if isinstance(stmt, Iteration) and stmt.init:
-                init, stmt = with_init_apart(stmt, self.index_buffers, self._namer)  # noqa: PLW2901
+                init, stmt = with_init_apart(stmt, self.index_buffers, self._namer)
                 inits.append(init)
             rest.append(stmt)
         return (*inits, *rest)

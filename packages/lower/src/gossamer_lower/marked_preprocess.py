@@ -38,7 +38,9 @@ def part_marked(module: Module) -> Parted | None:
         (found for stmt in marked for found in _blocks(stmt) if not is_preprocess(found)), None
     )
     if mixed is not None:
-        raise _not_alone(f"the block '{mixed.name}', which is not marked, stands in one loop with it")
+        raise _not_alone(
+            f"the block '{mixed.name}', which is not marked, stands in one loop with it"
+        )
     results = written_in(marked, entry)
     changed = written_in(rest, entry) & (results | buffers_read(*marked))
     if changed:

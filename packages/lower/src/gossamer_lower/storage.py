@@ -64,9 +64,9 @@ class Fibre(msgspec.Struct, frozen=True):
         """The position without a constant that stays within the further elements: if this lies in the
         fibre, so does the position."""
         match self.position:
-            case Binary(op="add", lhs=before, rhs=Const() as step) if (
-                build.integer_value(step) in range(self.extra + 1)
-            ):
+            case Binary(op="add", lhs=before, rhs=Const() as step) if build.integer_value(
+                step
+            ) in range(self.extra + 1):
                 return before
         return self.position
 

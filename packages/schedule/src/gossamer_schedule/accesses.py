@@ -145,6 +145,6 @@ def with_two_names(function: Function) -> frozenset[str]:
 
 
 def has_two_names(buffer: AnyBuffer) -> bool:
-    """Whether an element behind the last one of a row is the first one of the next row: indices may go
-    on behind the last element of all, and so behind that of each row."""
+    """Whether out-of-row indices name elements of the next row, which `extra_storage` permits. Without it
+    a position beyond a row is a miss, so that each element has one name."""
     return isinstance(buffer, SparseBuffer) and buffer.extra_storage > 0 and len(buffer.axes) > 1

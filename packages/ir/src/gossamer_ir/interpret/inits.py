@@ -64,14 +64,14 @@ def _both(first: Exec, second: Exec) -> Exec:
     return run
 
 
-def _repeats(
-    scope: Scope, feeding: _Feeding, outermost: int | None, depth: int
-) -> tuple[str, ...]:
+def _repeats(scope: Scope, feeding: _Feeding, outermost: int | None, depth: int) -> tuple[str, ...]:
     """The loops from the outermost one that feeds an iterator down to where the init runs that feed
     none: in each of their iterations elements are initialised."""
     if outermost is None:
         return ()
-    loops = [entry.node.var for entry in scope.around[outermost:depth] if isinstance(entry.node, For)]
+    loops = [
+        entry.node.var for entry in scope.around[outermost:depth] if isinstance(entry.node, For)
+    ]
     whiles = [name for place, name in scope.whiles if outermost < place <= depth]
     return (*(var for var in loops if var not in feeding.any), *whiles)
 

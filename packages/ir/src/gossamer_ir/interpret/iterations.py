@@ -37,7 +37,9 @@ def iteration(node: Iteration, scope: Scope) -> Exec:
     nest = _apart(_nest(loops, body))
     if not node.init:
         return nest
-    initialise = _apart(_initialising(_nest(_needed_for_init(loops, node), _once_for_each_element(init))))
+    initialise = _apart(
+        _initialising(_nest(_needed_for_init(loops, node), _once_for_each_element(init)))
+    )
     if scope.inits is None:
         return in_order((initialise, nest))
     scope.inits.append(initialise)

@@ -53,8 +53,8 @@ def check_facts(
     for count, fact in enumerate(facts):
         inner = at.down("facts", count)
         _check_fact(ctx, fact, inner)
-        named = {getattr(fact, field, None) for field in NAMING_FIELDS}
-        for name in sorted((buffers_read(fact) | named) & ctx.buffers.keys() - passed):
+        named = [str(getattr(fact, field, "")) for field in NAMING_FIELDS]
+        for name in sorted(buffers_read(fact).union(named) & ctx.buffers.keys() - passed):
             ctx.report(
                 "verify.fact.unchecked",
                 f"A fact is about '{name}', which the function allocates: nothing checks that it holds.",
