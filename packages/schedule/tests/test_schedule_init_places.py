@@ -274,3 +274,17 @@ def test_loops_of_an_init_count_where_iterations_may_initialise_the_same_element
     assert caught.value.code == "schedule.decompose_reduction.not_proved"
     apart = program(BLOCKS.replace("LENGTH", "2").replace("START", "wi * 2"))
     np.testing.assert_array_equal(values(apply(apart, step).module), values(apart))
+
+
+def test_an_init_of_rows_that_may_meet_is_not_decomposed_within_their_loop(program):
+    """It would clear what an earlier row of the same element has added."""
+    with pytest.raises(ScheduleError, match="initialise different elements") as caught:
+        apply(program(MEETING), Step("decompose_reduction", {"block": "sum", "loop": "j"}))
+    assert caught.value.code == "schedule.decompose_reduction.not_proved"
+
+
+def test_a_blockized_init_of_rows_that_may_meet_runs_once(program):
+    module = program(MEETING)
+    changed = apply(module, Step("blockize", {"loop": "j"})).module
+    np.testing.assert_array_equal(values(changed), values(module))
+    assert values(module)[0][0] == np.random.default_rng(0).integers(-3, 4, (3, 8, 8))[0].sum()

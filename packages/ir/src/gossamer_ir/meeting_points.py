@@ -18,6 +18,8 @@ from gossamer_ir.nodes import (
     Allocate,
     Binary,
     Block,
+    BlockIter,
+    Compare,
     DenseFixed,
     Expr,
     For,
@@ -30,7 +32,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import simplify
-from gossamer_ir.touches import Values
+from gossamer_ir.touches import Values, selecting
 from gossamer_ir.walk import free_vars, resolve, statements, substitute
 
 
@@ -65,9 +67,17 @@ def may_meet(
         return True
     within = [*inner, *(stmt for stmt in statements(block.init) if isinstance(stmt, For))]
     loops = [_resolved(item, known) for item in (loop, *within)]
+    domains = [_domain(item, known) for item in selecting(block)]
     return not all(
-        _is_apart(*indices, loops=loops, function=function) for indices in found.values()
+        _is_apart(*indices, loops=loops, domains=domains, function=function)
+        for indices in found.values()
     )
+
+
+def _domain(item: BlockIter, values: Values) -> Compare:
+    """That the value of an iterator lies before the end of its domain, as it does where the init runs."""
+    end = build.add(item.domain.start, item.domain.extent)
+    return Compare("lt", resolve(item.value, values), resolve(end, values))
 
 
 def _bound_in(init: tuple[Stmt, ...]) -> dict[str, Expr]:
@@ -85,7 +95,13 @@ def _resolved(loop: For, values: Values) -> For:
     return For(loop.var, resolve(loop.start, values), resolve(loop.extent, values), ())
 
 
-def _is_apart(indices: tuple[Expr, ...], *, loops: Sequence[For], function: Function) -> bool:
+def _is_apart(
+    indices: tuple[Expr, ...],
+    *,
+    loops: Sequence[For],
+    domains: Sequence[Compare],
+    function: Function,
+) -> bool:
     """Whether the elements at some indices in different iterations of the first loop differ, whatever
     iterations of the others they are in."""
     loop, *inner = loops
@@ -98,7 +114,7 @@ def _is_apart(indices: tuple[Expr, ...], *, loops: Sequence[For], function: Func
     facts = lasting_facts(function)
     alone = [at for at in candidates if free_vars(at).isdisjoint(others)]
     return any(is_injective(at, loop, facts) for at in alone) or any(
-        _rises(at, loops, function) for at in candidates
+        _rises(at, loops, domains, function) for at in candidates
     )
 
 
@@ -121,7 +137,9 @@ def _is_plain(at: Expr, loop: For, others: set[str]) -> bool:
     return abs(terms.get(variable, 0)) == 1 and rest.isdisjoint({*others, loop.var})
 
 
-def _rises(at: Expr, loops: Sequence[For], function: Function) -> bool:
+def _rises(
+    at: Expr, loops: Sequence[For], domains: Sequence[Compare], function: Function
+) -> bool:
     """Whether an index in a later iteration of the first loop is proved to be greater, or less, than any
     in an earlier one."""
     point = ProgramPoint(function)
@@ -138,6 +156,9 @@ def _rises(at: Expr, loops: Sequence[For], function: Function) -> bool:
         later = substitute(item, names)
         prover.assume_range(item.var, item.start, item.extent)
         prover.assume_range(names[item.var].name, later.start, later.extent)
+    for domain in filter(point.is_lasting, domains):
+        prover.assume(domain)
+        prover.assume(substitute(domain, names))
     first = loops[0].var
     step = Binary("sub", Binary("sub", names[first], build.index_var(first)), build.ONE)
     prover.assume_nonnegative(step)

@@ -325,8 +325,8 @@ class For(Node, frozen=True):
 class Block(Node, frozen=True):
     """A unit of scheduling. `init` runs once for every output element the block visits, before any
     update of it: before the outermost loop that feeds a reduction iterator, and not again where another
-    point of the block meets the element. Where `predicate` is false the body does not run. `reads` and `writes` are None
-    where they were not declared (they follow from the body)."""
+    point of the block meets the element. Where `predicate` is false the body does not run. `reads` and
+    `writes` are None where they were not declared (they follow from the body)."""
 
     name: str
     iters: tuple[BlockIter, ...]

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gossamer_ir.marks import COMPOSABLE, is_composable
 from gossamer_ir.effects import buffers_written
+from gossamer_ir.marks import COMPOSABLE, is_composable
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.verify.atomics import check_shared
 from gossamer_ir.verify.axes import check_axes, check_buffer_axes
