@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator, Sequence
 
 from gossamer_ir import build
-from gossamer_ir.affine import affine_of
+from gossamer_ir.affine import Affine, affine_of, factors_of, product, scale
 from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.injective import is_injective
 from gossamer_ir.lasting import lasting_facts
@@ -28,6 +28,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Stmt,
     Store,
+    Var,
 )
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.prove import Prover
@@ -142,6 +143,8 @@ def _rises(
 ) -> bool:
     """Whether an index in a later iteration of the first loop is proved to be greater, or less, than any
     in an earlier one."""
+    if _is_leading_digit(at, loops):
+        return True
     point = ProgramPoint(function)
     for name in _sizes(function):
         point.magnitudes.bind(name, build.index(LARGEST_SIZE))
@@ -167,6 +170,36 @@ def _rises(
         prover.proves_nonnegative(Binary("sub", found, build.ONE))
         for found in (apart, Binary("sub", build.ZERO, apart))
     )
+
+
+def _is_leading_digit(at: Expr, loops: Sequence[For]) -> bool:
+    """Whether an index is a number of which the first loop counts a digit and inner ones all that are
+    below it, in a system whose bases may be known at run time only."""
+    loop, *inner = loops
+    names = {item.var for item in loops}
+    steps: dict[str, Affine] = {}
+    for atom, coefficient in affine_of(at).terms.items():
+        factors = factors_of(atom)
+        counted = [item.name for item in factors if isinstance(item, Var) and item.name in names]
+        if not counted and free_vars(atom).isdisjoint(names):
+            continue
+        others = [item for item in factors if item != build.index_var(counted[0])] if counted else []
+        if len(counted) != 1 or counted[0] in steps or not names.isdisjoint(free_vars(*others)):
+            return False
+        rest: Expr = build.ONE
+        for item in others:
+            rest = build.mul(rest, item)
+        steps[counted[0]] = scale(affine_of(rest), coefficient)
+    extents = {item.var: item.extent for item in inner if item.start == build.ZERO}
+    width, leading = Affine({}, 1), steps.pop(loop.var, None)
+    while steps:
+        name = next((name for name, step in steps.items() if step == width), None)
+        following = product(width, affine_of(extents[name])) if name in extents else None
+        if name is None or following is None:
+            return False
+        del steps[name]
+        width = following
+    return leading == width
 
 
 def _sizes(function: Function) -> frozenset[str]:

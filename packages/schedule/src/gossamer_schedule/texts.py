@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir.errors import ParseError, Place
-from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, Search
+from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, Search, Var
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import all_buffers
@@ -44,6 +44,7 @@ def expression_of(
     else:
         looks = occurrences((Load, Search), found)
         bad = [node.buffer for node in looks if _rank(node) != _rank_of(buffers[node.buffer])]
+        bad += [node.name for node in occurrences(Var, found) if node.name in buffers]
         if not bad:
             return found
         message = f"'{bad[0]}' has {_rank_of(buffers[bad[0]])} dimensions."
