@@ -21,10 +21,10 @@ from gossamer_testkit import script
 
 POSITION = """
 @T.prim_func
-def f(a: T.handle, y: T.handle, p: T.handle, q: T.handle, m: T.int64, n: T.int64) -> None:
+def f(a: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64) -> None:
     T.func_attr({"sparse_tir_level": 1})
     I = T.sp.dense_fixed(m)
-    J = T.sp.compressed_varied(I, (n, n), (p, q), "int32")
+    J = T.sp.dense_varied(I, (n, n), p, "int32")
     A = T.sp.match_buffer(a, (I, J), "float32")
     Y = T.sp.match_buffer(y, (I,), "float32")
     for i in T.serial(m):

@@ -100,7 +100,11 @@ def test_searches_taken_out_of_positions_are_the_same_kernels():
     later = [remove_unused_args(lower_buffers(found)) for found in (first, second)]
     for found, wanted in zip(later, pair(fused(), "int64"), strict=True):
         main = [
-            line for line in print_module(found).splitlines() if "    for" in line or " = " in line
+            line
+            for line in print_module(found).splitlines()
+            if "    for" in line or " = " in line
+            # A row that is passed is checked to hold the position, by its bounds.
+            if "J_indptr = " not in line
         ]
         assert set(main) <= set(print_module(remove_unused_args(wanted)).splitlines())
 

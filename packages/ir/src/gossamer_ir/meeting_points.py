@@ -138,9 +138,7 @@ def _is_plain(at: Expr, loop: For, others: set[str]) -> bool:
     return abs(terms.get(variable, 0)) == 1 and rest.isdisjoint({*others, loop.var})
 
 
-def _rises(
-    at: Expr, loops: Sequence[For], domains: Sequence[Compare], function: Function
-) -> bool:
+def _rises(at: Expr, loops: Sequence[For], domains: Sequence[Compare], function: Function) -> bool:
     """Whether an index in a later iteration of the first loop is proved to be greater, or less, than any
     in an earlier one."""
     if _is_leading_digit(at, loops):
@@ -183,7 +181,9 @@ def _is_leading_digit(at: Expr, loops: Sequence[For]) -> bool:
         counted = [item.name for item in factors if isinstance(item, Var) and item.name in names]
         if not counted and free_vars(atom).isdisjoint(names):
             continue
-        others = [item for item in factors if item != build.index_var(counted[0])] if counted else []
+        others = (
+            [item for item in factors if item != build.index_var(counted[0])] if counted else []
+        )
         if len(counted) != 1 or counted[0] in steps or not names.isdisjoint(free_vars(*others)):
             return False
         rest: Expr = build.ONE

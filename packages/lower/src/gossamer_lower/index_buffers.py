@@ -4,10 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from msgspec.structs import replace
-
 from gossamer_ir import build
-from gossamer_ir.names import Namer, namer_of
+from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -17,7 +15,6 @@ from gossamer_ir.nodes import (
     DenseFixed,
     DenseVaried,
     Expr,
-    Function,
     Load,
     SparseBuffer,
 )  # fmt: skip
@@ -136,21 +133,6 @@ class IndexBuffers:
             shape = (build.add(size, build.ONE),)
             self._flat[axis.name] = Buffer(name, shape, found.dtype, found.handle)
         return self._flat[axis.name]
-
-
-def with_index_buffers(function: Function) -> Function:
-    """A function that declares the index arrays of its axes, each as a buffer over the axes."""
-    bound = {
-        buffer.handle for buffer in function.buffers if isinstance(buffer, SparseBuffer)
-    }  # fmt: skip
-    handles = {
-        getattr(axis, field, None) for axis in function.axes for field in ("indptr", "indices")
-    }
-    if handles - {None} <= bound:
-        return function
-    declared = IndexBuffers(function.axes, namer_of(function)).declared()
-    missing = {found.handle: found for found in declared if found.handle not in bound}
-    return replace(function, buffers=(*function.buffers, *missing.values()))
 
 
 def width_of(axis: Axis) -> Expr:

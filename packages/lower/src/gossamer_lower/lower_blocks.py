@@ -42,7 +42,7 @@ from gossamer_ir.walk import (
 )
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.inline_lets import inline_lets
-from gossamer_lower.meeting_inits import require_before, require_of_element
+from gossamer_lower.meeting_inits import require_before, require_repeatable
 from gossamer_lower.stages import map_functions
 
 Around: TypeAlias = For | Expr
@@ -123,7 +123,7 @@ class _Lowering:
         if _feeds(loop, block, "R"):
             path = [found for found in _path_to(loop, block) or () if isinstance(found, For)]
             if any(_feeds(item, block, "S") and self._may_meet(item, block) for item in path):
-                require_of_element(loop, block)
+                require_repeatable(block)
             return True
         if not (_feeds(loop, block, "S") and self._may_meet(loop, block)):
             return False

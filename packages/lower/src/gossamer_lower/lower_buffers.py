@@ -7,7 +7,7 @@ is known of the axes becomes facts about their index buffers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any, TypeGuard, TypeVar
 
 import msgspec
@@ -54,8 +54,8 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.simplify import TRUE
-from gossamer_ir.walk import LEAVES, map_children, rewrite, statements, walk
-from gossamer_lower.index_buffers import Varied, with_index_buffers
+from gossamer_ir.walk import LEAVES, buffers_read, map_children, rewrite, statements, walk
+from gossamer_lower.index_buffers import IndexBuffers, Varied
 from gossamer_lower.lookups import Place
 from gossamer_lower.proved_conditions import without_proved
 from gossamer_lower.relations import relations_of_fibres
@@ -94,27 +94,31 @@ def lower_buffers(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
-    function = with_index_buffers(function)
     lowering = _Lowering(function)
+    body = lowering.body(function.body)
+    buffers = lowering.buffers(function)
+    facts = tuple(dict.fromkeys((*lowering.stated(function.facts), *lowering.facts())))
     lowered = msgspec.structs.replace(
-        function,
-        axes=(),
-        relations=(),
-        buffers=_declared_before_use(
-            [
-                *(
-                    lowering.ordinary(found)
-                    for found in function.buffers
-                    if not lowering.is_flat(found)
-                ),
-                *lowering.offsets.values(),
-            ]
-        ),
-        body=lowering.body(function.body),
-        facts=tuple(dict.fromkeys((*lowering.stated(function.facts), *lowering.facts()))),
+        function, axes=(), relations=(), buffers=buffers, body=body, facts=facts
     )
     checks = lowering.checks()
-    return without_proved(lowered, checks) if checks else lowered
+    proved = without_proved(lowered, checks) if checks else lowered
+    return _without_unread(proved, lowering.added())
+
+
+def _without_unread(function: Function, added: Set[str]) -> Function:
+    """A function without those index arrays, of some, that only checks read which are gone."""
+    parts = [extent for found in function.buffers for extent in getattr(found, "shape", ())]
+    gone = added - buffers_read(*function.body, *parts)
+    if not gone:
+        return function
+    facts = tuple(
+        fact
+        for fact in function.facts
+        if gone.isdisjoint([getattr(fact, field, None) for field in NAMING_FIELDS])
+    )
+    buffers = tuple(found for found in function.buffers if found.name not in gone)
+    return msgspec.structs.replace(function, buffers=buffers, facts=facts)
 
 
 def _declared_before_use(buffers: list[Buffer]) -> tuple[Buffer, ...]:
@@ -148,7 +152,9 @@ class _Lowering:
         self._extents: dict[str, Expr] = {}
         self._storage = Storage(self._axes, self._read_offset, ranges=self._ranges)
         self.offsets: dict[str, Buffer] = {}
-        self._add_offsets(Namer((*names_of(function), *self._names.values())), sparse)
+        self._added: list[SparseBuffer] = []
+        self._namer = Namer((*names_of(function), *self._names.values()))
+        self._add_offsets(self._namer, sparse)
         self._flat = {
             buffer.name: self._names[found.name]
             for buffer in function.buffers
@@ -201,9 +207,33 @@ class _Lowering:
             shape = (build.add(size, build.index(buffer.extra_storage)),)
         return Buffer(self._names[buffer.name], shape, buffer.dtype, buffer.handle, buffer.scope)
 
+    def buffers(self, function: Function) -> tuple[Buffer, ...]:
+        """The ordinary buffers, with those of index arrays that nothing was bound to and that are read."""
+        bound = [self.ordinary(found) for found in function.buffers if not self.is_flat(found)]
+        added: list[Buffer] = []
+        while len(added) < len(self._added):
+            added.append(self.ordinary(self._added[len(added)]))
+        return _declared_before_use([*bound, *added, *self.offsets.values()])
+
+    def added(self) -> set[str]:
+        """The names of index arrays that the function declared no buffer for."""
+        return {found.name for found in self._added}
+
+    def _declare(self, handle: str) -> SparseBuffer:
+        """An index array of an axis that the function declares no buffer for."""
+        declared = IndexBuffers(self._axes.values(), self._namer).declared()
+        buffer = next(found for found in declared if found.handle == handle)
+        assert isinstance(buffer, SparseBuffer)
+        self._sparse[buffer.name] = self._by_handle[handle] = buffer
+        self._names[buffer.name] = buffer.name
+        self._added.append(buffer)
+        return buffer
+
     def _read_offset(self, handle: str, position: Expr) -> Expr:
         """An element of an indptr, or of the offsets of a buffer."""
         buffer = self._by_handle.get(handle)
+        if buffer is None and handle not in self.offsets:
+            buffer = self._declare(handle)
         if buffer is None:
             offsets = self.offsets[handle]
             return build.widen(Load(offsets.name, (position,), offsets.dtype))

@@ -7,16 +7,15 @@ from typing import Any
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import written_in
+from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
     Block,
-    Expr,
     For,
     Function,
     If,
     Load,
     Prefetch,
     Search,
-    Stmt,
     Store,
     While,
 )
@@ -38,7 +37,8 @@ def require_before(loop: For, block: Block, function: Function) -> None:
     rest = _without(loop, block).body
     beside = {node.buffer for node in occurrences((Load, Search, Store, Prefetch), *rest)}
     changed = written_in(loop.body, function) - targets
-    require_of_element(loop, block)
+    require_repeatable(block)
+    _require_of_element(loop, block)
     if beside & targets:
         raise _meeting(block, targets, f"other statements of the loop {loop.var} use it")
     if reads & changed:
@@ -47,17 +47,23 @@ def require_before(loop: For, block: Block, function: Function) -> None:
         raise _meeting(block, targets, "a loop between them repeats the block")
 
 
-def require_of_element(loop: For, block: Block) -> None:
-    """An init has the same effect however often it runs for an element.
+def require_repeatable(block: Block) -> None:
+    """An init that may run several times for an element does not read what it writes.
 
     Raises `UnsupportedError` (`lower.meeting_inits`) otherwise.
     """
     targets = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
-    names = {stmt.var for stmt in _around(loop, block) if isinstance(stmt, For)}
-    names |= {found.var for found in block.iters}
     if buffers_read(*block.init) & targets:
         raise _meeting(block, targets, "it is computed from what was there")
-    if not all(_is_of_element(stmt, names) for stmt in statements(block.init)):
+
+
+def _require_of_element(loop: For, block: Block) -> None:
+    """The value that an init writes is told by the element."""
+    targets = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
+    names = {stmt.var for stmt in _around(loop, block) if isinstance(stmt, For)}
+    names |= {found.var for found in block.iters} | set(bound_variables(block.init))
+    stores = (stmt for stmt in statements(block.init) if isinstance(stmt, Store))
+    if not all(_is_of_element(store, names) for store in stores):
         raise _meeting(block, targets, "the value depends on which of them comes first")
 
 
@@ -77,13 +83,10 @@ def _feeds(stmt: For | While | If, block: Block) -> bool:
     return isinstance(stmt, If)
 
 
-def _is_of_element(stmt: Stmt, names: set[str]) -> bool:
-    """Whether what an init does is told by the elements that it writes."""
-    if not isinstance(stmt, Store):
-        return isinstance(stmt, (For, Block)) and getattr(stmt, "predicate", None) is None
-    parts: tuple[Expr | None, ...] = (stmt.value, stmt.predicate)
-    told = Told(stmt.indices, names, {})
-    return not any(True for part in parts if part is not None for _ in told.missing(part))
+def _is_of_element(store: Store, names: set[str]) -> bool:
+    """Whether the value that an init writes is told by where it writes it; whether it does makes no
+    difference then."""
+    return not any(True for _ in Told(store.indices, names, {}).missing(store.value))
 
 
 def _without(stmt: Any, block: Block) -> Any:
