@@ -88,10 +88,10 @@ REGIONS = {
         "()",
         "(X[0:T.min(2, n - 1) + 1])",
     ),
-    "by a product of sizes": (
+    "by a product of sizes, which may wrap": (
         "for j in T.serial(m):\n    X[v + m * j] = 0.0",
         "()",
-        "(X[v:v + (T.min(v + m * m - m, n - 1) - v + 1)])",
+        "(X[0:n])",
     ),
     "behind a condition": (
         "if v > 0:\n    Y[v, 0] = X[v - 1]",

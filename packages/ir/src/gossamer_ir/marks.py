@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from msgspec.structs import replace
+
 from gossamer_ir.nodes import Block, Function, Iteration
 
 PREPROCESS = "preprocess"
@@ -20,3 +22,14 @@ def is_preprocess(node: Block | Iteration) -> bool:
 def is_composable(function: Function) -> bool:
     """Whether the iterations of a function are parts of one computation."""
     return bool(dict(function.annotations).get(COMPOSABLE, False))
+
+
+def without_mark(function: Function, key: str) -> Function:
+    """The function without an annotation; the same one where it has none of this key.
+
+    >>> without_mark(Function("f", (), (), annotations=((COMPOSABLE, 1),)), COMPOSABLE).annotations
+    ()
+    """
+    kept = tuple(item for item in function.annotations if item[0] != key)
+    same = len(kept) == len(function.annotations)
+    return function if same else replace(function, annotations=kept)

@@ -16,6 +16,7 @@ import msgspec
 
 from gossamer_ir.contracts import Choice, Intrinsic, Schedule, Signature, Stats, Target
 from gossamer_ir.errors import ArgumentError, ParseError, Place
+from gossamer_ir.marks import COMPOSABLE, without_mark
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.schema import schema
 from gossamer_ir.wire_texts import RECORDS, VERSION, ModuleText, Record, RecordText
@@ -56,7 +57,10 @@ def loads(data: bytes | str) -> Module:
     'main'
     """
     found: ModuleText = _decode(_require_readable(data), ModuleText)
-    return Module(found.stage, found.functions, found.entry)
+    functions = found.functions
+    if found.stage != "coordinate":  # written before lowering took the mark away, it says nothing
+        functions = tuple(without_mark(function, COMPOSABLE) for function in functions)
+    return Module(found.stage, functions, found.entry)
 
 
 def dumps_record(record: Record) -> bytes:

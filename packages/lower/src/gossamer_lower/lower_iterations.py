@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.marks import COMPOSABLE, is_composable
+from gossamer_ir.marks import COMPOSABLE, is_composable, without_mark
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -103,7 +103,7 @@ def _lower_function(function: Function) -> Function:
     body = lowering.with_inits_first(function.body) if is_parted else function.body
     body = lowering.statements(body, {})
     buffers = (*function.buffers, *lowering.index_buffers.declared())
-    notes = tuple(item for item in function.annotations if not is_parted or item[0] != COMPOSABLE)
+    notes = without_mark(function, COMPOSABLE).annotations
     return msgspec.structs.replace(function, body=body, buffers=buffers, annotations=notes)
 
 
