@@ -73,8 +73,11 @@ class _Log:
                 self.add(frame, name, lane, is_store=is_store)
             return
         view, at = frame.views[name], int(frame.values[self.loop.var])
+        place = view.locate(indices)
+        if place is None:  # beyond a fibre: what is read there is the fill value
+            return
         self._kept[id(view.array)] = view.array
-        element = id(view.array), tuple(map(int, view.locate(indices)))
+        element = id(view.array), tuple(map(int, place))
         others = [self._written, self._read] if is_store else [self._written]
         for touched in others:
             if touched.get(element, at) != at:

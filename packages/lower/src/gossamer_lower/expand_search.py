@@ -15,6 +15,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.by_kind import nodes_by_kind
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Expr,
@@ -74,6 +75,7 @@ class _Expanding:
     def __init__(self, function: Function) -> None:
         self._namer = namer_of(function)
         self._dtypes = buffer_dtypes(function)
+        self._magnitudes = magnitudes_of(function)
 
     def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
         """Expands statements; `cursors` hold the last results of searches in a window."""
@@ -82,7 +84,8 @@ class _Expanding:
         shared = _shared_windows(body)
         for stmt in body:
             for window in dict.fromkeys(_windows(stmt)):
-                if window in shared and window not in cursors:
+                is_new = window in shared and window not in cursors
+                if is_new and self._is_exact(*window[2:]):
                     cursors[window] = self._namer.fresh(f"{window[1]}_cursor")
                     result += cell(cursors[window], window[2])
             result += self._statement(stmt, cursors)
@@ -106,6 +109,10 @@ class _Expanding:
                 return (If(stmt.condition, then_body, self.body(stmt.else_body, cursors)),)
         return (stmt,)
 
+    def _is_exact(self, begin: Expr, end: Expr) -> bool:
+        """Whether the length of a window does not wrap around, nor does a step beyond its end."""
+        return self._magnitudes.is_exact(build.add(build.sub(end, begin), end))
+
     def _search(
         self, let: Let, search: Search, cursors: dict[_Window, str]
     ) -> tuple[tuple[Stmt, ...], Let]:
@@ -115,7 +122,10 @@ class _Expanding:
         low = cursor or self._namer.fresh(f"{let.var.name}_low")
         size = self._namer.fresh(f"{let.var.name}_size")
         cells = SearchCells(search, low, size, self._dtypes)
-        start = cells.from_scratch() if cursor is None else cells.from_cursor()
+        if cursor is None:
+            start = cells.from_scratch(may_wrap=not self._is_exact(search.begin, search.end))
+        else:
+            start = cells.from_cursor()
         middle = build.index_var(self._namer.fresh(f"{let.var.name}_middle"))
         return (*start, cells.halving(middle)), Let(let.var, cells.result())
 

@@ -7,7 +7,7 @@ is known of the axes becomes facts about their index buffers.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
+from collections.abc import Iterator
 from typing import Any, TypeGuard, TypeVar
 
 import msgspec
@@ -54,7 +54,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.simplify import TRUE
-from gossamer_ir.walk import LEAVES, buffers_read, map_children, rewrite, statements, walk
+from gossamer_ir.walk import LEAVES, map_children, rewrite, statements, walk
 from gossamer_lower.index_buffers import IndexBuffers, Varied
 from gossamer_lower.lookups import Place
 from gossamer_lower.proved_conditions import without_proved
@@ -102,23 +102,7 @@ def _lower_function(function: Function) -> Function:
         function, axes=(), relations=(), buffers=buffers, body=body, facts=facts
     )
     checks = lowering.checks()
-    proved = without_proved(lowered, checks) if checks else lowered
-    return _without_unread(proved, lowering.added())
-
-
-def _without_unread(function: Function, added: Set[str]) -> Function:
-    """A function without those index arrays, of some, that only checks read which are gone."""
-    parts = [extent for found in function.buffers for extent in getattr(found, "shape", ())]
-    gone = added - buffers_read(*function.body, *parts)
-    if not gone:
-        return function
-    facts = tuple(
-        fact
-        for fact in function.facts
-        if gone.isdisjoint([getattr(fact, field, None) for field in NAMING_FIELDS])
-    )
-    buffers = tuple(found for found in function.buffers if found.name not in gone)
-    return msgspec.structs.replace(function, buffers=buffers, facts=facts)
+    return without_proved(lowered, checks) if checks else lowered
 
 
 def _declared_before_use(buffers: list[Buffer]) -> tuple[Buffer, ...]:
@@ -208,16 +192,17 @@ class _Lowering:
         return Buffer(self._names[buffer.name], shape, buffer.dtype, buffer.handle, buffer.scope)
 
     def buffers(self, function: Function) -> tuple[Buffer, ...]:
-        """The ordinary buffers, with those of index arrays that nothing was bound to and that are read."""
+        """The ordinary buffers, with those of index arrays that the function declares no buffer for: the
+        caller passes them, and facts about them are checked."""
+        for axis in function.axes:
+            for handle in (getattr(axis, "indptr", None), getattr(axis, "indices", None)):
+                if handle is not None and handle not in self._by_handle:
+                    self._declare(handle)
         bound = [self.ordinary(found) for found in function.buffers if not self.is_flat(found)]
         added: list[Buffer] = []
         while len(added) < len(self._added):
             added.append(self.ordinary(self._added[len(added)]))
         return _declared_before_use([*bound, *added, *self.offsets.values()])
-
-    def added(self) -> set[str]:
-        """The names of index arrays that the function declared no buffer for."""
-        return {found.name for found in self._added}
 
     def _declare(self, handle: str) -> SparseBuffer:
         """An index array of an axis that the function declares no buffer for."""

@@ -39,6 +39,8 @@ def require_before(loop: For, block: Block, function: Function) -> None:
     changed = written_in(loop.body, function) - targets
     require_repeatable(block)
     _require_of_element(loop, block)
+    if _uses_others(block, targets):
+        raise _meeting(block, targets, "its body uses other elements than it initialises")
     if beside & targets:
         raise _meeting(block, targets, f"other statements of the loop {loop.var} use it")
     if reads & changed:
@@ -65,6 +67,19 @@ def _require_of_element(loop: For, block: Block) -> None:
     stores = (stmt for stmt in statements(block.init) if isinstance(stmt, Store))
     if not all(_is_of_element(store, names) for store in stores):
         raise _meeting(block, targets, "the value depends on which of them comes first")
+
+
+def _uses_others(block: Block, targets: set[str]) -> bool:
+    """Whether the body of a block uses elements of what its init writes that another point initialises:
+    it may do so before that point, and would find the new value where the init runs before the loop."""
+    own = {(store.buffer, store.indices) for store in occurrences(Store, *block.init)}
+    predicate = () if block.predicate is None else (block.predicate,)
+    found = occurrences((Load, Search, Store), *block.body, *predicate)
+    return any(
+        isinstance(node, Search) or (node.buffer, node.indices) not in own
+        for node in found
+        if node.buffer in targets
+    )
 
 
 def _around(stmt: Any, block: Block) -> Iterator[For | While | If]:

@@ -68,10 +68,14 @@ class SearchCells(msgspec.Struct, frozen=True):
     size: str
     dtypes: dict[str, str]
 
-    def from_scratch(self) -> tuple[Stmt, ...]:
-        """The whole window."""
+    def from_scratch(self, *, may_wrap: bool) -> tuple[Stmt, ...]:
+        """The whole window. Where the ends of an empty one are so far apart that their difference wraps
+        around, it would not look empty."""
         begin, end = self.search.begin, self.search.end
-        return (*cell(self.low, begin), *cell(self.size, build.sub(end, begin)))
+        size = build.sub(end, begin)
+        if may_wrap:
+            size = Select(Compare("lt", begin, end), size, build.ZERO)
+        return (*cell(self.low, begin), *cell(self.size, size))
 
     def from_cursor(self) -> tuple[Stmt, ...]:
         """Doubles the step from the last result on, or from the begin where that is too far."""
