@@ -36,6 +36,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "the loop stage",
         "lower.preprocess.dtype": "results of searches kept as another dtype than int32 or int64",
         "lower.preprocess.nothing": "searches taken out where none depends on index arrays only",
+        "lower.preprocess.order": "what is marked `preprocess` where the rest of the program has "
+        "to run before it",
         "lower.specialize_buffer.unknown": "a buffer specialized that is not passed",
         "lower.specialize_buffer.written": "a buffer replaced by an expression, that is written",
         "lower.specialize_buffer.search": "a buffer replaced by an expression, that is searched",
@@ -61,6 +63,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.guarded_weight": "a weight that reads a buffer where that is not proved in bounds",
         "lower.flat_guards": "a flat module from elsewhere that has calls, and accesses that are "
         "not proved in bounds",
+        "lower.meeting_inits": "an init of which several points may meet in one element, where it "
+        "cannot run once before them",
         "lower.changing_size": "a buffer whose size is read from what the program writes",
         "lower.math": "a math function in the weight of a parallel loop; `fma` of float64 on a "
         "CPU without it",

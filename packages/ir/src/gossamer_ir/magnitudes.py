@@ -11,7 +11,7 @@ from math import prod
 from typing import TypeGuard
 
 from gossamer_ir.affine import factors_of
-from gossamer_ir.build import ONE, dtype_of, integer_value
+from gossamer_ir.build import ONE, ZERO, dtype_of, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
@@ -121,9 +121,26 @@ class Magnitudes:
         """A bound of the absolute value of a product of integers that do not wrap: that of all extents of
         an array that is passed is the number of its elements."""
         found = prod(map(self.of, factors))
-        if found <= LARGEST_ARRAY or tuple(sorted(factors, key=repr)) not in self._arrays:
+        bounds = [self._size_above(factor) or factor for factor in factors]
+        if found <= LARGEST_ARRAY or tuple(sorted(bounds, key=repr)) not in self._arrays:
             return found
         return LARGEST_ARRAY
+
+    def _size_above(self, expr: Expr) -> Expr | None:
+        """The size that a value, or the difference of two, is at most: what is loaded from an array of
+        offsets, of which a fact says that it lies in [0, size + 1)."""
+        match expr:
+            case Cast():
+                return self._size_above(expr.value)
+            case Load():
+                fact = self._ranges.get(expr.buffer)
+                if fact is None or fact.low != ZERO or not _is_one_more(fact.high):
+                    return None
+                return fact.high.lhs
+            case Binary(op="sub"):
+                above = self._size_above(expr.lhs)
+                return above if above == self._size_above(expr.rhs) else None
+        return None
 
     def is_exact(self, expr: Node) -> bool:
         """Whether no operation in an integer expression wraps."""
