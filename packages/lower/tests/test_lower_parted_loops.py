@@ -71,6 +71,13 @@ KEPT = {
     "two bounds": choice("i < 3 and i < n - 1"),
     "a bound on something else": choice("i // 2 < 3"),
     "what changes with the loop otherwise": choice("i < P[i]"),
+    "an extent that the loop changes": """
+for i in T.serial(T.int64(T.int32(P[1]))):
+    if i < n - 2:
+        P[1] = 4
+    else:
+        P[1] = 1
+""",
     "a bound that may wrap": """
 if n > 2:
     for i in T.serial(T.min(T.max(P[1], 0), n)):

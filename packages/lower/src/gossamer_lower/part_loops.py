@@ -107,10 +107,12 @@ class _Parting:
     def _is_as_computed(self, condition: Expr, loop: For, bound: Expr) -> bool:
         """Whether a condition says the same of all iterations as its bound, which is found by moving
         terms from one side to the other: neither the condition nor the bound may wrap, nor may what
-        the loop runs over."""
+        the loop runs over. The second loop evaluates all of it again."""
+        end = build.add(loop.start, loop.extent)
         with self._point.inside(loop):
-            is_exact = self._point.is_exact(condition, bound, build.add(loop.start, loop.extent))
-        return is_exact and self._point.is_known_before(bound, loop)
+            is_exact = self._point.is_exact(condition, bound, end)
+        is_same = self._point.is_invariant(end, loop.body)
+        return is_exact and is_same and self._point.is_known_before(bound, loop)
 
     def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
         """The iterations from the bound on; at most one, often."""
