@@ -116,6 +116,15 @@ W = T.decl_buffer((4,), "float32", scope="local")
 W[0] = 1.0
 Y[0] = W[4611686018427387904]
 """,
+    "a loop of one iteration that starts where its body changes": """
+for i in T.serial(S[0], S[0] + 1):
+    for j in T.serial(3):
+        S[0] = S[T.max(T.min(i, 3), 0)] + 1
+""",
+    "a loop up to the largest integer": """
+for i in T.serial(m, m + 2):
+    Y[T.max(T.min(i, 3), 0)] = 3.0
+""",
     "a buffer that is searched": """
 R = T.decl_buffer((8,), "int64", scope="local")
 for i in T.serial(8):

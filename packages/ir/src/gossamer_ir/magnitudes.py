@@ -78,6 +78,7 @@ class Magnitudes:
             for extent in _extents_of(buffer, function.axes)
             for name in free_vars(extent)
         }
+        self._bound: dict[str, For | tuple[Expr, ...]] = {}
         shapes = [found.shape for found in bound if isinstance(found, Buffer)]
         self._arrays = {tuple(sorted(shape, key=repr)) for shape in shapes}
         extents: set[Expr] = {
@@ -107,11 +108,24 @@ class Magnitudes:
 
     def bind_loop(self, loop: For) -> None:
         """The variable of a loop is below its end."""
-        self._variables[loop.var] = self.of(loop.start) + max(self.of(loop.extent) - 1, 0)
+        self._bound[loop.var] = loop
+        self._variables.pop(loop.var, None)
 
     def bind(self, variable: str, *values: Expr) -> None:
         """A variable is at most as large as these together."""
-        self._variables[variable] = sum(map(self.of, values))
+        self._bound[variable] = values
+        self._variables.pop(variable, None)
+
+    def _of_variable(self, name: str, dtype: str) -> int:
+        """Found out when first asked for: most variables are not."""
+        if name not in self._variables and name in self._bound:
+            bound = self._bound.pop(name)  # so that a variable does not bound itself
+            if isinstance(bound, For):
+                found = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
+            else:
+                found = sum(map(self.of, bound))
+            self._variables[name] = found
+        return self._variables.get(name, _limit(dtype))
 
     def of(self, expr: Expr) -> int:
         """A bound of the absolute value at run time."""
@@ -185,7 +199,7 @@ class Magnitudes:
                 value = integer_value(expr)
                 return _limit(expr.dtype) if value is None else abs(value)
             case Var():
-                return self._variables.get(expr.name, _limit(expr.dtype))
+                return self._of_variable(expr.name, expr.dtype)
             case Binary():
                 return self._of_binary(expr)
             case Unary(op="neg"):

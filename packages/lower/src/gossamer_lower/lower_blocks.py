@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )  # fmt: skip
+from gossamer_ir.program_point import is_invariant
 from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.touches import selecting
 from gossamer_ir.walk import (
@@ -109,7 +110,7 @@ class _Lowering:
                 _require_allocated(loop, block)
                 inits += self._init_nest(loop, block)
                 body = tuple(_without_init(stmt, block.name) for stmt in body)
-        if _is_unit(loop):
+        if _is_unit(loop) and is_invariant(loop.start, loop.body, self._function):
             body = substitute_body(body, {loop.var: loop.start})
             return (*inits, *self.body(body))
         return (*inits, msgspec.structs.replace(loop, body=self.body(body)))
@@ -174,7 +175,7 @@ class _Lowering:
                 continue
             header = substitute(msgspec.structs.replace(found, body=()), names)
             nest = msgspec.structs.replace(header, var=names[found.var].name, body=result)
-            is_unit = _is_unit(nest)
+            is_unit = _is_unit(nest) and is_invariant(nest.start, result, self._function)
             result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
         return result
 

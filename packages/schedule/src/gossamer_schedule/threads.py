@@ -28,16 +28,20 @@ def split_buffers(function: Function) -> Iterator[tuple[Site, str]]:
     >>> [*split_buffers(bind(STAGED, "i", thread="blockIdx.x").module.functions[0])]
     []
     """
-    scopes = {found.name: found.scope for found in all_buffers(function) if found.scope != "global"}
-    if not scopes:
+    loops = [
+        found
+        for found in statements(function.body)
+        if isinstance(found, For) and (found.kind == "parallel" or found.thread is not None)
+    ]
+    if not loops:
         return
-    total = _uses(function.body)
-    for loop in statements(function.body):
-        if isinstance(loop, For) and (loop.kind == "parallel" or loop.thread is not None):
-            inside = _uses(loop.body)
-            for buffer, scope in scopes.items():
-                if _is_apart(loop, scope) and 0 < inside.get(buffer, 0) < total[buffer]:
-                    yield named(function, For, loop.var)[0], buffer
+    scopes = {found.name: found.scope for found in all_buffers(function) if found.scope != "global"}
+    total = _uses(function.body) if scopes else {}
+    for loop in loops:
+        inside = _uses(loop.body) if scopes else {}
+        for buffer, scope in scopes.items():
+            if _is_apart(loop, scope) and 0 < inside.get(buffer, 0) < total[buffer]:
+                yield named(function, For, loop.var)[0], buffer
 
 
 def _uses(body: tuple[Stmt, ...]) -> dict[str, int]:

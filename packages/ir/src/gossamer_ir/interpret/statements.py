@@ -104,11 +104,16 @@ def _for(node: For, scope: Scope) -> Exec:
         first, count = int(start(frame)), int(extent(frame))
         check(frame)
         values = frame.values
+        to_index = np.int64 if first + count <= 2**63 else _wrapped
         for value in _ordered(chunks(first, count, number=number)):
-            values[name] = np.int64(value)
+            values[name] = to_index(value)
             body(frame)
 
     return run
+
+
+def _wrapped(value: int) -> np.int64:
+    return np.int64((value + 2**63) % 2**64 - 2**63)
 
 
 def _ordered(parts: Iterable[range]) -> Iterator[int]:
