@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )  # fmt: skip
+from gossamer_ir.pipelines import PIPELINE
 from gossamer_ir.program_point import is_invariant
 from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.touches import selecting
@@ -173,11 +174,17 @@ class _Lowering:
             if not isinstance(found, For):
                 result = _under(substitute(found, names), result)
                 continue
-            header = substitute(msgspec.structs.replace(found, body=()), names)
+            header = substitute(_around_init(found), names)
             nest = msgspec.structs.replace(header, var=names[found.var].name, body=result)
             is_unit = _is_unit(nest) and is_invariant(nest.start, result, self._function)
             result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
         return result
+
+
+def _around_init(loop: For) -> For:
+    """A loop without its body, and without the mark of copies in it that run ahead."""
+    kept = tuple(item for item in loop.annotations if item[0] != PIPELINE)
+    return msgspec.structs.replace(loop, body=(), annotations=kept)
 
 
 def _require_allocated(loop: For, block: Block) -> None:
