@@ -24,7 +24,6 @@ from tests.generated.typed import CALLS, draw_call
 
 PLAIN = {"seed": "tests", "native": 0.15, "scheduled": 0.0}
 SCHEDULED = {"seed": "tests", "native": 0.1, "scheduled": 1.0}
-OPEN = pytest.mark.xfail(strict=True, reason="defects that are known, and not mended yet")
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -34,7 +33,6 @@ def process():
     machine.cache_clear()
 
 
-@OPEN
 def test_programs_mean_the_same_before_and_after_each_pass():
     found = Programs()
     for number in range(120):
@@ -52,7 +50,6 @@ def test_programs_without_axes_mean_the_same_before_and_after_each_pass(stage):
         assert found is None or found.is_refusal, f"{number}: {found}\n{program}"
 
 
-@OPEN
 def test_schedules_change_no_meaning():
     found = Programs()
     for number in range(60):

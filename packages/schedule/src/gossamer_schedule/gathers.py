@@ -57,7 +57,7 @@ def elements_of(site: Site, buffer: str, reads: tuple[Read, ...], *, primitive: 
     known = {found.var for found in iters} | nest.known_above
     own = tuple(part for part in conditions if free_vars(part) <= known)
     elements = Elements(reads, iters, own)
-    if not _is_safe(site, elements, buffer=buffer):
+    if not is_safely_read(site, elements, buffer=buffer):
         elements = Elements(reads, block.iters, conditions)
         require_covered(nest, elements.iters, primitive=primitive)
     selectors = (*_selectors(reads), *elements.conditions)
@@ -92,7 +92,8 @@ def _selectors(reads: Sequence[Read]) -> tuple[Expr, ...]:
     return (*(at for read in reads for at in read.indices), *conditions)
 
 
-def _is_safe(site: Site, elements: Elements, *, buffer: str) -> bool:
+def is_safely_read(site: Site, elements: Elements, *, buffer: str) -> bool:
+    """Whether all elements are proved to be in bounds for all values of the iterators."""
     return all(
         is_safe(
             site.function,
