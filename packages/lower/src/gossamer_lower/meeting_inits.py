@@ -7,6 +7,7 @@ from typing import Any
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import written_in
+from gossamer_ir.marks import INIT_OF_ELEMENT
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
     Block,
@@ -61,6 +62,8 @@ def require_repeatable(block: Block) -> None:
 
 def _require_of_element(loop: For, block: Block) -> None:
     """The value that an init writes is told by the element."""
+    if dict(block.annotations).get(INIT_OF_ELEMENT, False):
+        return
     targets = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
     names = {stmt.var for stmt in _around(loop, block) if isinstance(stmt, For)}
     names |= {found.var for found in block.iters} | set(bound_variables(block.init))

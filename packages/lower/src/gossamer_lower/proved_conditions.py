@@ -34,6 +34,8 @@ from gossamer_ir.walk import LEAVES, buffers_read, free_vars, map_children
 from gossamer_lower.storage import Check
 
 Checks = Mapping[Expr, Check]
+MAX_NESTING = 3
+"""Checks whose proof asks for the proof of others; deeper ones stay."""
 """Comparisons, each with what proves it."""
 
 
@@ -54,6 +56,7 @@ class _Proving:
         self._checks = checks
         self._point = ProgramPoint(function)
         self._known: list[Expr] = []
+        self._nesting = 0
         self._conditions: list[Expr] = []
         self._params = {param.name for param in function.params}
 
@@ -194,7 +197,14 @@ class _Proving:
             return False
         if check in self._known:
             return True
-        proof = self._checks[check]
+        if self._nesting >= MAX_NESTING:
+            return False
+        self._nesting += 1
+        found = self._is_proved(self._checks[check])
+        self._nesting -= 1
+        return found
+
+    def _is_proved(self, proof: Check) -> bool:
         if proof.known is not None and self._expr(proof.known) in self._known:
             return True
         index, extent = self._expr(proof.index), self._expr(proof.extent)
