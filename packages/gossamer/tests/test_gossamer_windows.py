@@ -8,8 +8,7 @@ import numpy as np
 import pytest
 from recipes import integers, require_recipe, step
 
-from gossamer_ir.errors import ScheduleError
-from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.errors import ScheduleError, UnsupportedError
 from gossamer_ir.script import parse_module
 from gossamer_schedule import ScheduleBuilder, replay
 
