@@ -10,7 +10,7 @@ tables cover the language, so that a new kind of node cannot be forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
-from typing import Any, TypeAlias
+from typing import Any
 
 import msgspec
 
@@ -205,8 +205,6 @@ class ExpressionEffects(msgspec.Struct, frozen=True):
 
     reads: bool = False
     """Whether it reads memory, and so has to be in bounds."""
-    may_have_no_value: bool = False
-    """Whether evaluating it where it would not have been evaluated can do harm or be undefined."""
     lazy: tuple[str, ...] = ()
     """Operands that are evaluated only where a condition chooses them."""
 
@@ -218,10 +216,13 @@ EXPRESSION_EFFECTS: dict[type[Any], ExpressionEffects] = {
     **dict.fromkeys((Unary, Binary, Compare, Cast, Reinterpret, Select, Call), _PURE),
     **dict.fromkeys((Ramp, Broadcast, LaneReduce, TransposeReduce), _PURE),
     IfThenElse: ExpressionEffects(lazy=("if_true", "if_false")),
-    Load: ExpressionEffects(reads=True, may_have_no_value=True),
-    Search: ExpressionEffects(reads=True, may_have_no_value=True),
+    Load: ExpressionEffects(reads=True),
+    Search: ExpressionEffects(reads=True),
 }
 """One entry for each kind of expression."""
+
+LAZY = {kind: frozenset(found.lazy) for kind, found in EXPRESSION_EFFECTS.items() if found.lazy}
+"""The operands that may stay unevaluated, of the kinds that have some."""
 
 
 def _naming_a_buffer() -> frozenset[type[Any]]:
@@ -238,8 +239,6 @@ _NAMING: Any = tuple(sorted(NAMING_BUFFERS, key=lambda kind: kind.__name__))
 
 READS: tuple[type[Load], type[Search]] = (Load, Search)
 """The kinds of expressions that read memory."""
-
-Access: TypeAlias = Load | Search | Store | Atomic
 
 
 def buffers_named(*nodes: Node) -> frozenset[str]:

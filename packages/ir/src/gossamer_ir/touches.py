@@ -8,14 +8,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.build import conjuncts, sub
-from gossamer_ir.effects import Effects, effects_of
+from gossamer_ir.effects import LAZY, Effects, effects_of
 from gossamer_ir.nodes import (
     Atomic,
     Block,
     BlockIter,
     Expr,
     For,
-    IfThenElse,
     Let,
     Load,
     Range,
@@ -217,8 +216,9 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
         kind = type(node)
         if kind is Load or kind is Search:
             found.append((node, is_certain and (kind is Search or node.predicate is None)))
-        if kind is IfThenElse:
-            stack += (node.if_false, False), (node.if_true, False), (node.condition, is_certain)
+        if kind in LAZY:
+            for name in reversed(kind.__struct_fields__):
+                stack.append((getattr(node, name), is_certain and name not in LAZY[kind]))
             continue
         for child in reversed(children(node)):
             if type(child) not in LEAVES:

@@ -12,6 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.meeting_points import may_meet
 from gossamer_ir.names import namer_of
@@ -133,7 +134,7 @@ class _Lowering:
         return True
 
     def _may_meet(self, loop: For, block: Block) -> bool:
-        written = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
+        written = buffers_written(block.init)
         own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
         if written <= own:
             return False

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Set
 from typing import Any
 
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import written_in
 from gossamer_ir.marks import INIT_OF_ELEMENT
@@ -31,7 +32,7 @@ def require_before(loop: For, block: Block, function: Function) -> None:
     Raises `UnsupportedError` (`lower.meeting_inits`) otherwise: it depends on more than the element, or
     something else in the loop touches what it writes or changes what it reads.
     """
-    targets = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
+    targets = buffers_written(block.init)
     around = list(_around(loop, block))
     asked = [part for stmt in (*around, block) for part in parts_of(stmt)]
     reads = buffers_read(*block.init, *asked)
@@ -55,7 +56,7 @@ def require_repeatable(block: Block) -> None:
 
     Raises `UnsupportedError` (`lower.meeting_inits`) otherwise.
     """
-    targets = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
+    targets = buffers_written(block.init)
     if buffers_read(*block.init) & targets:
         raise _meeting(block, targets, "it is computed from what was there")
 
@@ -64,7 +65,7 @@ def _require_of_element(loop: For, block: Block) -> None:
     """The value that an init writes is told by the element."""
     if dict(block.annotations).get(INIT_OF_ELEMENT, False):
         return
-    targets = {stmt.buffer for stmt in statements(block.init) if isinstance(stmt, Store)}
+    targets = buffers_written(block.init)
     names = {stmt.var for stmt in _around(loop, block) if isinstance(stmt, For)}
     names |= {found.var for found in block.iters} | set(bound_variables(block.init))
     stores = (stmt for stmt in statements(block.init) if isinstance(stmt, Store))
@@ -72,7 +73,7 @@ def _require_of_element(loop: For, block: Block) -> None:
         raise _meeting(block, targets, "the value depends on which of them comes first")
 
 
-def _uses_others(block: Block, targets: set[str]) -> bool:
+def _uses_others(block: Block, targets: Set[str]) -> bool:
     """Whether the body of a block uses elements of what its init writes that another point initialises:
     it may do so before that point, and would find the new value where the init runs before the loop."""
     own = {(store.buffer, store.indices) for store in occurrences(Store, *block.init)}
@@ -114,7 +115,7 @@ def _without(stmt: Any, block: Block) -> Any:
     return visit(stmt)
 
 
-def _meeting(block: Block, targets: set[str], why: str) -> UnsupportedError:
+def _meeting(block: Block, targets: Set[str], why: str) -> UnsupportedError:
     return UnsupportedError(
         "lower.meeting_inits",
         f"Several points of the block '{block.name}' may initialise one element of "

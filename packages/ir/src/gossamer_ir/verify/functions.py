@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import Counter
 
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.effects import buffers_written, handles_of
 from gossamer_ir.marks import COMPOSABLE, is_composable
 from gossamer_ir.nodes import AnyBuffer, Buffer, Function
 from gossamer_ir.verify.atomics import check_shared
@@ -40,7 +40,7 @@ def check_function(ctx: Context, function: Function, at: At) -> None:
 
 def check_aliases(ctx: Context, function: Function, at: At) -> None:
     """What is written has one name, so that other names cannot change with it."""
-    handles = {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}
+    handles = handles_of(function)
     names = Counter(handles.values())
     for name in sorted(buffers_written(function.body) & handles.keys()):
         if names[handles[name]] > 1:
