@@ -189,6 +189,11 @@ for i in T.serial(n):
     for k in T.serial(4):
         if P[k] > 0:
             Y[T.search('lower', P, begin=0, end=P[i], value=i)] = 0""",
+    "a condition that may wrap around decides what there is to search": """
+for i in T.serial(n):
+    if X[i] > 0.0:
+        if P[0] >= 0 and i + P[0] < n:
+            Y[T.search('lower', P, begin=0, end=n, value=P[i + P[0]])] = 0""",
     "a condition on values decides what there is to search": """
 for i in T.serial(n):
     if X[i] > 0.0:

@@ -145,6 +145,10 @@ class ProgramPoint:
         """Whether an expression keeps its value, which is that of unbounded integers."""
         return self._changing.isdisjoint(buffers_read(expr)) and self.magnitudes.is_exact(expr)
 
+    def is_unchanging(self, *exprs: Expr) -> bool:
+        """Whether expressions read nothing that changes; their values may wrap."""
+        return self._changing.isdisjoint(buffers_read(*exprs))
+
     def is_exact(self, *exprs: Expr) -> bool:
         """Whether the values of expressions are those of unbounded integers."""
         return all(map(self.magnitudes.is_exact, exprs))

@@ -12,13 +12,10 @@ from typing import NamedTuple
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of
-from gossamer_ir.lasting import lasting_facts, written_by
-from gossamer_ir.magnitudes import Magnitudes
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
-    Buffer,
     Compare,
     Expr,
     For,
@@ -29,9 +26,9 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE
-from gossamer_ir.walk import buffers_read, free_vars, occurrences, occurs, statements
+from gossamer_ir.walk import free_vars, occurrences, occurs, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import map_functions
 
@@ -70,16 +67,10 @@ class _Line(NamedTuple):
 
 
 class _Hoisting:
-    """Knows what is written, and what the facts say of steps."""
+    """Walks the statements in order, with what holds at each of them."""
 
     def __init__(self, function: Function) -> None:
-        facts = lasting_facts(function)
-        buffers = [found for found in function.buffers if isinstance(found, Buffer)]
-        self._written = written_by(function)
-        self._prover = Prover(facts)
-        self._magnitudes = Magnitudes(function)
-        for extent in (extent for found in buffers if found.handle for extent in found.shape):
-            self._prover.assume_nonnegative(extent)
+        self._point = ProgramPoint(function)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return each(body, self._statement)
@@ -91,8 +82,8 @@ class _Hoisting:
         return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        self._magnitudes.bind(loop.var, loop.start, loop.extent)
-        body = self.body(loop.body)
+        with self._point.inside(loop):
+            body = self.body(loop.body)
         inner = frozenset((*bound_variables(body), *_allocated(body)))
         leaving: dict[Guard, None] = {}
         kept: list[Stmt] = []
@@ -113,7 +104,7 @@ class _Hoisting:
         condition, extent = guard.condition, loop.extent
         if {guard.buffer, *free_vars(condition)} & inner or occurs(Search, condition):
             return None
-        if not self._is_lasting(condition, loop.start, extent):
+        if not self._point.is_unchanging(condition, loop.start, extent):
             return None
         parts = self._parts(tuple(build.conjuncts(condition)), loop)
         every = None if parts is None else build.conjoined(parts)
@@ -122,10 +113,6 @@ class _Hoisting:
         count = build.integer_value(extent)
         runs = Compare("gt", extent, build.ZERO)
         return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)
-
-    def _is_lasting(self, *parts: Expr) -> bool:
-        reads = buffers_read(*parts)
-        return self._written.isdisjoint(reads)
 
     def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
         """What holds before the loop if, and only if, the parts hold in all its iterations."""
@@ -159,7 +146,7 @@ class _Hoisting:
             else:
                 return None
         found = expr_of(step)
-        if loop.var in free_vars(found) or not self._prover.proves_nonnegative(found):
+        if loop.var in free_vars(found) or not self._point.is_nonnegative(found):
             return None
         first = combine(rest, affine_of(build.mul(found, loop.start)), 1)
         return _Line(expr_of(first), found)
@@ -167,10 +154,10 @@ class _Hoisting:
     def _fits(self, line: _Line, loop: For, size: Expr) -> bool:
         """Whether the size is one for all iterations, and nothing wraps but the index itself, which
         may, inside as outside."""
-        if loop.var in free_vars(size) or not self._is_lasting(size):
+        if loop.var in free_vars(size) or not self._point.is_unchanging(size):
             return False
         parts = (line.step, build.sub(size, loop.extent), build.add(size, build.ONE))
-        return all(map(self._magnitudes.is_exact, parts))
+        return self._point.is_exact(*parts)
 
 
 def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:

@@ -15,12 +15,10 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine
 from gossamer_ir.by_kind import nodes_by_kind
-from gossamer_ir.lasting import lasting_facts, written_by
-from gossamer_ir.magnitudes import Magnitudes
+from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
-    Buffer,
     Cast,
     Expr,
     For,
@@ -35,8 +33,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
-from gossamer_ir.walk import buffers_read, free_vars, occurrences, resolve, substitute
+from gossamer_ir.program_point import ProgramPoint
+from gossamer_ir.walk import free_vars, occurrences, resolve, substitute
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import map_functions
@@ -105,16 +103,11 @@ class _Merging:
         facts = lasting_facts(function)
         self._namer = namer_of(function)
         self._dtypes = buffer_dtypes(function)
-        self._written = written_by(function)
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
         self._segments = {
             (fact.buffer, fact.indptr) for fact in facts if isinstance(fact, SortedSegments)
         }
-        buffers = [found for found in function.buffers if isinstance(found, Buffer)]
-        self._magnitudes = Magnitudes(function)
-        self._prover = Prover(facts)
-        for extent in (extent for found in buffers if found.handle for extent in found.shape):
-            self._prover.assume_nonnegative(extent)
+        self._point = ProgramPoint(function)
         self._values: dict[str, Expr] = {}
         self._sizes: dict[str, int] = {}
         self._around: list[_Around] = []
@@ -131,33 +124,22 @@ class _Merging:
         return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
-        self._magnitudes.bind(loop.var, loop.start, loop.extent)
         self._around.append(_Around(loop, {loop.var}, []))
-        with self._prover.scope():
-            self._assume_range(loop, loop.extent)
+        with self._point.inside(self._with_values(loop)):
             body = self.body(loop.body)
         cursors = self._around.pop().cursors
         return (*cursors, msgspec.structs.replace(loop, body=body))
 
-    def _assume_range(self, loop: For, extent: Expr) -> None:
-        start, extent = resolve(loop.start, self._values), resolve(extent, self._values)
-        if all(self._is_known(part) for part in (start, extent)):
-            self._prover.assume_range(loop.var, start, extent)
-
-    def _is_known(self, expr: Expr) -> bool:
-        """Whether an expression keeps its value, which is that of unbounded integers."""
-        return self._is_lasting(expr) and self._magnitudes.is_exact(expr)
-
-    def _is_lasting(self, expr: Expr) -> bool:
-        reads = buffers_read(expr)
-        return self._written.isdisjoint(reads)
+    def _with_values(self, loop: For) -> For:
+        """A loop whose range is said without lets."""
+        start, extent = resolve(loop.start, self._values), resolve(loop.extent, self._values)
+        return msgspec.structs.replace(loop, start=start, extent=extent)
 
     def _let(self, let: Let) -> tuple[Stmt, ...]:
         for around in self._around[-1:]:
             around.bound.add(let.var.name)
         self._resolve(let)
-        if let.var.dtype == "int64":
-            self._magnitudes.bind(let.var.name, let.value)
+        self._point.after(let)
         match let.value:
             case Search() as search:
                 found = self._walked(let, search)
@@ -206,7 +188,7 @@ class _Merging:
 
     def _is_sorted(self, search: Search) -> bool:
         """Whether what a search looks at is sorted by the facts and stays as it is."""
-        if search.buffer in self._written or not all(map(self._is_lasting, _window(search))):
+        if not self._point.is_unchanging(search):
             return False
         is_row = (search.buffer, None) in self._segments
         if search.buffer in self._monotone or is_row:
@@ -220,20 +202,21 @@ class _Merging:
     def _ascends(self, search: Search, loop: For) -> bool:
         """Whether the value of a search is proved not to decrease from iteration to iteration."""
         value = resolve(build.widen(search.value), self._values)
-        if not self._is_known(value):
+        if not self._point.is_lasting(value):
             return False
-        with self._prover.scope():
-            self._assume_range(loop, build.sub(loop.extent, build.ONE))
+        with self._point.scope():
+            found = self._with_values(loop)
+            self._point.assume_range(found, build.sub(found.extent, build.ONE))
             return self._is_rising(value, loop)
 
     def _is_rising(self, value: Expr, loop: For) -> bool:
         match value:
             case Binary(op="floordiv", rhs=divisor) if loop.var not in free_vars(divisor):
-                if self._prover.proves_nonnegative(divisor):
+                if self._point.is_nonnegative(divisor):
                     return self._is_rising(value.lhs, loop)
         following = build.add(build.index_var(loop.var), build.ONE)
         later = substitute(value, {loop.var: following})
-        return self._prover.proves_nonnegative(Binary("sub", later, value))
+        return self._point.is_at_most(value, later)
 
 
 def _window(search: Search) -> Iterator[Expr]:

@@ -9,10 +9,9 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.by_kind import of_kind
-from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
-from gossamer_ir.prove import Prover
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE, simplify_body
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.renamed import renamed
@@ -50,21 +49,24 @@ def _peel_function(function: Function) -> Function:
 
 
 class _Peeling:
-    """Knows which loops of a function have constant ranges, and how large integers get."""
+    """Walks the statements in order, with what holds at each of them."""
 
     def __init__(self, function: Function) -> None:
         self._namer = namer_of(function)
-        self._prover = Prover()
-        self._magnitudes = magnitudes_of(function)
+        self._point = ProgramPoint(function)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-        return each(body, self._statement)
+        with self._point.scope():
+            return each(body, self._statement)
 
-    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
-        inner = with_bodies(stmt, self.body)
-        if isinstance(inner, For) and LAST_APART in inner.annotations:
-            return tuple(self._peeled(inner))
-        return (inner,)
+    def _statement(self, stmt: Stmt) -> Iterator[Stmt]:
+        if isinstance(stmt, For):
+            with self._point.inside(stmt):
+                inner = with_body(stmt, self.body(stmt.body))
+            yield from self._peeled(inner) if LAST_APART in inner.annotations else (inner,)
+        else:
+            yield with_bodies(stmt, self.body)
+        self._point.after(stmt)
 
     def _peeled(self, loop: For) -> Iterator[Stmt]:
         count = build.integer_value(loop.extent)
@@ -79,10 +81,8 @@ class _Peeling:
         yield from simplify_body(renamed(loop.body, self._namer, values=last))
 
     def _without_conditions(self, loop: For) -> For:
-        """A loop without those conditions that hold by the ranges of constant loops."""
-        with self._prover.scope():
-            if build.integer_value(loop.start) is not None and build.integer_value(loop.extent):
-                self._prover.assume_range(loop.var, loop.start, loop.extent)
+        """A loop without those conditions that hold in it."""
+        with self._point.inside(loop):
             body = tuple(found for stmt in loop.body for found in self._unconditional(stmt))
         return msgspec.structs.replace(loop, body=body)
 
@@ -91,13 +91,11 @@ class _Peeling:
             case For():
                 return (self._without_conditions(stmt),)
             case If():
-                left = [part for part in build.conjuncts(stmt.condition) if not self._holds(part)]
+                parts = build.conjuncts(stmt.condition)
+                left = [part for part in parts if not self._point.proves(part)]
                 body = tuple(
                     found for inner in stmt.then_body for found in self._unconditional(inner)
                 )
                 condition: Expr = build.conjoined(left) or TRUE
                 return body if condition == TRUE else (If(condition, body, stmt.else_body),)
         return (stmt,)
-
-    def _holds(self, condition: Expr) -> bool:
-        return self._magnitudes.is_exact(condition) and self._prover.proves(condition)

@@ -42,7 +42,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import free_vars, map_children, occurrences, occurs, substitute
 from gossamer_lower.reads_inside import reads_inside
@@ -216,7 +216,7 @@ class _Taking:
                 return known
         if not all(self._is_known(part, bound) for part in (value, *kept)):
             return None
-        if kept != needed and not reads_inside(value, self._function, self._prover(kept)):
+        if kept != needed and not reads_inside(value, self._function, self._point_inside(kept)):
             return None
         places = self._places([found for found in kept if isinstance(found, For)])
         if places is None:
@@ -273,21 +273,20 @@ class _Taking:
 
     # --- facts
 
-    def _prover(self, around: tuple[Around, ...]) -> Prover:
-        """What is known in loops and under conditions."""
-        prover = Prover(lasting_facts(self._function))
-        for extent in (extent for shape in self._shapes.values() for extent in shape):
-            prover.assume_nonnegative(extent)
+    def _point_inside(self, around: tuple[Around, ...]) -> ProgramPoint:
+        """What holds in loops and under conditions."""
+        point = ProgramPoint(self._function)
         for found in around:
             if isinstance(found, For):
-                prover.assume_range(found.var, found.start, found.extent)
+                point.bind_loop(found)
+                point.assume_range(found, found.extent)
             else:
-                prover.assume(found)
-        return prover
+                point.assume(found)
+        return point
 
     def _facts(self, value: Expr, kept: tuple[Around, ...], buffer: Buffer) -> tuple[InRange, ...]:
         """The range of the results, as far as it is proved where they are searched."""
-        prover = self._prover(kept)
+        point = self._point_inside(kept)
         search, offset = _parts(value)
         fixed = frozenset(param.name for param in self._function.params)
         ends = [
@@ -296,8 +295,8 @@ class _Taking:
         lows = [*(_moved(end, offset) for end in ends), build.ZERO, build.index(-1)]
         ends += [size for size in self._shapes.get(search.buffer, ())[-1:] if _is_size(size)]
         highs = [_moved(end, offset + more) for end in ends for more in (0, 1)]
-        low = next((at for at in lows if prover.proves(Compare("ge", value, at))), None)
-        high = next((at for at in highs if prover.proves(Compare("lt", value, at))), None)
+        low = next((at for at in lows if point.proves(Compare("ge", value, at))), None)
+        high = next((at for at in highs if point.proves(Compare("lt", value, at))), None)
         return () if low is None or high is None else (InRange(buffer.name, low, high),)
 
 

@@ -18,16 +18,16 @@ from gossamer_ir.nodes import (
     Load,
     Search,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import walk
 
 
-def reads_inside(value: Expr, function: Function, prover: Prover) -> bool:
+def reads_inside(value: Expr, function: Function, point: ProgramPoint) -> bool:
     """Whether every load and search in a value of a function is proved in bounds, conditions in the
     value apart; of sparse buffers those over a dense axis and perhaps one more."""
     return all(
-        prover.proves(condition) for node in walk(value) for condition in _bounds(node, function)
+        point.proves(condition) for node in walk(value) for condition in _bounds(node, function)
     )
 
 
