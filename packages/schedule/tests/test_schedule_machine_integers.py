@@ -17,7 +17,8 @@ from gossamer_schedule import apply
 
 HEAD = """
 @T.prim_func
-def program(v: T.handle, w: T.handle, p: T.handle, n: T.int64, m: T.int64, k: T.int64, x: T.handle):
+def program(v: T.handle, w: T.handle, p: T.handle, n: T.int64, m: T.int64, k: T.int64, x: T.handle,
+            q: T.int64, z: T.handle):
     T.func_attr({"sparse_tir_level": 0})
     V = T.match_buffer(v, (64,), "int32")
     W = T.match_buffer(w, (64,), "int32")
@@ -37,8 +38,9 @@ def results(module, positions=range(8)):
         "w": np.arange(64, dtype=np.int32),
         "p": np.array(positions),
         "x": np.zeros((4, 4), np.int32),
+        "z": np.zeros(4, np.int32),
     }
-    run(module, {**arrays, "n": 8, "m": 4, "k": 4}, chunks=2)
+    run(module, {**arrays, "n": 8, "m": 4, "k": 4, "q": 4}, chunks=2)
     return np.concatenate([arrays["v"], arrays["x"].ravel()])
 
 
@@ -203,6 +205,45 @@ def test_indices_of_all_sizes_that_arrays_have_do_not_wrap_around(body, steps):
     top = next(loop for loop in ("i_j_0", "i_0", "i") if f" {loop} in " in print_module(module))
     made = apply(module, Step("parallel", {"loop": top})).module
     np.testing.assert_array_equal(results(verify(made)), before)
+
+
+NEST = """
+for i in T.serial({i}):
+    for j in T.serial({j}):
+        with T.block("b"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.where(vi < 4 and vj < 4)
+            V[vi] = 1
+"""
+COUNTS = {
+    "sizes of one array": ("m", "k", True),
+    "tiles of one array": ("(m + 7) // 8", "k // 16 + T.min(k % 16, 1)", True),
+    "a size and a small number": ("m", "1024", True),
+    "a size and a large number": ("m", "1099511627776", False),
+    "sizes of two arrays": ("m", "q", False),
+    "a number and any integer": ("n", "8", False),
+    "a size that is rounded up twice": ("(m + 8) // 8 + 1", "k", False),
+}
+
+
+@pytest.mark.parametrize(("outer", "inner", "is_fused"), COUNTS.values(), ids=COUNTS)
+def test_the_number_of_iterations_of_a_fused_loop_does_not_wrap_around(outer, inner, is_fused):
+    body = NEST.format(i=outer, j=inner)
+    module = program('Q = T.match_buffer(z, (q,), "int32")\n' + body)
+    step = Step("fuse", {"loops": ("i", "j")})
+    if not is_fused:
+        with pytest.raises(ScheduleError, match=r"\[schedule.fuse.not_proved\]"):
+            apply(module, step)
+        return
+    verify(apply(module, step).module)
+
+
+@pytest.mark.parametrize(("factor", "is_checked"), [(8, False), (3, True)])
+def test_a_split_loop_does_not_go_on_beyond_the_largest_integer(factor, is_checked):
+    body = STEPS.replace("T.serial(8)", "T.serial(n)").replace("spatial(8", "spatial(n")
+    made = verify(apply(program(body), of_split(factor)).module)
+    assert (f"if i_0 * {factor} + i_1 >= 0" in print_module(made)) == is_checked
+    np.testing.assert_array_equal(results(made), results(program(body)))
 
 
 def test_a_weight_does_not_wrap_around():

@@ -7,11 +7,12 @@ be known not to wrap before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from itertools import product
 from math import prod
-from typing import TypeGuard
+from typing import NamedTuple, TypeGuard
 
 from gossamer_ir.affine import factors_of
-from gossamer_ir.build import ONE, ZERO, dtype_of, integer_value
+from gossamer_ir.build import ONE, ZERO, add, dtype_of, index, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.dtypes import DType
 from gossamer_ir.lasting import lasting_facts
@@ -66,6 +67,13 @@ def magnitudes_of(function: Function) -> Magnitudes:
     return found
 
 
+class Part(NamedTuple):
+    """A size divided by a number, rounded up."""
+
+    size: Expr
+    divisor: int
+
+
 class Magnitudes:
     """Bounds of absolute values: of sizes, of variables as they are bound, of index buffers."""
 
@@ -80,7 +88,7 @@ class Magnitudes:
         }
         self._bound: dict[str, For | tuple[Expr, ...]] = {}
         shapes = [found.shape for found in bound if isinstance(found, Buffer)]
-        self._arrays = {tuple(sorted(shape, key=repr)) for shape in shapes}
+        self._arrays = _arrays((*shapes, *_fixed_shapes(bound, function.axes)))
         extents: set[Expr] = {
             shape[0] for shape in shapes if len(shape) == 1 and not isinstance(shape[0], Const)
         }
@@ -135,25 +143,45 @@ class Magnitudes:
         """A bound of the absolute value of a product of integers that do not wrap: that of all extents of
         an array that is passed is the number of its elements."""
         found = prod(map(self.of, factors))
-        bounds = [self._size_above(factor) or factor for factor in factors]
-        if found <= LARGEST_ARRAY or tuple(sorted(bounds, key=repr)) not in self._arrays:
-            return found
-        return LARGEST_ARRAY
+        return found if found <= LARGEST_ARRAY else min(found, self._of_array(factors) or found)
 
-    def _size_above(self, expr: Expr) -> Expr | None:
-        """The size that a value, or the difference of two, is at most: what is loaded from an array of
-        offsets, of which a fact says that it lies in [0, size + 1)."""
+    def _of_array(self, factors: Sequence[Expr]) -> int | None:
+        """A bound of a product whose factors are at most the extents of an array that is passed, each
+        divided by a number and rounded up."""
+        constants = [abs(value) for value in map(integer_value, factors) if value is not None]
+        others = [factor for factor in factors if integer_value(factor) is None]
+        parts = [self._part_of_size(factor) or Part(factor, 1) for factor in others]
+        elements = self._arrays.get(_in_order(part.size for part in parts))
+        if elements is None:
+            return None
+        # A part is less than its quotient plus 1, and the product of such sums is a sum of products. Where
+        # an extent is 0, so is its part; else some of the extents have no larger product than all.
+        whole = 0
+        for kept in product(*((True, False) if part.divisor > 1 else (True,) for part in parts)):
+            divisors = [part.divisor for part, is_kept in zip(parts, kept, strict=True) if is_kept]
+            whole += min(elements, LARGEST_SIZE ** len(divisors)) // prod(divisors) + 1
+        return whole * prod(constants)
+
+    def _part_of_size(self, expr: Expr) -> Part | None:
+        """The size, and what it is divided by, that a value, or the difference of two, is at most: what is
+        loaded from an array of offsets, of which a fact says that it lies in [0, size + 1)."""
         match expr:
             case Cast():
-                return self._size_above(expr.value)
+                return self._part_of_size(expr.value)
             case Load():
                 fact = self._ranges.get(expr.buffer)
                 if fact is None or fact.low != ZERO or not _is_one_more(fact.high):
                     return None
-                return fact.high.lhs
+                return Part(fact.high.lhs, 1)
             case Binary(op="sub"):
-                above = self._size_above(expr.lhs)
-                return above if above == self._size_above(expr.rhs) else None
+                above = self._part_of_size(expr.lhs)
+                return above if above == self._part_of_size(expr.rhs) else None
+            case Binary(op="add" | "floordiv"):
+                found = _rounded_quotient(expr)
+                if found is not None:
+                    dividend, divisor = found
+                    above = self._part_of_size(dividend) or Part(dividend, 1)
+                    return Part(above.size, above.divisor * divisor)
         return None
 
     def is_exact(self, expr: Node) -> bool:
@@ -263,6 +291,57 @@ def _extents_of(buffer: AnyBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
                     yield axis.width
                 case DenseVaried() | CompressedVaried() if axis.nnz is not None:
                     yield axis.nnz
+
+
+def _fixed_shapes(
+    buffers: Iterable[AnyBuffer], axes: tuple[Axis, ...]
+) -> Iterator[tuple[Expr, ...]]:
+    """The shapes of the arrays of sparse buffers all of whose fibres have one length."""
+    lengths: dict[str, Expr] = {}
+    for axis in axes:
+        match axis:
+            case DenseFixed():
+                lengths[axis.name] = axis.length
+            case CompressedFixed():
+                lengths[axis.name] = axis.width
+    for buffer in buffers:
+        if not isinstance(buffer, Buffer) and lengths.keys() >= set(buffer.axes):
+            yield tuple(lengths[name] for name in buffer.axes)
+
+
+def _arrays(shapes: Iterable[tuple[Expr, ...]]) -> dict[tuple[Expr, ...], int]:
+    """A bound of the product of those extents of arrays that are not constants, by these extents."""
+    found: dict[tuple[Expr, ...], int] = {}
+    for shape in shapes:
+        constant = prod(integer_value(extent) or 0 for extent in shape if isinstance(extent, Const))
+        others = _in_order(extent for extent in shape if not isinstance(extent, Const))
+        if constant > 0:
+            found[others] = min(found.get(others, LARGEST_ARRAY), LARGEST_ARRAY // constant)
+    return found
+
+
+def _in_order(extents: Iterable[Expr]) -> tuple[Expr, ...]:
+    return tuple(sorted(extents, key=repr))
+
+
+def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
+    """A dividend and a divisor whose quotient, rounded up, is an expression, or is not below it."""
+    if expr.op == "add":
+        quotient, rest = expr.lhs, expr.rhs
+        if not isinstance(quotient, Binary) or quotient.op != "floordiv":
+            return None
+        is_rest = rest == Binary("min", Binary("floormod", quotient.lhs, quotient.rhs), ONE)
+        divisor = integer_value(quotient.rhs)
+        return (quotient.lhs, divisor) if is_rest and divisor is not None and divisor > 0 else None
+    divisor = integer_value(expr.rhs)
+    if expr.op != "floordiv" or divisor is None or divisor < 1:
+        return None
+    dividend = expr.lhs
+    if isinstance(dividend, Binary) and dividend.op == "add":
+        more = integer_value(dividend.rhs)
+        if more is not None and more >= divisor - 1:
+            return add(dividend.lhs, index(more - divisor + 1)), divisor
+    return dividend, divisor
 
 
 def _is_one_more(extent: Expr) -> TypeGuard[Binary]:

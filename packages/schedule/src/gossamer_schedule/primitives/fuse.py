@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Sequence, Set
 from itertools import pairwise
-from math import prod
 
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
-from gossamer_ir.contracts import LARGEST_SIZE, Step
+from gossamer_ir.contracts import Step
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Expr, For, Module
 from gossamer_ir.prove import Prover
@@ -38,6 +38,9 @@ from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.sizes import sizes_of
 from gossamer_schedule.steps import step
 from gossamer_schedule.unchanged import require_unchanged_bounds
+
+LARGEST_COUNT = 2**63 - 1
+"""Iterations that a loop has at most, so that none of them is beyond the largest integer."""
 
 
 @primitive
@@ -135,18 +138,22 @@ def _require_independent(found: Sequence[Site], module: Module) -> None:
 
 
 def _require_counts(found: Sequence[Site], module: Module) -> None:
-    """Two negative extents, of loops that do not run, would make a positive product."""
+    """Two negative extents, of loops that do not run, would make a positive product, and a product that
+    wraps around any."""
     prover = Prover(known_facts(found[0].function))
     for size in sizes_of(found[0].function):
         prover.assume_nonnegative(size)
     for outer in found[0].loops:
         prover.assume_range(outer.var, outer.start, outer.extent)
-    known = prod(integer_value(site.node.extent) or 1 for site in found)
-    if known > LARGEST_SIZE:
+    extents = [site.node.extent for site in found]
+    magnitudes = magnitudes_of(found[0].function)
+    fits = magnitudes.of_product(extents) <= LARGEST_COUNT
+    if not fits or not all(map(magnitudes.is_exact, extents)):
         raise refusal(
             "fuse.not_proved",
             "It is not proved that the number of iterations of the fused loop fits int64.",
-            needs=f"{known} is at most {LARGEST_SIZE}",
+            needs=f"{text_of(_product([site.node for site in found]))} is at most {LARGEST_COUNT}",
+            hint="Sizes of one array have a product that fits, as do sizes and small numbers.",
             place=found[0].place(module),
         )
     unknown = [site for site in found if not prover.proves_nonnegative(site.node.extent)]

@@ -11,7 +11,7 @@ from gossamer_ir.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
-from gossamer_ir.nodes import Binary, Block, Expr, For, If, Module, Stmt, VScale
+from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Module, Stmt, VScale
 from gossamer_ir.touches import reduction_loops, selecting
 from gossamer_ir.walk import free_vars, occurrences, rewrite_body
 from gossamer_schedule.digits import ceildiv_by
@@ -89,6 +89,8 @@ def split(
     else:
         _require_unchanged(site)
         body = _bounded_body(site.node.body, loop, extent=site.node.extent)
+        if _may_wrap(site, _times_all(products)):
+            body = (If(Compare("ge", index_var(loop), ZERO), body),)
         body = _bounded_digits(split_variable(body, loop, names, steps), set(names))
     nest = _nest(site.node, names, extents, body=body)
 
@@ -203,6 +205,14 @@ def _count(site: Site, divisor: Product) -> Expr:
         return count
     by = to_expr(divisor)
     return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
+
+
+def _may_wrap(site: Site, divisor: Product) -> bool:
+    """Whether the loops may go on to an iteration beyond the largest integer, which then is negative. A power
+    of two divides the number of integers."""
+    is_power = not divisor[1] and divisor[0].bit_count() == 1
+    end = add(site.node.extent, to_expr(divisor))
+    return not is_power and not magnitudes_of(site.function).is_exact(end)
 
 
 def _nest(
