@@ -107,6 +107,56 @@ def test_what_a_block_in_a_block_writes_is_cached_there(require_spmm, module, op
         require_spmm(builder.module, features)
 
 
+@pytest.mark.parametrize("module", [examples.SPMM, examples.SPMM_POSITION])
+@pytest.mark.parametrize("steps", [ROWS, LIFTED[:3], ROWS_OF_TILES[:4]])
+@pytest.mark.parametrize("at", [None, "i"])
+def test_what_an_outer_block_writes_is_cached_around_it(require_spmm, module, steps, at):
+    builder = ScheduleBuilder(module)
+    for op, names, options in steps:
+        if op != "parallel":
+            getattr(builder, op)(*names, **options)
+    outer = next(name for name in ("csrmm_o_o", "csrmm_o") if name in builder.get_blocks())
+    copy = builder.cache_write(outer, buffer="C", scope="local").names[1]
+    text = body_text(builder.module)
+    assert text.index("csrmm_o") < text.index(copy)
+    if at is not None and at in builder.get_loops(outer) and at in builder.get_loops("csrmm"):
+        builder.reverse_compute_at(copy, loop=at)
+    for features in (0, 1, 9):
+        require_spmm(builder.module, features)
+
+
+UNKNOWN_INIT = """
+for j in T.serial(4):
+    with T.block("sum_o"):
+        vj_0 = T.axis.reduce(4, j)
+        with T.init():
+            for i_init in T.serial({extent}):
+                with T.block("sum_init"):
+                    vi_init = T.axis.spatial(8, i_init)
+                    V[vi_init] = 0.0
+        for i in T.serial(8):
+            with T.block("sum"):
+                vi = T.axis.spatial(8, i)
+                vj = T.axis.reduce(4, vj_0)
+                V[vi] = V[vi] + X[vi, vj]
+"""
+
+
+def test_an_outer_block_that_initialises_fewer_elements_is_not_cached(program):
+    whole = ScheduleBuilder(program(UNKNOWN_INIT.format(extent=8)))
+    whole.cache_write("sum_o", buffer="V", scope="local")
+    part = ScheduleBuilder(program(UNKNOWN_INIT.format(extent=7)))
+    with pytest.raises(ScheduleError, match=r"cache_write\."):
+        part.cache_write("sum_o", buffer="V", scope="local")
+
+
+def test_an_outer_block_that_goes_on_from_old_values_has_a_hint(program):
+    module = program(UNKNOWN_INIT.format(extent=8))
+    summed = ScheduleBuilder(module).decompose_reduction("sum_o", loop="j")
+    with pytest.raises(ScheduleError, match=r"reindex_cache_write.*cache_write\.element"):
+        summed.cache_write("sum_o", buffer="V", scope="local")
+
+
 def test_a_part_of_a_domain_is_cached(program):
     """Loops that visit some values of an iterator, one after the other."""
     module = program("""

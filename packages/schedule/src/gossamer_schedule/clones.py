@@ -35,10 +35,7 @@ def clones(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...
     {'i': 'i_0', 'vi': 'vi_0'} {'scale': 'scale_0'} {}
     {'i': 'i_1', 'vi': 'vi_1'} {'scale': 'scale_1'} {}
     """
-    effects = [effects_of(stmt) for stmt in statements(body)]
-    variables = [name for found in effects for name in found.binds]
-    blocks = [name for found in effects for name in found.labels]
-    buffers = [found.allocates.name for found in effects if found.allocates is not None]
+    variables, blocks, buffers = _names(body)
 
     def renaming(names: Iterable[str], number: int) -> dict[str, str]:
         return {name: namer.fresh(f"{name}_{number}") for name in names}
@@ -47,6 +44,25 @@ def clones(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...
         _renamed(body, renaming(variables, at), renaming(blocks, at), renaming(buffers, at))
         for at in range(count)
     )
+
+
+def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
+    """Whether a body is a copy of another one, with the same names or others."""
+    new, old = _names(body), _names(of)
+    if list(map(len, new)) != list(map(len, old)):
+        return False
+    variables, blocks, buffers = (
+        dict(zip(*both, strict=True)) for both in zip(old, new, strict=True)
+    )
+    return _renamed(of, variables, blocks, buffers).body == body
+
+
+def _names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
+    """The variables, blocks and buffers that a body binds."""
+    effects = [effects_of(stmt) for stmt in statements(body)]
+    variables = [name for found in effects for name in found.binds]
+    blocks = [name for found in effects for name in found.labels]
+    return variables, blocks, [found.allocates.name for found in effects if found.allocates]
 
 
 def forwards_of(found: Iterable[Clone]) -> dict[str, tuple[str, ...]]:

@@ -6,6 +6,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import dtype_of
 from gossamer_ir.contracts import Step
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Load, Module, Store
@@ -14,7 +15,7 @@ from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size
 from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.nests import reduction_nest
+from gossamer_schedule.nests import Nest, around, reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.result import Result
@@ -28,6 +29,7 @@ from gossamer_schedule.scatters import (
 )
 from gossamer_schedule.sites import Site, loops_of
 from gossamer_schedule.steps import step
+from gossamer_schedule.unblocked import unblocked
 
 _NAME = "cache_write"
 
@@ -38,7 +40,8 @@ def cache_write(
 ) -> Result:
     """Lets a block write the new buffer `<buffer>_<scope>` of the same shape, and copies what it
     wrote in block `<block>_<buffer>_<scope>`, directly after the outermost loop around the block. Conditions
-    may stand between the loops of a reduction.
+    may stand between the loops of a reduction. The outer block that `blockize` makes is cached with the one
+    inside.
 
     The copy visits exactly the elements that the block visits, in one loop for each spatial
     iterator that selects an element: `k_c` for iterator `vk`. What goes on from old values without an
@@ -80,8 +83,11 @@ def cache_write(
     owner, site, old = cached_buffer(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
-    element = required_element(site, buffer, primitive=_NAME)
-    is_loading = _require_initialised(site, element)
+    alone = unblocked(site, primitive=_NAME)
+    element = required_element(alone, buffer, primitive=_NAME)
+    is_loading = _require_initialised(alone, element)
+    if is_loading and alone is not site:
+        raise _not_initialised(alone, buffer)
 
     require_lasting_size(owner, old, primitive=_NAME)
 
@@ -105,7 +111,7 @@ def cache_write(
         module,
         owner,
         cache,
-        nest=reduction_nest(site),
+        nest=_same_nest(site, reduction_nest(alone)),
         block=caching,
         after=(copy,),
         primitive=_NAME,
@@ -113,6 +119,22 @@ def cache_write(
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+
+
+def _same_nest(site: Site, alone: Nest) -> Nest:
+    """The nest of a block, up to where that of its inner block begins once the block is taken away."""
+    found = around(site)
+    count = len(site.path) - len(alone.top.path)
+    return Nest(site, found[len(found) - count :])
+
+
+def _not_initialised(site: Site, buffer: str) -> ScheduleError:
+    return refusal(
+        f"{_NAME}.element",
+        f"Nothing that always runs initialises the element of '{buffer}' that block "
+        f"'{site.node.name}' writes.",
+        hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum begins at 0.",
+    )
 
 
 def _require_initialised(site: Site, element: Element) -> bool:
@@ -125,12 +147,7 @@ def _require_initialised(site: Site, element: Element) -> bool:
         return False
     is_changed = store.buffer in mentioned(block.init)
     if is_changed or not _is_loaded_once(site, store):
-        raise refusal(
-            f"{_NAME}.element",
-            f"Nothing that always runs initialises the element of '{store.buffer}' that block "
-            f"'{block.name}' writes.",
-            hint="Give the block an init, or apply reindex_cache_write, whose cache of a sum begins at 0.",
-        )
+        raise _not_initialised(site, store.buffer)
     require_existing(site, element, primitive=_NAME)
     return True
 
