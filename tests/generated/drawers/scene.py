@@ -8,6 +8,7 @@ from functools import cached_property
 from random import Random
 from typing import Any, TypeVar
 
+from gossamer_ir.accesses import written
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Trace
 from gossamer_ir.nodes import (
@@ -22,7 +23,6 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.walk import free_vars, walk
-from gossamer_schedule.accesses import written
 from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, sites
 

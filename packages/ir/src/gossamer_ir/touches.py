@@ -96,7 +96,7 @@ def touches(
             case Block():
                 known.update({it.var: resolve(it.value, known) for it in statement.iters})
                 if statement.init:
-                    inside = _at_init(held, statement, known) if conditions else held
+                    inside = at_init(held, statement, known) if conditions else held
                     yield from touches(
                         statement.init,
                         values=known,
@@ -174,7 +174,7 @@ def _deeper(held: Held, statement: Stmt, values: Values, conditions: tuple[Expr,
     return Held(loops, (*held.conditions, *resolved), held.idle)
 
 
-def _at_init(held: Held, block: Block, values: Values) -> Held:
+def at_init(held: Held, block: Block, values: Values) -> Held:
     """What holds where the init of a block runs, which is before the loops that feed a reduction."""
     fed = reduction_loops(block, values)
     outside = () if fed else held.conditions

@@ -6,7 +6,7 @@ extent one disappear.
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence, Set
 from typing import Any, TypeAlias
 
 import msgspec
@@ -147,8 +147,8 @@ class _Lowering:
         values = {found.var: found.value for found in block.iters}
         body = _under(block.predicate, self.body(block.body))
         if block.init:
-            reductions = {found.var for found in block.iters if found.kind == "R"}
-            visited = _part_without(block.predicate, reductions)
+            selected = {found.var for found in selecting(block)}
+            visited = _part_without(block.predicate, values.keys() - selected)
             body = (*_under(visited, self.body(block.init)), *body)
         return substitute_body(body, values)
 
@@ -281,7 +281,7 @@ def _without_init(stmt: Any, name: str) -> Any:
     return map_children(stmt, lambda child: _without_init(child, name))
 
 
-def _part_without(predicate: Expr | None, variables: set[str]) -> Expr | None:
+def _part_without(predicate: Expr | None, variables: Set[str]) -> Expr | None:
     """The conjuncts that mention none of the variables."""
     parts = build.conjuncts(predicate)
     return build.conjoined(part for part in parts if not free_vars(part) & variables)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Set
 
+from gossamer_ir.accesses import Access
 from gossamer_ir.affine import combine
 from gossamer_ir.build import integer_value
+from gossamer_ir.linear import Form, Product
 from gossamer_ir.nodes import For
-from gossamer_schedule.accesses import Access
-from gossamer_schedule.linear import Form, Product
 
 _MOST = 2**16
 """Larger coefficients may wrap, so that different sums are one index."""
@@ -19,7 +19,7 @@ def meeting_distance(later: Access, found: Access, loop: For, *, varying: Set[st
     element; 0 where that never happens, None where it is not known. `varying` are the loop and those in it.
 
     >>> from gossamer_ir.build import add, index, index_var, ZERO
-    >>> from gossamer_schedule.linear import form_of
+    >>> from gossamer_ir.linear import form_of
     >>> i = For("i", ZERO, index(8), ())
     >>> at = {"X[i]": index_var("i"), "X[i + 2]": add(index_var("i"), index(2))}
     >>> found = {

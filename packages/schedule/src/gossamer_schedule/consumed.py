@@ -7,20 +7,22 @@ from functools import reduce
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import with_two_names, written
 from gossamer_ir.affine import affine_of, combine, expr_of
 from gossamer_ir.build import ONE, add, index_var, mul, sub
+from gossamer_ir.digits import ascending
+from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
+from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Range, Store, Var
 from gossamer_ir.touches import Touch, touches
 from gossamer_ir.walk import free_vars, map_children, occurrences, resolve, substitute
-from gossamer_schedule.accesses import mentioned, values_at, with_two_names, written
-from gossamer_schedule.digits import ascending
+from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.knowledge import Knowledge
-from gossamer_schedule.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
 from gossamer_schedule.patterns import match_all
 from gossamer_schedule.produced import Part
 from gossamer_schedule.reindexed import determined_by
 from gossamer_schedule.safe_reads import is_safe_in
-from gossamer_schedule.sites import Site, loops_of
+from gossamer_schedule.sites import Site
 
 Parts = dict[str, Part]
 

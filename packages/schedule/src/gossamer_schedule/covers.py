@@ -9,15 +9,15 @@ from msgspec.structs import replace
 
 from gossamer_ir.affine import expr_of
 from gossamer_ir.build import integer_value
+from gossamer_ir.digits import ascending, is_covering, is_positive
+from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
+from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import BlockIter, Range
 from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import values_at
-from gossamer_schedule.digits import ascending, is_covering, is_positive
 from gossamer_schedule.inits import left_out
-from gossamer_schedule.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
 from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import refusal, text_of
-from gossamer_schedule.sites import loops_of
 
 
 def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -> None:

@@ -5,14 +5,15 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from itertools import combinations
 
+from gossamer_ir.disjoint import verdict, written_accesses
+from gossamer_ir.loops import loops_within
 from gossamer_ir.nodes import For, Module
 from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import mentioned, values_at
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.init_places import blocks_with_init, outside, require_inits_in_place
 from gossamer_schedule.reassociation import combiner_of
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.sites import Site, loops_of
+from gossamer_schedule.sites import Site
 from gossamer_schedule.unchanged import require_unchanged_bounds
 
 
@@ -60,14 +61,14 @@ def _ordered(
 ) -> dict[str, frozenset[str]]:
     """The buffers of which iterations that change places may touch one element, with the loops in which
     these differ."""
-    loops, varying = loops_of(top.function), loops_within((top.node,))
+    varying = loops_within((top.node,))
     touched = written_accesses(chain[-1].body, values=values_at(top), function=top.function)
     ordered: dict[str, frozenset[str]] = {}
     for buffer, found in touched.items():
         shared = {
             loop.var
             for loop in chain
-            if verdict(loop.var, found, loops=loops, varying=varying) != "disjoint"
+            if verdict(loop.var, found, varying=varying, function=top.function) != "disjoint"
         }
         names = frozenset(name for pair in turned if shared.issuperset(pair) for name in pair)
         if names:

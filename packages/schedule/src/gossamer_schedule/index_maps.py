@@ -12,9 +12,9 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gossamer_ir.build import ONE, ZERO, add, conjoined, floordiv, index, integer_value, mul
+from gossamer_ir.digits import ceildiv_by
+from gossamer_ir.linear import UNIT, Product, is_multiple, product_of, times, to_expr
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
-from gossamer_schedule.digits import ceildiv_by
-from gossamer_schedule.linear import UNIT, Product, is_multiple, product_of, times, to_expr
 from gossamer_schedule.predicates import below
 
 

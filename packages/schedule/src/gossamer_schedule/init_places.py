@@ -7,18 +7,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import permutations, takewhile
 
-from gossamer_ir.lasting import lasting_facts, written_in
+from gossamer_ir.disjoint import verdict, written_accesses
+from gossamer_ir.lasting import written_in
+from gossamer_ir.loops import loops_within
 from gossamer_ir.meeting_points import may_meet
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Load, Module, Search, Store
 from gossamer_ir.touches import parts_of, reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve, walk
 from gossamer_schedule.accesses import mentioned, values_at, values_within
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around
 from gossamer_schedule.races import difference
 from gossamer_schedule.refusals import refusal, text_of
-from gossamer_schedule.sites import Site, loops_of, sites, statements
+from gossamer_schedule.sites import Site, sites, statements
 
 
 def blocks_with_init(top: Site) -> Iterator[Site]:
@@ -137,13 +138,13 @@ def require_same_effect(
     """
     if not crossed:
         return
-    loops, varying = loops_of(top.function), loops_within((top.node,))
+    varying = loops_within((top.node,))
     touched = written_accesses(top.node.body, values=values_at(top), function=top.function)
     _require_allocated(site, top, module=module, primitive=primitive)
     for buffer in sorted(_used(site) & touched.keys()):
         for loop in sorted(crossed):
-            found, facts = touched[buffer], lasting_facts(top.function)
-            if verdict(loop, found, loops=loops, varying=varying, facts=facts) != "disjoint":
+            found = touched[buffer]
+            if verdict(loop, found, varying=varying, function=top.function) != "disjoint":
                 raise refusal(
                     f"{primitive}.not_proved",
                     f"It is not proved that the init of block '{site.node.name}' may run before all "

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.build import conjuncts, sub
 from gossamer_ir.nodes import (
     Allocate,
@@ -22,7 +23,7 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute
-from gossamer_schedule.accesses import is_wide, mentioned, written
+from gossamer_schedule.accesses import is_wide, mentioned
 from gossamer_schedule.predicates import below
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.sites import Site, replaced, sites, statements

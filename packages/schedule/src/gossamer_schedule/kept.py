@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import with_two_names
 from gossamer_ir.build import ZERO, conjoined, integer_value
 from gossamer_ir.nodes import (
     Allocate,
@@ -22,7 +23,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.touches import Touch, touches
 from gossamer_ir.walk import free_vars, occurrences, resolve
-from gossamer_schedule.accesses import mentioned, values_at, with_two_names
+from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.assigned import gives_value
 from gossamer_schedule.inits import conditions_of_init
 from gossamer_schedule.inlining import conditions_at

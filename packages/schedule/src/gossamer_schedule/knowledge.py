@@ -2,63 +2,23 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable
 
-from gossamer_ir.build import ONE, ZERO, add, index_var
-from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.axis_facts import known_facts
+from gossamer_ir.build import add, index_var
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import (
     BlockIter,
     Compare,
-    CompressedFixed,
-    CompressedVaried,
-    DenseFixed,
-    DenseVaried,
     Expr,
-    Fact,
     For,
     Function,
-    HasValue,
-    InRange,
-    Monotone,
-    SortedSegments,
     Stmt,
     Store,
 )
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import statements
 from gossamer_schedule.accesses import mentioned
-
-
-def known_facts(function: Function) -> tuple[Fact, ...]:
-    """What is stated or promised by axes of the buffers that a function does not write."""
-    return (*lasting_facts(function), *_axis_facts(function))
-
-
-def coordinate_facts(function: Function) -> tuple[Fact, ...]:
-    """What is known of coordinates, for `is_injective`: what is stated, and at the position stage that
-    those of a fibre are sorted and unique, where their axes are."""
-    return (*lasting_facts(function), *_fibre_facts(function))
-
-
-def _fibre_facts(function: Function) -> Iterator[Fact]:
-    names = _unchanged(function)
-    for axis in function.axes:
-        match axis:
-            case CompressedVaried(sorted=True, unique=True, padded=False):
-                indptr, indices = names.get(axis.indptr), names.get(axis.indices)
-                if indptr is not None and indices is not None:
-                    yield SortedSegments(indices, indptr, unique=True)
-            case CompressedFixed(sorted=True, unique=True, padded=False):
-                indices = names.get(axis.indices)
-                if indices is not None:
-                    yield SortedSegments(indices, None, unique=True)
-
-
-def _unchanged(function: Function) -> dict[str | None, str]:
-    """The buffers of arrays that the function does not write, by handle."""
-    changing = written_by(function)
-    return {found.handle: found.name for found in function.buffers if found.handle not in changing}
 
 
 def stored(body: Iterable[Stmt]) -> set[str]:
@@ -110,30 +70,3 @@ class Knowledge(Prover):
         """Whether 0 <= expr < extent is proved; the index may wrap around on its way."""
         is_known = self._magnitudes.is_sound(expr) and self.is_exact(extent)
         return is_known and super().proves_in_range(expr, extent)
-
-
-def order_facts(function: Function) -> tuple[Fact, ...]:
-    """What is known of the order of positions and coordinates: what is stated, and what axes promise."""
-    return (*known_facts(function), *_fibre_facts(function))
-
-
-def _ends(axis: DenseVaried | CompressedVaried, indptr: str, function: Function) -> Iterator[Fact]:
-    """Where the elements of an axis begin and end, whose parent is not below another axis itself: offsets
-    then have one index."""
-    parent = next(found for found in function.axes if found.name == axis.parent)
-    if isinstance(parent, DenseFixed) and parent.parent is None:
-        yield HasValue(indptr, ZERO, ZERO)
-        if axis.nnz is not None:
-            yield HasValue(indptr, parent.length, axis.nnz)
-
-
-def _axis_facts(function: Function) -> Iterator[Fact]:
-    """What the axes promise of their index buffers, where nothing is written there."""
-    names = _unchanged(function)
-    for axis in function.axes:
-        if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr in names:
-            yield Monotone(names[axis.indptr])
-            yield from _ends(axis, names[axis.indptr], function)
-        if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.indices in names:
-            high = add(axis.length, ONE) if axis.padded else axis.length
-            yield InRange(names[axis.indices], ZERO, high)

@@ -6,9 +6,9 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
+from gossamer_ir.accesses import written
 from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Load, Module, Search
 from gossamer_ir.walk import walk
-from gossamer_schedule.accesses import written
 from gossamer_schedule.filters import is_found
 from gossamer_schedule.resolve import find_block, find_function, find_named
 from gossamer_schedule.sites import Site, statements

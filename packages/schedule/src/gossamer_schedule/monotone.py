@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import integer_value
 from gossamer_ir.nodes import Binary, Cast, Expr, Load, Monotone, Search, Var
 from gossamer_ir.walk import free_vars
-from gossamer_schedule.knowledge import known_facts
 from gossamer_schedule.sites import Site
 from gossamer_schedule.sizes import sizes_of
 

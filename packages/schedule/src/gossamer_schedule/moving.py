@@ -6,9 +6,12 @@ from collections.abc import Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.affine import affine_of
 from gossamer_ir.build import add, index_var, integer_value
-from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.disjoint import verdict, written_accesses
+from gossamer_ir.linear import UNIT, to_expr, without_guard
+from gossamer_ir.loops import loops_of, loops_within
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -24,13 +27,11 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, occurrences, resolve, substitute
-from gossamer_schedule.accesses import named, values_at, values_within, written
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
-from gossamer_schedule.linear import UNIT, to_expr, without_guard
+from gossamer_schedule.accesses import named, values_at, values_within
 from gossamer_schedule.predicates import bounded_by_domain, guarded
 from gossamer_schedule.produced import Part
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.sites import Site, loops_of, name_of
+from gossamer_schedule.sites import Site, name_of
 
 
 def is_recurrence(block: Block) -> bool:
@@ -143,12 +144,12 @@ def meeting(top: Site, path: Sequence[For], *, buffers: Set[str]) -> str:
     there may use one element; nothing where there is none."""
     if not buffers:
         return ""
-    loops, facts = loops_of(top.function), lasting_facts(top.function)
+    loops = loops_of(top.function)
     found = written_accesses((top.node,), values=values_at(top), function=top.function)
     for loop in path:
         varying = loops_within((loops[loop.var],))
         for name in sorted(buffers & found.keys()):
-            told = verdict(loop.var, found[name], loops=loops, varying=varying, facts=facts)
+            told = verdict(loop.var, found[name], varying=varying, function=top.function)
             if told != "disjoint":
                 return name
     return ""

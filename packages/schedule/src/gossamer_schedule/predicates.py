@@ -7,11 +7,11 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, conjoined, conjunction, conjuncts, integer_value
+from gossamer_ir.linear import without_guard
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, resolve, substitute, walk
-from gossamer_schedule.linear import without_guard
 
 
 def below(value: Expr, extent: Expr) -> Compare:

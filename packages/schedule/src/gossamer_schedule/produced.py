@@ -6,13 +6,10 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 
 import msgspec
 
+from gossamer_ir.accesses import with_two_names
 from gossamer_ir.build import ZERO, add, index_var, mul
-from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
-from gossamer_ir.touches import touches
-from gossamer_ir.walk import occurrences, resolve
-from gossamer_schedule.accesses import values_at, with_two_names
-from gossamer_schedule.digits import ascending, is_covering, several
-from gossamer_schedule.linear import (
+from gossamer_ir.digits import ascending, is_covering, several
+from gossamer_ir.linear import (
     UNIT,
     Form,
     Product,
@@ -22,9 +19,14 @@ from gossamer_schedule.linear import (
     to_expr,
     without_guard,
 )
+from gossamer_ir.loops import loops_of
+from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
+from gossamer_ir.touches import touches
+from gossamer_ir.walk import occurrences, resolve
+from gossamer_schedule.accesses import values_at
 from gossamer_schedule.patterns import match_all
 from gossamer_schedule.reindexed import determined_by
-from gossamer_schedule.sites import Site, loops_of
+from gossamer_schedule.sites import Site
 
 
 class Part(msgspec.Struct, frozen=True):

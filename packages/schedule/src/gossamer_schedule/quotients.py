@@ -7,9 +7,9 @@ from collections.abc import Sequence
 from typing import Any
 
 from gossamer_ir.build import ZERO, add, floordiv, index, index_var, integer_value, mul
+from gossamer_ir.linear import Product, to_expr
 from gossamer_ir.nodes import Binary, Expr, Stmt, Var
 from gossamer_ir.walk import rewrite_body, substitute_body
-from gossamer_schedule.linear import Product, to_expr
 
 
 def split_variable(

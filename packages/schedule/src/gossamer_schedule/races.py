@@ -5,18 +5,21 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import product
 
+from gossamer_ir.accesses import Access, written
 from gossamer_ir.affine import expr_of
 from gossamer_ir.build import add, index_var, integer_value, mul
+from gossamer_ir.disjoint import Verdict, verdict, written_accesses
+from gossamer_ir.linear import Form, to_expr
+from gossamer_ir.loops import loops_of, loops_within
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
+from gossamer_ir.ordered import are_ordered
+from gossamer_ir.remembered import remembered
+from gossamer_ir.touches import touches
 from gossamer_ir.walk import substitute
-from gossamer_schedule.accesses import Access
-from gossamer_schedule.disjoint import Verdict, accesses_below, loops_within, verdict
-from gossamer_schedule.knowledge import coordinate_facts
-from gossamer_schedule.linear import Form, to_expr
-from gossamer_schedule.ordered import is_ordered
+from gossamer_schedule.accesses import values_at
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import find_function, find_loop
-from gossamer_schedule.sites import Site, loops_of, statements
+from gossamer_schedule.sites import Site, statements
 
 _OTHER = "_other"
 _MOST_POINTS = 4096
@@ -36,21 +39,34 @@ def require_unshared(top: Site, made: Module, primitive: str, *, buffers: Set[st
             require_no_race(around, made, primitive, buffers=buffers)
 
 
+@remembered
+def accesses_below(site: Site) -> Mapping[str, Sequence[Access]]:
+    """The accesses of each buffer that the body of the loop at a site stores to."""
+    return written_accesses(site.node.body, values=values_at(site), function=site.function)
+
+
 def is_unshared(site: Site, buffer: str) -> bool:
     """Whether it is proved that different iterations of the loop at a site, which writes a buffer, touch
     different elements of it."""
     return _verdict(site, buffer) == "disjoint" or is_ordered(site, buffer)
 
 
-def _verdict(site: Site, buffer: str) -> Verdict:
-    loop, function = site.node, site.function
-    return verdict(
-        loop.var,
-        accesses_below(site)[buffer],
-        loops=loops_of(function),
-        varying=loops_within((loop,)),
-        facts=coordinate_facts(function),
+def is_ordered(site: Site, buffer: str) -> bool:
+    """Whether it is proved that, along a dimension of the buffer, iterations of the loop at the site
+    touch elements in the order of the iterations."""
+    return are_ordered(
+        list(touches(site.node.body, values=values_at(site), buffers={buffer})),
+        site.node,
+        outer=site.loops,
+        changing=written(site.node.body),
+        function=site.function,
     )
+
+
+def _verdict(site: Site, buffer: str) -> Verdict:
+    loop = site.node
+    varying = loops_within((loop,))
+    return verdict(loop.var, accesses_below(site)[buffer], varying=varying, function=site.function)
 
 
 def require_no_race(

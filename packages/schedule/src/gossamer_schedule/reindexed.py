@@ -32,9 +32,9 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
+from gossamer_ir.numbers import numbers_of
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import is_wide, mentioned
-from gossamer_schedule.numbers import numbers_of
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.sites import Site
 

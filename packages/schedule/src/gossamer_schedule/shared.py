@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from gossamer_ir.accesses import written
 from gossamer_ir.atomics import ATOMIC_OPS, is_accumulated, is_combined
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Module, Store
 from gossamer_ir.reducers import match_reduction
-from gossamer_schedule.accesses import mentioned, written
-from gossamer_schedule.disjoint import accesses_below
-from gossamer_schedule.races import is_unshared
+from gossamer_schedule.accesses import mentioned
+from gossamer_schedule.races import accesses_below, is_unshared
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, statements

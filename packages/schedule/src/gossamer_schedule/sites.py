@@ -8,13 +8,10 @@ from typing import Any, TypeAlias
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir import walk
 from gossamer_ir.errors import Place
-from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
 from gossamer_ir.nodes import (
     Block,
     Combine,
-    Expr,
     For,
     Function,
     If,
@@ -24,7 +21,6 @@ from gossamer_ir.nodes import (
     Stmt,
     While,
 )
-from gossamer_ir.remembered import remembered
 
 Hop: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""
@@ -167,32 +163,6 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
         yield child
         for name in reversed(BODIES.get(type(child), ())):
             stack += getattr(child, name)[::-1]
-
-
-class Loops(dict[str, For]):
-    """Loops by name, with bounds of what expressions in their variables are."""
-
-    def __init__(self, magnitudes: Magnitudes) -> None:
-        super().__init__()
-        self.magnitudes = magnitudes
-
-
-@remembered
-def loops_of(function: Function) -> Loops:
-    """Every loop by name, those of inits too, where it starts and its extent in terms of variables of
-    loops."""
-    values: dict[str, Expr] = {}
-    found = Loops(magnitudes_of(function))
-    for node in walk.statements(function.body):
-        match node:
-            case Let():
-                values[node.var.name] = walk.resolve(node.value, values)
-            case Block():
-                values |= {item.var: walk.resolve(item.value, values) for item in node.iters}
-            case For():
-                start, extent = walk.resolve(node.start, values), walk.resolve(node.extent, values)
-                found[node.var] = replace(node, start=start, extent=extent)
-    return found
 
 
 def replaced(site: Site, new: tuple[Stmt, ...]) -> Function:

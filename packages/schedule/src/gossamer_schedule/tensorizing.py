@@ -9,16 +9,15 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjoined, conjuncts, integer_value
 from gossamer_ir.contracts import Intrinsic, Step
+from gossamer_ir.disjoint import verdict, written_accesses
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
 from gossamer_ir.touches import spatial_loops
 from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.blocking import blocked, require_one_block
-from gossamer_schedule.disjoint import verdict, written_accesses
 from gossamer_schedule.emission import emitted, is_run, vector_loops
 from gossamer_schedule.intrinsics import INTRINSIC, Described, find_intrinsic, unit_values
-from gossamer_schedule.knowledge import coordinate_facts
 from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
@@ -29,7 +28,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.unification import Match, View, matches
 from gossamer_schedule.whole import throughout
@@ -211,14 +210,13 @@ def _require_own_elements(
 def _sharing(nest: Nest, view: View) -> list[str]:
     """The loops that select elements of which points may share some."""
     site, varying = nest.site, {loop.var for loop in nest.loops}
-    loops, facts = loops_of(site.function), coordinate_facts(site.function)
     touched = written_accesses((site.node,), values=values_at(site), function=site.function)
     found = touched[view.buffer]
     return [
         name
         for name in view.loops
         if name is not None
-        and verdict(name, found, loops=loops, varying=varying, facts=facts) != "disjoint"
+        and verdict(name, found, varying=varying, function=site.function) != "disjoint"
     ]
 
 

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from typing import Any
 
+from gossamer_ir.accesses import written
 from gossamer_ir.nodes import Block, Expr, Module
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve
-from gossamer_schedule.accesses import values_at, written
+from gossamer_schedule.accesses import values_at
 from gossamer_schedule.reassociation import combiner_of, reduction_of
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.sites import Site, statements

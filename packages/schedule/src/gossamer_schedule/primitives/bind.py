@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import For, Module, ThreadTag
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.primitive import primitive
@@ -22,7 +23,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.terms import is_reduction_loop, require_reducers
 

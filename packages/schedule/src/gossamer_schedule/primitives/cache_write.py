@@ -6,15 +6,15 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import dtype_of
 from gossamer_ir.contracts import Step
+from gossamer_ir.disjoint import verdict, written_accesses
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Load, Module, Store
 from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size
-from gossamer_schedule.disjoint import loops_within, verdict, written_accesses
 from gossamer_schedule.nests import Nest, around, reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
@@ -27,7 +27,7 @@ from gossamer_schedule.scatters import (
     require_existing,
     required_element,
 )
-from gossamer_schedule.sites import Site, loops_of
+from gossamer_schedule.sites import Site
 from gossamer_schedule.steps import step
 from gossamer_schedule.unblocked import unblocked
 
@@ -154,7 +154,7 @@ def _require_initialised(site: Site, element: Element) -> bool:
 
 def _is_loaded_once(site: Site, store: Store) -> bool:
     """Whether the old value is loaded once: each loop outside of the reduction selects elements."""
-    loops, values = loops_of(site.function), values_at(site)
+    values = values_at(site)
     fed = reduction_loops(site.node, values)
     nest, outside = reduction_nest(site), []
     for found in nest.loops:
@@ -164,8 +164,7 @@ def _is_loaded_once(site: Site, store: Store) -> bool:
     varying = {found.var for found in nest.loops} | loops_within(site.node.body)
     every = written_accesses((site.node,), values=values, function=site.function)
     touched = every[store.buffer]
-    facts = lasting_facts(site.function)
     return not nest.has_let and all(
-        verdict(name, touched, loops=loops, varying=varying, facts=facts) == "disjoint"
+        verdict(name, touched, varying=varying, function=site.function) == "disjoint"
         for name in outside
     )

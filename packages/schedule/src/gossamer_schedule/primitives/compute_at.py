@@ -6,11 +6,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
 from gossamer_ir.touches import parts_of, reduction_loops
 from gossamer_ir.walk import rewrite_body, walk
-from gossamer_schedule.accesses import mentioned, named, values_at, written
+from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import consumed_parts
 from gossamer_schedule.init_places import blocks_with_init

@@ -7,6 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.build import index_var, zero_of
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import (
@@ -28,7 +29,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.walk import map_children, occurrences, substitute
-from gossamer_schedule.accesses import is_wide, mentioned, written
+from gossamer_schedule.accesses import is_wide, mentioned
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import is_function_of_element, with_parts
 from gossamer_schedule.covers import require_covered

@@ -7,22 +7,15 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import Access, accesses, written
 from gossamer_ir.contracts import Step
-from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.disjoint import verdict
+from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Expr, For, Module
 from gossamer_ir.touches import reduction_loops
-from gossamer_schedule.accesses import (
-    Access,
-    accesses,
-    mentioned,
-    statements_beside,
-    used_by,
-    values_at,
-    written,
-)
+from gossamer_schedule.accesses import mentioned, statements_beside, used_by, values_at
 from gossamer_schedule.copies import require_outside
-from gossamer_schedule.disjoint import loops_within, verdict
 from gossamer_schedule.init_places import blocks_with_init, meeting_loops, read_by_init
 from gossamer_schedule.inits import init_nest, require_init_nest
 from gossamer_schedule.nests import Around, Nest, around
@@ -36,7 +29,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "decompose_reduction"
@@ -153,7 +146,6 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
     """Above the outermost reduction loop, each iteration must initialise elements of its own that
     nothing else under the loop uses, from what nothing there writes, nor what is `asked` for the init."""
     site, top = nest.block, nest.top
-    loops = loops_of(site.function)
     fed = reduction_loops(site.node, values_at(site))
     between = [found.var for found in takewhile(lambda found: found.var not in fed, nest.loops)]
     if not between:
@@ -164,9 +156,9 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
     # The body, too: it may not read what the init of another iteration then has written before.
     parts = (*site.node.init, *site.node.body)
     touched = list(accesses(parts, buffers, values=values, function=site.function))
-    varying, facts = loops_within((top.node,)), lasting_facts(site.function)
+    varying = loops_within((top.node,))
     is_once = all(
-        verdict(name, _of(touched, buffer), loops=loops, varying=varying, facts=facts) == "disjoint"
+        verdict(name, _of(touched, buffer), varying=varying, function=site.function) == "disjoint"
         for name in between
         for buffer in buffers
     )

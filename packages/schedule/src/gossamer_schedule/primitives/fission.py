@@ -8,21 +8,21 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import Access, accesses, written
 from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
+from gossamer_ir.disjoint import verdict, without_changing
 from gossamer_ir.effects import effects_of
+from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, substitute_body
-from gossamer_schedule.accesses import Access, accesses, mentioned, named, values_at, written
+from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.apart import meeting_distance
-from gossamer_schedule.disjoint import loops_within, verdict, without_changing
 from gossamer_schedule.init_places import blocks_with_init, read_by_init
-from gossamer_schedule.knowledge import coordinate_facts
-from gossamer_schedule.ordered import is_ordered
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.races import difference, is_unconditional
+from gossamer_schedule.races import difference, is_ordered, is_unconditional
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
@@ -32,7 +32,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, name_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, name_of, replaced, statements, with_function
 from gossamer_schedule.steps import step
 from gossamer_schedule.unchanged import require_unchanged, require_unchanged_bounds
 
@@ -149,13 +149,12 @@ def _require_own_names(before: Part, part: Part, site: Site, *, module: Module) 
 def _require_independent(before: Part, part: Part, site: Site, *, module: Module) -> None:
     """What a part touches in an iteration is not touched in later ones by the parts before it, if one of
     them writes it."""
-    loop, loops = site.node.var, loops_of(site.function)
-    varying, facts = loops_within((site.node,)), coordinate_facts(site.function)
+    loop, varying = site.node.var, loops_within((site.node,))
     shared = (written(before) & mentioned(part)) | (mentioned(before) & written(part))
     for buffer in sorted(shared):
         for later, found in _pairs(before, part, buffer, site):
             pair = (later, found)
-            if verdict(loop, pair, loops=loops, varying=varying, facts=facts) == "disjoint":
+            if verdict(loop, pair, varying=varying, function=site.function) == "disjoint":
                 continue
             distance = meeting_distance(later, found, site.node, varying=varying)
             if distance == 0:

@@ -7,6 +7,8 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
+from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
 from gossamer_ir.magnitudes import magnitudes_of
@@ -14,7 +16,7 @@ from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Expr, For, Module
 from gossamer_ir.prove import Prover
 from gossamer_ir.walk import free_vars, resolve, substitute_body
-from gossamer_schedule.accesses import values_at, written
+from gossamer_schedule.accesses import values_at
 from gossamer_schedule.init_places import (
     blocks_with_init,
     outside,
@@ -23,7 +25,6 @@ from gossamer_schedule.init_places import (
     require_inits_in_place,
 )
 from gossamer_schedule.inits import conditions_around, left_out, needed_by_init, unselecting
-from gossamer_schedule.knowledge import known_facts
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (

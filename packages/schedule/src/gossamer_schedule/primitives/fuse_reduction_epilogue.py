@@ -7,6 +7,7 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import with_two_names, written
 from gossamer_ir.build import dtype_of, index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
@@ -25,7 +26,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.reducers import Reduction, identity
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, substitute
-from gossamer_schedule.accesses import mentioned, named, values_at, with_two_names, written
+from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.inits import conditions_of_init

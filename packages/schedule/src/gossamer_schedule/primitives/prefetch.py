@@ -20,7 +20,10 @@ from gossamer_ir.build import (
     mul,
 )
 from gossamer_ir.contracts import LARGEST_SIZE, Step
+from gossamer_ir.digits import ascending
 from gossamer_ir.dtypes import DType
+from gossamer_ir.linear import NOTHING, Form, form_of
+from gossamer_ir.loops import loops_of
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
@@ -43,9 +46,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.simplify import FALSE, simplify
 from gossamer_ir.walk import children, free_vars, occurrences, resolve, substitute
 from gossamer_schedule.accesses import mentioned, values_within
-from gossamer_schedule.digits import ascending
 from gossamer_schedule.knowledge import Knowledge, stored
-from gossamer_schedule.linear import NOTHING, Form, form_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import (
@@ -57,7 +58,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, statements, with_function
+from gossamer_schedule.sites import Site, replaced, statements, with_function
 from gossamer_schedule.sizes import is_count, sizes_of
 from gossamer_schedule.steps import step
 

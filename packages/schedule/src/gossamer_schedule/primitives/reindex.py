@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
+from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
-from gossamer_schedule.accesses import written
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.primitives.reindex_cache_read import gathered
 from gossamer_schedule.primitives.reindex_cache_write import scattered

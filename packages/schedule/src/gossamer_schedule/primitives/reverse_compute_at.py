@@ -6,14 +6,15 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import Access, accesses, written
 from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.linear import Form
 from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
-from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
+from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.consumed import is_own_value
 from gossamer_schedule.distinct import require_distinct
-from gossamer_schedule.linear import Form
 from gossamer_schedule.moving import (
     is_recurrence,
     meeting,

@@ -6,11 +6,12 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.build import conjoined, conjuncts
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Expr, Load, Module, Search, Store, Var
 from gossamer_ir.walk import occurrences, substitute
-from gossamer_schedule.accesses import mentioned, named, written
+from gossamer_schedule.accesses import mentioned, named
 from gossamer_schedule.consumed import with_parts
 from gossamer_schedule.covers import require_covered
 from gossamer_schedule.distinct import require_distinct

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.lasting import written_by
+from gossamer_ir.loops import loops_of
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, rewrite
-from gossamer_schedule.accesses import mentioned, values_at, written
+from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.blocking import require_one_block
 from gossamer_schedule.combining import Combining, combining_of
 from gossamer_schedule.copies import copy_nest, names_of_nest, require_lasting_size
@@ -39,7 +41,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.scatters import Element, require_existing, required_element
-from gossamer_schedule.sites import Site, loops_of, replaced, with_function
+from gossamer_schedule.sites import Site, replaced, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "rfactor"

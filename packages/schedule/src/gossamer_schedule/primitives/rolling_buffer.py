@@ -7,9 +7,13 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.affine import expr_of
 from gossamer_ir.build import add, conjoined, index, index_var, mul, sub
 from gossamer_ir.contracts import Step
+from gossamer_ir.digits import ascending
+from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
+from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -31,10 +35,8 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.touches import Held, Touch, touches
 from gossamer_ir.walk import free_vars, occurrences, resolve, rewrite_body
-from gossamer_schedule.accesses import mentioned, named, values_at, written
-from gossamer_schedule.digits import ascending
+from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.knowledge import Knowledge, stored
-from gossamer_schedule.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
 from gossamer_schedule.moving import is_recurrence
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
@@ -47,7 +49,7 @@ from gossamer_schedule.resolve import (
     require_stage,
 )
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site, loops_of, replaced, sites, statements, with_function
+from gossamer_schedule.sites import Site, replaced, sites, statements, with_function
 from gossamer_schedule.steps import step
 
 _NAME = "rolling_buffer"

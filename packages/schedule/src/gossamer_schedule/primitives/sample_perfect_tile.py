@@ -6,8 +6,8 @@ from math import prod
 from random import Random
 
 from gossamer_ir.contracts import Step
+from gossamer_ir.linear import product_of
 from gossamer_ir.nodes import Expr, Module
-from gossamer_schedule.linear import product_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_loop, require_stage

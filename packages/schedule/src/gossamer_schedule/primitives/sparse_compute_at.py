@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
@@ -23,7 +24,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.walk import substitute_body, walk
-from gossamer_schedule.accesses import mentioned, written
+from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.moving import position
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal

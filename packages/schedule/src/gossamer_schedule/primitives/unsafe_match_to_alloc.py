@@ -6,6 +6,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.walk import rewrite, rewrite_body
-from gossamer_schedule.accesses import written
 from gossamer_schedule.filters import filter_of, is_found
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal

@@ -6,9 +6,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
+from gossamer_ir.linear import product_of
 from gossamer_ir.nodes import For, Module, VScale
 from gossamer_schedule.lane_terms import terms_in_lanes
-from gossamer_schedule.linear import product_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
 from gossamer_schedule.reassociation import reassociating

@@ -8,6 +8,7 @@ from typing import TypeAlias
 
 import msgspec
 
+from gossamer_ir.accesses import has_two_names
 from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.nodes import (
     Axis,
@@ -29,7 +30,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.remembered import remembered
 from gossamer_ir.walk import free_vars, statements, walk
-from gossamer_schedule.accesses import has_two_names
 from gossamer_schedule.rules.regular_reads import (
     is_dense_root,
     reads_regularly,

@@ -10,8 +10,7 @@ from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
 
 from gossamer_ir.build import ONE, add, ceildiv, floordiv, integer_value, sub
-from gossamer_ir.nodes import Binary, Expr, For, VScale
-from gossamer_schedule.linear import (
+from gossamer_ir.linear import (
     NOTHING,
     UNIT,
     Form,
@@ -22,7 +21,8 @@ from gossamer_schedule.linear import (
     to_expr,
     without_guard,
 )
-from gossamer_schedule.sites import Loops
+from gossamer_ir.loops import Loops
+from gossamer_ir.nodes import Binary, Expr, For, VScale
 
 _WORD = 1 << 64
 """Machine integers that are as far apart are equal."""

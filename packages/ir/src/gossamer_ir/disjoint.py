@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Iterable, Sequence, Set
 from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
+from gossamer_ir.accesses import Access, accesses, written
+from gossamer_ir.axis_facts import coordinate_facts
 from gossamer_ir.build import integer_value
+from gossamer_ir.digits import digit_key, fits, span
 from gossamer_ir.injective import is_injective, loaded
+from gossamer_ir.linear import Form, form_of, product_of
+from gossamer_ir.loops import Loops, loops_of
 from gossamer_ir.nodes import (
     Binary,
     Const,
@@ -22,13 +27,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Values
-from gossamer_ir.walk import free_vars, statements
-from gossamer_schedule.accesses import Access, accesses, mentioned, values_at, written
-from gossamer_schedule.digits import digit_key, fits, span
-from gossamer_schedule.linear import Form, form_of, product_of
-from gossamer_schedule.sites import Loops, Site
+from gossamer_ir.walk import buffers_read, free_vars
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
 
@@ -44,38 +44,23 @@ def written_accesses(
     return found
 
 
-@remembered
-def accesses_below(site: Site) -> Mapping[str, Sequence[Access]]:
-    """The accesses of each buffer that the body of the loop at a site stores to."""
-    return written_accesses(site.node.body, values=values_at(site), function=site.function)
-
-
-def without_changing(access: Access, buffers: set[str]) -> Access:
+def without_changing(access: Access, buffers: Set[str]) -> Access:
     """The access; an index that loads what the body writes may be anything."""
-    if not any(
-        form is not None and mentioned(form.base.terms) & buffers for form in access.selectors
-    ):
+    bases = (form.base.terms for form in access.selectors if form is not None)
+    if not any(buffers_read(*terms) & buffers for terms in bases):
         return access
     return replace(access, indices=tuple(None for _ in access.indices), numbers=())
-
-
-def loops_within(body: tuple[Stmt, ...]) -> set[str]:
-    """The names of the loops in a body, those of inits too."""
-    return {found.var for found in statements(body) if isinstance(found, For)}
 
 
 def verdict(
     loop: str,
     found: Iterable[Access],
     *,
-    loops: Loops,
     varying: Set[str],
-    facts: Sequence[Fact] = (),
+    function: Function,
 ) -> Verdict:
-    """The verdict on the accesses of one buffer; `varying` are the loop and those inside it.
-
-    From `facts` (see `coordinate_facts`) it concludes that coordinates of one fibre differ.
-    """
+    """The verdict on the accesses of one buffer; `varying` are the loop and those inside it."""
+    loops, facts = loops_of(function), coordinate_facts(function)
     extent = integer_value(loops[loop].extent)
     if extent is not None and extent <= 1:
         return "disjoint"

@@ -1,4 +1,4 @@
-"""Elements that later iterations of a loop touch lie behind those of earlier ones.
+"""Elements that later iterations of a loop touch lie behind those of earlier ones, or before them.
 
 So it is with the values of a sparse matrix, row by row: row `i` has the positions from `indptr[i]` to
 before `indptr[i + 1]`, and `indptr` never decreases. Their indices are no digits of a number (see
@@ -7,52 +7,63 @@ before `indptr[i + 1]`, and `indptr` never decreases. Their indices are no digit
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Sequence, Set
 from functools import partial
 from itertools import product
 from typing import NamedTuple
 
+from gossamer_ir.accesses import with_two_names
+from gossamer_ir.axis_facts import order_facts
 from gossamer_ir.build import ONE, index_var
 from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
 from gossamer_ir.nodes import Binary, Expr, For, Function, Range
+from gossamer_ir.numbers import numbers_of
 from gossamer_ir.prove import Prover
-from gossamer_ir.touches import Held, Touch, Values, touches
-from gossamer_ir.walk import substitute
-from gossamer_schedule.accesses import mentioned, values_at, with_two_names, written
-from gossamer_schedule.knowledge import order_facts
-from gossamer_schedule.numbers import numbers_of
-from gossamer_schedule.sites import Site
+from gossamer_ir.touches import Held, Touch, Values
+from gossamer_ir.walk import buffers_read, substitute
 
 _LATER = "_later"
 """Behind the names of loops in another iteration."""
 
 
-def is_ordered(site: Site, buffer: str) -> bool:
-    """Whether it is proved that, along a dimension of the buffer, each iteration of the loop at the
-    site touches only what lies behind everything that earlier iterations touch."""
-    loop: For = site.node
-    if buffer in with_two_names(site.function):
+def are_ordered(
+    found: Sequence[Touch],
+    loop: For,
+    *,
+    outer: Iterable[For] = (),
+    changing: Set[str],
+    function: Function,
+) -> bool:
+    """Whether it is proved that, along a dimension of their buffer, what each iteration of a loop touches
+    lies behind everything that earlier iterations touch, or before it. Loops are `outer` ones, the
+    iterations change buffers that are `changing`."""
+    if any(touch.buffer in with_two_names(function) for touch in found):
         return False
-    changing = written(loop.body)
-    found = list(touches(loop.body, values=values_at(site), buffers={buffer}))
-    if any(mentioned((*touch.indices, *touch.held.expressions())) & changing for touch in found):
+    if any(buffers_read(*touch.indices, *touch.held.expressions()) & changing for touch in found):
         return False
-    magnitudes = magnitudes_of(site.function)
+    magnitudes = magnitudes_of(function)
     if not all(magnitudes.is_exact(at) for touch in found for at in touch.indices):
         return False
-    numbered = partial(_spot, function=site.function, magnitudes=magnitudes)
-    prover = Prover(order_facts(site.function))
-    idle = {name for touch in found for name in touch.held.idle}
-    for outer in (*site.loops, loop):
-        if outer.var not in idle and _is_exact(outer, magnitudes):
-            prover.assume_range(outer.var, outer.start, outer.extent)
+    numbered = partial(_spot, function=function, magnitudes=magnitudes)
+    prover = _within_loops((*outer, loop), found, function=function)
     later = index_var(loop.var + _LATER)
     if _is_exact(loop, magnitudes):
         prover.assume_range(later.name, loop.start, loop.extent)
     prover.assume_nonnegative(_gap(index_var(loop.var), later))
     spots = _weakest(map(numbered, found))
     rank = min((len(spot.indices) for spot in spots), default=0)
-    return any(_grows(spots, dim, prover=prover, loop=loop) for dim in range(rank))
+    return any(_moves(spots, dim, prover=prover, loop=loop) for dim in range(rank))
+
+
+def _within_loops(loops: Iterable[For], found: Iterable[Touch], *, function: Function) -> Prover:
+    """A prover that knows that some loops run, apart from those without which what is touched is touched,
+    too."""
+    prover, magnitudes = Prover(order_facts(function)), magnitudes_of(function)
+    idle = {name for touch in found for name in touch.held.idle}
+    for loop in loops:
+        if loop.var not in idle and _is_exact(loop, magnitudes):
+            prover.assume_range(loop.var, loop.start, loop.extent)
+    return prover
 
 
 class _Spot(NamedTuple):
@@ -92,15 +103,22 @@ def _weakest(spots: Iterable[_Spot]) -> list[_Spot]:
     ]
 
 
-def _grows(found: Sequence[_Spot], dim: int, *, prover: Prover, loop: For) -> bool:
-    return all(
-        _is_before(first, second, dim, prover=prover, loop=loop)
-        for first, second in product(found, found)
+def _moves(found: Sequence[_Spot], dim: int, *, prover: Prover, loop: For) -> bool:
+    """Whether all accesses of later iterations come after those of earlier ones, or all before them."""
+    return any(
+        all(
+            _is_apart(first, second, dim, prover=prover, loop=loop, falls=falls)
+            for first, second in product(found, found)
+        )
+        for falls in (False, True)
     )
 
 
-def _is_before(first: _Spot, second: _Spot, dim: int, *, prover: Prover, loop: For) -> bool:
-    """Whether the first access comes before the second one in a later iteration."""
+def _is_apart(
+    first: _Spot, second: _Spot, dim: int, *, prover: Prover, loop: For, falls: bool
+) -> bool:
+    """Whether the first access comes before the second one in a later iteration; where the index `falls`,
+    after it."""
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
     before, behind = first.indices[dim], second.indices[dim]
@@ -110,7 +128,8 @@ def _is_before(first: _Spot, second: _Spot, dim: int, *, prover: Prover, loop: F
     with prover.scope():
         _assume(prover, first.held, {})
         _assume(prover, second.held, renamed)
-        return prover.proves_nonnegative(_gap(before, after))
+        gap = _gap(after, before) if falls else _gap(before, after)
+        return prover.proves_nonnegative(gap)
 
 
 def _gap(first: Expr, second: Expr) -> Expr:

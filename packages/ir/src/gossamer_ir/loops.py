@@ -1,0 +1,43 @@
+"""The loops of a function by name, with bounds of what expressions in their variables are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
+from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt
+from gossamer_ir.remembered import remembered
+from gossamer_ir.walk import resolve, statements
+
+
+class Loops(dict[str, For]):
+    """Loops by name, with bounds of what expressions in their variables are."""
+
+    def __init__(self, magnitudes: Magnitudes) -> None:
+        super().__init__()
+        self.magnitudes = magnitudes
+
+
+@remembered
+def loops_of(function: Function) -> Loops:
+    """Every loop by name, those of inits too, where it starts and its extent in terms of variables of
+    loops."""
+    values: dict[str, Expr] = {}
+    found = Loops(magnitudes_of(function))
+    for node in statements(function.body):
+        match node:
+            case Let():
+                values[node.var.name] = resolve(node.value, values)
+            case Block():
+                values |= {item.var: resolve(item.value, values) for item in node.iters}
+            case For():
+                start, extent = resolve(node.start, values), resolve(node.extent, values)
+                found[node.var] = replace(node, start=start, extent=extent)
+    return found
+
+
+def loops_within(body: Iterable[Stmt]) -> set[str]:
+    """The names of the loops in a body, those of inits too."""
+    return {found.var for found in statements(body) if isinstance(found, For)}
