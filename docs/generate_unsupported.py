@@ -21,11 +21,11 @@ this list, whose message names the construct and whose hint says what works inst
 or guessed. Tests compare the codes with the source, and meet each refusal with the program shown."""
 SECTIONS: dict[str, dict[str, str]] = {
     "In a text": {
-        "parse.strides": "strides of dimensions that may overlap, or of which one is not a "
-        "multiple of the next; nested ones are a buffer of padded or reordered dimensions, whose "
-        "accesses are checked",
-        "parse.elem_offset": "a buffer that does not begin where its array does; `align` and "
-        "`offset_factor` are taken, and promise what nothing here needs",
+        "parse.strides": "strides with which elements may overlap, and facts about buffers with "
+        "strides; nested ones are a buffer of padded or reordered dimensions, whose accesses are "
+        "checked, other numbers a buffer of one dimension",
+        "parse.elem_offset": "a buffer that begins before its array; `align` and `offset_factor` are "
+        "taken, and promise what nothing here needs",
         "verify.buffer.siblings": "a buffer of axes that vary side by side, without the prefix "
         "sums of their products",
     },

@@ -157,6 +157,66 @@ def test_arrays_that_are_stored_with_strides(match, stored):
     )
 
 
+OFFSETS = {
+    "an offset": ("elem_offset=3", lambda x: np.r_[np.zeros(3), x.ravel()]),
+    "an offset that is passed": ("elem_offset=ld", lambda x: np.r_[np.zeros(9), x.ravel()]),
+    "rows after an offset": (
+        "strides=[ld, 1], elem_offset=2",
+        lambda x: np.r_[np.zeros(2), np.pad(x, ((0, 0), (0, 4))).ravel()],
+    ),
+    "columns after an offset": (
+        "strides=[1, m], elem_offset=2",
+        lambda x: np.r_[np.zeros(2), x.T.ravel()],
+    ),
+    "spaced after an offset": (
+        "strides=[n * 2, 2], elem_offset=1",
+        lambda x: np.r_[0, np.repeat(x.ravel(), 2)],
+    ),
+}
+
+
+@pytest.mark.parametrize(("more", "stored"), OFFSETS.values(), ids=OFFSETS)
+def test_arrays_that_begin_before_their_buffer(more, stored):
+    x = np.arange(15, dtype=np.float32).reshape(3, 5)
+    given = stored(x).astype(np.float32)
+    match = f'X = T.match_buffer(x, (m, n), "float32", {more})'
+    require(
+        copied(match),
+        arrays(x=given, y=np.zeros_like(x), m=3, n=5, ld=9),
+        {"y": x * 2, "x": given},
+    )
+
+
+@pytest.mark.parametrize("strides", [(5, 2), (2, 3), (3, 10), (7, 5), (1, 4)])
+@pytest.mark.parametrize("offset", [0, 4])
+def test_elements_that_lie_between_others(strides, offset):
+    """Strides of which none is a multiple of the other, of a parameter, an allocation and regions."""
+    text = f"""
+@T.prim_func
+def twice(X: T.Buffer((3, 4), "float32", strides={list(strides)}, elem_offset={offset}),
+          Y: T.Buffer((3, 4), "float32")) -> None:
+    L = T.alloc_buffer([3, 4], "float32", strides={list(strides)}, elem_offset={offset})
+    for i, j in T.grid(3, 4):
+        with T.block("copy"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            T.reads(X[vi, vj])
+            T.writes(L[vi, 0:4])
+            L[vi, vj] = X[vi, vj]
+    for i, j in T.grid(3, 4):
+        with T.block("add"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            Y[vi, vj] = L[vi, vj] + L[2 - vi, vj]
+"""
+    x = np.arange(12, dtype=np.float32).reshape(3, 4)
+    given = np.full(offset + 1 + 2 * strides[0] + 3 * strides[1], 99, np.float32)
+    places = offset + np.add.outer(np.arange(3) * strides[0], np.arange(4) * strides[1])
+    given[places] = x
+    if strides == (1, 4):  # nested: whole columns of four
+        given = np.append(given, x[:1, 0])
+        given = given if offset else given.reshape(4, 4)
+    require(text, arrays(X=given, Y=np.zeros_like(x)), {"Y": x + x[::-1]})
+
+
 def test_a_buffer_with_strides_is_what_it_is_in_memory():
     """Column-major: what NumPy calls order F, of the transposed array."""
     text = copied(

@@ -6,14 +6,16 @@ import ast
 from collections.abc import Callable, Mapping
 from typing import get_args
 
+from gossamer_ir.build import ZERO, integer_value
 from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffer
 from gossamer_ir.script.arguments import bind, items_or_one
 from gossamer_ir.script.axes import Arguments, axis_argument, handle_argument
 from gossamer_ir.script.calls import value_dtype
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import expr, index_expr
+from gossamer_ir.script.layouts import AnyLayout, Layout
 from gossamer_ir.script.statics import require_int, require_text, static_value
-from gossamer_ir.script.strides import read_layout
+from gossamer_ir.script.strides import displaced, read_layout
 
 _FRAGMENTS = ("wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
 """The published scopes of operands of a matrix instruction; which one it is, its intrinsic tells."""
@@ -84,28 +86,40 @@ def _dense(ctx: Context, name: str, found: Arguments, handle: str | None) -> Buf
     dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
     shape = shape_argument(ctx, found["shape"])
     _require_hints(ctx, found)
+    offset = _offset(ctx, found)
+    layout: AnyLayout = Layout(tuple(range(len(shape))), shape)
     if "strides" in found and not _is_none(found["strides"]):
         layout = read_layout(ctx, found["strides"], shape)
-        shape = layout.shape
-        if not layout.is_plain:
-            ctx.layouts[name] = layout
+    if handle is not None and offset != ZERO:
+        layout = displaced(layout, offset)
+    if not layout.is_plain:
+        ctx.layouts[name] = layout
+    shape = layout.shape
     return Buffer(name, shape, dtype, handle, _scope(ctx, found))
 
 
 def _require_hints(ctx: Context, found: Arguments) -> None:
-    """`align` and `offset_factor` promise something about addresses, which nothing here needs; an offset
-    would be another place."""
+    """`align` and `offset_factor` promise something about addresses, which nothing here needs."""
     for name in ("align", "offset_factor"):
         if name in found and require_int(ctx, found[name], name) < -1:
             raise ctx.error("alignment", f"{name} is not a size.", found[name])
-    offset = found.get("elem_offset")
-    if offset is not None and not _is_none(offset) and require_int(ctx, offset, "elem_offset"):
+
+
+def _offset(ctx: Context, found: Arguments) -> Expr:
+    """How many elements of an array lie before the first one of a buffer. What a function allocates may
+    begin anywhere."""
+    node = found.get("elem_offset")
+    if node is None or _is_none(node):
+        return ZERO
+    offset = index_expr(ctx, node)
+    if (integer_value(offset) or 0) < 0:
         raise ctx.error(
             "elem_offset",
-            "A buffer begins where its array does.",
-            offset,
-            hint="Pass the part of the array from the offset on.",
+            "A buffer cannot begin before its array does.",
+            node,
+            hint="Expected 0, or how many elements of the array lie before the buffer.",
         )
+    return offset
 
 
 def _fill(ctx: Context, found: Arguments, dtype: str) -> Const | None:

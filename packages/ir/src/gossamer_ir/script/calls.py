@@ -35,7 +35,7 @@ from gossamer_ir.script.arguments import bind, call_name
 from gossamer_ir.script.coercion import literal, require_dtype
 from gossamer_ir.script.context import Context, Handler
 from gossamer_ir.script.expressions import expr, index_expr, load_of, unify
-from gossamer_ir.script.lookups import buffer_named, index_nodes
+from gossamer_ir.script.lookups import buffer_named, index_nodes, plain_buffer_named
 from gossamer_ir.script.statics import require_int, require_text, static_text, static_value
 
 _LARGEST = {
@@ -166,7 +166,7 @@ def _search(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
             call.args[0],
             hint=f"There are {', '.join(_SEARCHES)}.",
         )
-    buffer = buffer_named(ctx, call.args[1]).name
+    buffer = plain_buffer_named(ctx, call.args[1]).name
     prefix = tuple([index_expr(ctx, node) for node in call.args[2:]])
     named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
     found = bind(ctx, named, "begin end value", required=3)

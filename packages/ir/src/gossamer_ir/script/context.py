@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.script.block_parts import BlockParts
 from gossamer_ir.script.function_parts import FunctionParts
-from gossamer_ir.script.layouts import Layout
+from gossamer_ir.script.layouts import AnyLayout
 from gossamer_ir.script.source import Source
 
 Entity: TypeAlias = Var | Axis | SparseBuffer | Buffer | Param | Reducer
@@ -36,7 +36,7 @@ N = TypeVar("N", bound=Node)
 class Context:
     """Names in scope, what was read so far, and how to report an error at a syntax node.
 
-    `layouts` are those of buffers whose dimensions are stored in another order, `declared` the dtypes that
+    `layouts` are those of buffers whose elements are stored in another order, `declared` the dtypes that
     the text gives to sizes, which are int64.
     """
 
@@ -48,7 +48,7 @@ class Context:
         self.labels = Namer()
         self.scopes: list[dict[str, Entity]] = [{}]
         self.function = FunctionParts()
-        self.layouts: dict[str, Layout] = {}
+        self.layouts: dict[str, AnyLayout] = {}
         self.declared: dict[str, str] = {}
         self.is_top = True
         self.parts: BlockParts | None = None

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ast
 from collections.abc import Callable, Mapping, Sequence
 
-from gossamer_ir.build import ZERO, dtype_of
+from gossamer_ir.build import dtype_of
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -30,7 +30,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.script.arguments import dotted
 from gossamer_ir.script.coercion import common_dtype, literal, load_dtype, matched, widened
 from gossamer_ir.script.context import Context
-from gossamer_ir.script.layouts import arranged
+from gossamer_ir.script.layouts import indices_in
 from gossamer_ir.script.limits import MAX_DEPTH
 from gossamer_ir.script.lookups import article, buffer_named, index_nodes, lookup, unknown_member
 from gossamer_ir.script.statics import static_value
@@ -99,7 +99,7 @@ def load_of(ctx: Context, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.exp
             raise ctx.error("slice", "A slice is no index.", node, hint="Use T.ramp.")
         indices.append(index_expr(ctx, node))
     dtype = load_dtype(buffer.dtype, indices)
-    return Load(buffer.name, arranged(ctx.layouts.get(buffer.name), indices, zero=ZERO), dtype)
+    return Load(buffer.name, indices_in(ctx.layouts.get(buffer.name), indices), dtype)
 
 
 def _call_handler(ctx: Context, node: ast.Call) -> Callable[..., Expr]:

@@ -21,7 +21,7 @@ from gossamer_ir.script.arguments import bind, dotted, items
 from gossamer_ir.script.axes import axis_argument
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import index_expr
-from gossamer_ir.script.lookups import buffer_named
+from gossamer_ir.script.lookups import plain_buffer_named
 from gossamer_ir.script.statics import require_bool
 
 _RELATIONS = ("subset", "disjoint", "covers")
@@ -52,7 +52,7 @@ def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
     domain = items(ctx, found["domain"], "[low, high]")
     if len(domain) != 2:
         raise ctx.error("domain", "Expected [low, high].", found["domain"])
-    buffer = buffer_named(ctx, found["buffer"])
+    buffer = plain_buffer_named(ctx, found["buffer"])
     low, high = index_expr(ctx, domain[0]), index_expr(ctx, domain[1])
     if isinstance(buffer, SparseBuffer) and buffer.extra_storage:
         high = add(high, ONE)
@@ -82,7 +82,7 @@ def _fact(ctx: Context, call: ast.Call) -> Fact:
     name = _name(call)
     if name in _RELATIONS:
         found = bind(ctx, call, "left right", required=2)
-        left, right = (buffer_named(ctx, found[side]).name for side in ("left", "right"))
+        left, right = (plain_buffer_named(ctx, found[side]).name for side in ("left", "right"))
         return Relation(name, left, right)  # type: ignore[arg-type]  # checked above
     if name == "monotone":
         return Monotone(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
@@ -96,7 +96,7 @@ def _fact(ctx: Context, call: ast.Call) -> Fact:
         return HasValue(_buffer(ctx, found), at, value)
     if name == "product_steps":
         found = bind(ctx, call, "buffer left right", required=3)
-        left, right = (buffer_named(ctx, found[side]).name for side in ("left", "right"))
+        left, right = (plain_buffer_named(ctx, found[side]).name for side in ("left", "right"))
         return ProductSteps(_buffer(ctx, found), left, right)
     if name == "padded_slots":
         found = bind(ctx, call, "buffer length", required=2)
@@ -108,10 +108,10 @@ def _fact(ctx: Context, call: ast.Call) -> Fact:
 
 def _sorted_segments(ctx: Context, call: ast.Call) -> SortedSegments:
     found = bind(ctx, call, "buffer indptr unique", required=1)
-    indptr = buffer_named(ctx, found["indptr"]).name if "indptr" in found else None
+    indptr = plain_buffer_named(ctx, found["indptr"]).name if "indptr" in found else None
     unique = require_bool(ctx, found["unique"], "unique") if "unique" in found else False
     return SortedSegments(_buffer(ctx, found), indptr, unique)
 
 
 def _buffer(ctx: Context, found: dict[str, ast.expr]) -> str:
-    return buffer_named(ctx, found["buffer"]).name
+    return plain_buffer_named(ctx, found["buffer"]).name

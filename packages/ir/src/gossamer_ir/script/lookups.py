@@ -25,6 +25,19 @@ def buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
     return found
 
 
+def plain_buffer_named(ctx: Context, node: ast.expr) -> SparseBuffer | Buffer:
+    """The buffer a name stands for, which is stored as it is indexed; `parse.strides` where it is not."""
+    found = buffer_named(ctx, node)
+    if found.name in ctx.layouts:
+        raise ctx.error(
+            "strides",
+            f"'{found.name}' has strides or an offset: it is not searched, and nothing is assumed of it.",
+            node,
+            hint="Pass an array without gaps, or copy its elements to such a buffer.",
+        )
+    return found
+
+
 def lookup(ctx: Context, node: ast.Name) -> object:
     """What a name stands for, or `parse.unknown_name`."""
     found = ctx.lookup(node.id)

@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Range, Region
 from gossamer_ir.script.arguments import bind, call_name
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import index_expr
-from gossamer_ir.script.layouts import arranged
+from gossamer_ir.script.layouts import ranges_in
 from gossamer_ir.script.lookups import buffer_named, index_nodes
 from gossamer_ir.script.ranges import extent_between
 
@@ -36,7 +36,7 @@ def read_region(ctx: Context, node: ast.expr) -> Region:
         raise ctx.error("region", "Expected a region such as A[i, 0:n].", node)
     buffer = buffer_named(ctx, node.value)
     written = [_dimension(ctx, item) for item in index_nodes(node)]
-    ranges = arranged(ctx.layouts.get(buffer.name), written, zero=Range(ZERO, ONE))
+    ranges = ranges_in(ctx.layouts.get(buffer.name), written)
     return ctx.mark(Region(buffer.name, ranges), node)
 
 

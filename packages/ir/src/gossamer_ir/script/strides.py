@@ -5,6 +5,10 @@ A buffer of shape (m, n) and strides (ld, 1) is one of shape (m, ld); strides (1
 are the rows of a buffer of shape (n, ld); strides (2 * n, 2) leave out every other element, which makes a
 last dimension of 2. Elements of two indices are never the same one then, whatever the sizes are: every
 index stays below the extent of its dimension.
+
+Strides that are not nested, such as (5, 2) of shape (2, 5), store a buffer in one dimension, as does an offset.
+There, an index beyond its extent may name another element, as addresses do. The strides must be numbers for
+which no two elements meet.
 """
 
 from __future__ import annotations
@@ -12,19 +16,24 @@ from __future__ import annotations
 import ast
 from collections import Counter
 from collections.abc import Sequence
+from itertools import pairwise
+from math import gcd
 
-from gossamer_ir.build import ONE, index, integer_value, mul
+from gossamer_ir.build import ONE, ZERO, add, index, integer_value, mul
 from gossamer_ir.nodes import Binary, Expr
 from gossamer_ir.script.arguments import items_or_one
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import index_expr
-from gossamer_ir.script.layouts import Layout
+from gossamer_ir.script.layouts import AnyLayout, FlatLayout, Layout, span
+
+MOST_ELEMENTS = 1 << 14
+"""Elements up to which a buffer of more than two dimensions is gone through."""
 
 Monomial = tuple[int, "Counter[Expr]"]
 """A product: a number, and the other factors."""
 
 
-def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> Layout:
+def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> AnyLayout:
     """The layout of a buffer of a shape with these strides, or `parse.strides`."""
     strides = [index_expr(ctx, item) for item in items_or_one(node)]
     if strides in ([], [ONE]):  # as published, whatever the number of dimensions
@@ -36,7 +45,55 @@ def read_layout(ctx: Context, node: ast.expr, shape: tuple[Expr, ...]) -> Layout
     steps = [_product(stride) for stride in strides]
     if any(step[0] < 1 for step in steps):
         raise _refused(ctx, node, "A stride is not positive")
+    numbers = [step[0] for step in steps if not step[1]]
+    if len(numbers) == len(steps) and not _is_nested(shape, steps) and _are_apart(shape, numbers):
+        return FlatLayout((span(shape, strides),), ZERO, tuple(strides))
     return _nested(ctx, node, shape, steps)
+
+
+def displaced(layout: AnyLayout, offset: Expr) -> FlatLayout:
+    """A layout whose first element lies behind others."""
+    if isinstance(layout, FlatLayout):
+        return FlatLayout((add(offset, layout.shape[0]),), offset, layout.strides)
+    strides: dict[int, Expr] = {}
+    size: Expr = ONE
+    inner = layout.shape[len(layout.order) :]
+    for extent in inner:
+        size = mul(extent, size)
+    for at, extent in reversed([*zip(layout.order, layout.shape, strict=False)]):
+        strides[at] = size
+        size = mul(extent, size)
+    return FlatLayout((add(offset, size),), offset, tuple(strides[at] for at in sorted(strides)))
+
+
+def _is_nested(shape: Sequence[Expr], steps: Sequence[Monomial]) -> bool:
+    """Whether each of some strides divides the next larger one, and dimensions end before that."""
+    sizes = [(step[0], integer_value(extent)) for step, extent in zip(steps, shape, strict=True)]
+    ordered = sorted((item for item in sizes if item[1] != 1), key=lambda item: item[0])
+    return all(
+        outer % inner == 0 and (extent is None or extent * inner <= outer)
+        for (inner, extent), (outer, _) in pairwise(ordered)
+    )
+
+
+def _are_apart(shape: Sequence[Expr], strides: Sequence[int]) -> bool:
+    """Whether no two elements of a buffer are one, which two dimensions tell by their lengths, and more by
+    their elements, as far as these are few."""
+    found = zip(strides, map(integer_value, shape), strict=True)
+    sizes = [(stride, extent) for stride, extent in found if extent != 1]
+    if len(sizes) == 2:
+        (first, many), (second, more) = sizes
+        common = gcd(first, second)
+        return any(
+            extent is not None and extent <= steps // common
+            for extent, steps in ((many, second), (more, first))
+        )
+    places = [0]
+    for stride, extent in sizes:
+        if extent is None or extent * len(places) > MOST_ELEMENTS:
+            return False
+        places = [place + stride * at for place in places for at in range(extent)]
+    return len(set(places)) == len(places)
 
 
 def _nested(ctx: Context, node: ast.expr, shape: tuple[Expr, ...], steps: list[Monomial]) -> Layout:
@@ -102,7 +159,8 @@ def _refused(ctx: Context, node: ast.expr, why: str) -> Exception:
         "strides",
         f"{why}, so elements may overlap or are not stored in the order of nested dimensions.",
         node,
-        hint="Expected strides such as [n, 1], [ld, 1] or [1, m], each a multiple of another.",
+        hint="Expected strides such as [n, 1], [ld, 1] or [1, m], each a multiple of another, or numbers "
+        "with which no two elements meet.",
     )
 
 
