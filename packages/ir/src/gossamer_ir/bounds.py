@@ -8,18 +8,18 @@ range shares with the index cancels: over a row, `indptr[i] + j` is at most `ind
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal
+from typing import Literal
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of, product
-from gossamer_ir.lasting import lasting_facts, written_by
-from gossamer_ir.magnitudes import magnitudes_of
+from gossamer_ir.effects import effects_of
+from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
     Binary,
     Block,
     Buffer,
     Cast,
-    Compare,
     Expr,
     For,
     Function,
@@ -28,12 +28,11 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Monotone,
-    Search,
     Stmt,
     Var,
 )
-from gossamer_ir.prove import Prover
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.program_point import ProgramPoint
+from gossamer_ir.walk import free_vars, statements
 
 
 class Bounds:
@@ -41,32 +40,29 @@ class Bounds:
 
     def __init__(self, function: Function, body: tuple[Stmt, ...]) -> None:
         facts = lasting_facts(function)
-        self._changing = written_by(function)
-        self._magnitudes = magnitudes_of(function)
         self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
         self._lengths = {found.name: found.shape[-1] for found in buffers if found.shape}
-        self._prover = Prover(facts)
-        for found in buffers:
-            for extent in found.shape if found.handle is not None else ():
-                self._prover.assume_nonnegative(extent)
-        for node in _around(function, body):
-            self._assume(node)
+        self._point = ProgramPoint(function)
+        self._point.magnitudes.bind_all(function.body)
+        for stmt in _around(function, body):
+            self._assume(stmt)
 
-    def _assume(self, node: Any) -> None:
-        if isinstance(node, For) and not self._is_changing(node.start, node.extent):
-            self._prover.assume_range(node.var, node.start, node.extent)
-        elif isinstance(node, Let) and not self._is_changing(node.value):
-            self._prover.assume(Compare("eq", node.var, node.value))
-        for found in node.iters if isinstance(node, Block) else ():
-            if not self._is_changing(found.domain.start, found.domain.extent):
-                self._prover.assume_range(found.var, found.domain.start, found.domain.extent)
+    def _assume(self, stmt: Stmt) -> None:
+        match stmt:
+            case For():
+                self._point.assume_loop(stmt)
+            case Let():
+                self._point.after(stmt)
+            case Block():
+                for found in stmt.iters:
+                    self._point.assume_domain(found)
 
     def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
         """The least and the greatest value of an index while loops run, outermost first; None where
         it may be anything."""
-        if self._is_changing(expr) or not self._magnitudes.is_exact(expr):
+        if not self._point.is_lasting(expr):
             return None
         low: Affine | None = affine_of(expr)
         high = low
@@ -83,18 +79,11 @@ class Bounds:
     def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
         """The lesser or the greater of two bounds."""
         apart = expr_of(combine(first, second, -1))
-        if self._prover.proves_nonnegative(apart):
+        if self._point.prover.proves_nonnegative(apart):
             return first if op == "max" else second
-        if self._prover.proves_nonnegative(build.sub(build.ZERO, apart)):
+        if self._point.prover.proves_nonnegative(build.sub(build.ZERO, apart)):
             return second if op == "max" else first
         return affine_of(Binary(op, expr_of(first), expr_of(second)))
-
-    def _is_changing(self, *parts: Expr) -> bool:
-        return any(
-            isinstance(node, (Load, Search)) and node.buffer in self._changing
-            for part in parts
-            for node in walk(part)
-        )
 
     def _end(self, form: Affine, loop: For, *, up: bool) -> Affine | None:
         """What a form is at most, or at least, while a loop runs."""
@@ -128,7 +117,7 @@ class Bounds:
         extent = loop.extent
         while isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
             extent = extent.if_true
-        if self._is_changing(loop.start, extent):
+        if not self._point.is_unchanging(loop.start, extent):
             return None
         start = affine_of(loop.start)
         return combine(combine(start, affine_of(extent), 1), Affine({}, -1), 1) if up else start
@@ -138,7 +127,7 @@ class Bounds:
         factors = factors_of(atom)
         moving = [factor for factor in factors if loop.var in free_vars(factor)]
         others = [factor for factor in factors if loop.var not in free_vars(factor)]
-        if len(moving) != 1 or not all(map(self._prover.proves_nonnegative, others)):
+        if len(moving) != 1 or not all(map(self._point.prover.proves_nonnegative, others)):
             return None
         result = self._end_of_atom(moving[0], loop, up=up)
         for factor in others:
@@ -172,32 +161,20 @@ class Bounds:
         return combine(affine_of(found.high), Affine({}, -1), 1) if up else affine_of(found.low)
 
 
-def _around(function: Function, body: tuple[Stmt, ...]) -> list[Any]:
+def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
     """The loops, blocks and lets around a body that bind what it mentions, outermost first."""
-    nodes: list[Any] = [node for stmt in function.body for node in walk(stmt)]
-    inside = {name for stmt in body for node in walk(stmt) for name in _bound_by(node)}
-    needed = {name for stmt in body for name in free_vars(stmt)}
-    found: list[Any] = []
-    for node in reversed(nodes):
-        if (needed - inside) & _bound_by(node):
-            found.append(node)
-            needed |= free_vars(node) if isinstance(node, Let) else _in_ranges(node)
+    inside = bound_variables(body)
+    needed = {name for stmt in body for name in free_vars(stmt)} - inside
+    found: list[Stmt] = []
+    for stmt in reversed(list(statements(function.body))):
+        if needed & set(effects_of(stmt).binds):
+            found.append(stmt)
+            needed |= _in_ranges(stmt) - inside
     return found[::-1]
 
 
-def _bound_by(node: Any) -> set[str]:
-    match node:
-        case For():
-            return {node.var}
-        case Let():
-            return {node.var.name}
-        case Block():
-            return {found.var for found in node.iters}
-    return set()
-
-
-def _in_ranges(node: Any) -> set[str]:
-    """The variables that the ranges of a loop or of block variables depend on."""
-    if isinstance(node, For):
-        return set(free_vars(node.start) | free_vars(node.extent))
-    return {name for found in node.iters for name in free_vars(found.domain)}
+def _in_ranges(stmt: Stmt) -> set[str]:
+    """The variables that what a statement binds depends on; of a block those of the domains."""
+    domains = [found.domain for found in stmt.iters] if isinstance(stmt, Block) else []
+    parts = domains or effects_of(stmt).evaluates
+    return {name for part in parts for name in free_vars(part)}

@@ -43,6 +43,7 @@ from gossamer_ir.nodes import (
     Search,
     Select,
     SortedSegments,
+    SparseBuffer,
     Stmt,
     Unary,
     Var,
@@ -81,10 +82,7 @@ class Magnitudes:
         facts = lasting_facts(function)
         bound = [buffer for buffer in function.buffers if buffer.handle is not None]
         self._variables = {
-            name: LARGEST_SIZE
-            for buffer in bound
-            for extent in _extents_of(buffer, function.axes)
-            for name in free_vars(extent)
+            name: LARGEST_SIZE for extent in extents_passed(function) for name in free_vars(extent)
         }
         self._bound: dict[str, For | tuple[Expr, ...]] = {}
         shapes = [found.shape for found in bound if isinstance(found, Buffer)]
@@ -277,11 +275,21 @@ class Magnitudes:
         return found
 
 
-def _extents_of(buffer: AnyBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
-    """What a buffer holds along each dimension, as far as its array says so at a call."""
-    if isinstance(buffer, Buffer):
-        yield from buffer.shape
-        return
+@remembered
+def extents_passed(function: Function) -> tuple[Expr, ...]:
+    """The extents of the arrays that a function is given, which are not negative."""
+    found: list[Expr] = []
+    for buffer in function.buffers:
+        if buffer.handle is not None:
+            if isinstance(buffer, Buffer):
+                found += buffer.shape
+            else:
+                found += _extents_of(buffer, function.axes)
+    return tuple(found)
+
+
+def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
+    """What a sparse buffer holds along each dimension, as far as its array says so at a call."""
     for axis in axes:
         if axis.name in buffer.axes:
             match axis:

@@ -17,25 +17,29 @@ from contextlib import contextmanager
 
 from gossamer_ir import build
 from gossamer_ir.lasting import lasting_facts, written_by, written_in
-from gossamer_ir.magnitudes import Magnitudes
+from gossamer_ir.magnitudes import Magnitudes, extents_passed
 from gossamer_ir.names import bound_variables
-from gossamer_ir.nodes import (
+from gossamer_ir.nodes import (  # fmt: skip
     Allocate,
     Binary,
+    BlockIter,
     Buffer,
     Compare,
     Expr,
+    Fact,
     For,
     Function,
     Guard,
     IfThenElse,
     Let,
     Load,
+    Range,
     Search,
     Stmt,
-)  # fmt: skip
+)
 from gossamer_ir.prove import Prover
 from gossamer_ir.simplify import FALSE
+from gossamer_ir.touches import Held
 from gossamer_ir.walk import buffers_read, free_vars, occurrences
 
 
@@ -56,22 +60,17 @@ class ProgramPoint:
     False
     """
 
-    def __init__(self, function: Function) -> None:
+    def __init__(self, function: Function, *, facts: tuple[Fact, ...] | None = None) -> None:
+        """`facts` that hold everywhere, where they are more than the `lasting_facts` of the function."""
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
-        self.prover = Prover(lasting_facts(function))
+        self.prover = Prover(lasting_facts(function) if facts is None else facts)
         self.magnitudes = Magnitudes(function)
         self.shapes = {buffer.name: buffer.shape for buffer in buffers}
         self.written = written_by(function)
         self._function = function
         self._changing = self.written
         self._written_by_others: frozenset[str] = frozenset()
-        for buffer in buffers:
-            if buffer.handle is not None:
-                self._assume_sizes(buffer.shape)
-
-    def _assume_sizes(self, shape: tuple[Expr, ...]) -> None:
-        """An array that was passed has no negative extent."""
-        for extent in shape:
+        for extent in extents_passed(function):
             if build.integer_value(extent) is None:
                 self.prover.assume_nonnegative(extent)
 
@@ -100,7 +99,7 @@ class ProgramPoint:
         """The place is where a condition was true before `body`, which is around the place, began."""
         with self.prover.scope():
             changing = self._changing
-            self._changing = written_in(body, self._function) | self._written_by_others
+            self.begin(body)
             self.assume(condition)
             self._changing = changing
             yield
@@ -139,6 +138,33 @@ class ProgramPoint:
         if self.is_lasting(loop.start) and self.is_lasting(end):
             self.prover.assume_range(loop.var, loop.start, extent)
 
+    def assume_loop(self, loop: For) -> None:
+        """A loop runs from here on."""
+        self.bind_loop(loop)
+        self.assume_range(loop, loop.extent)
+
+    def assume_domain(self, item: BlockIter) -> None:
+        """The variable of an iterator is in its domain from here on."""
+        self.assume_loop(For(item.var, item.domain.start, item.domain.extent, ()))
+
+    def assume_iterator(self, item: BlockIter) -> None:
+        """The variable of an iterator is in its domain, and has its value, from here on."""
+        self.assume_domain(item)
+        self.assume(Compare("eq", build.index_var(item.var), item.value))
+
+    def begin(self, body: tuple[Stmt, ...]) -> None:
+        """The place is in some statements, and before that no other ones run: what these do not write
+        stays as it is."""
+        self._changing = written_in(body, self._function) | self._written_by_others
+
+    def assume_held(self, held: Held) -> None:
+        """What holds where an element is touched holds from here on."""
+        for loop in held.loops:
+            if loop.var not in held.idle:
+                self.assume_loop(loop)
+        for condition in held.conditions:
+            self.assume(condition)
+
     # --- asking
 
     def is_lasting(self, expr: Expr) -> bool:
@@ -149,7 +175,7 @@ class ProgramPoint:
         """Whether expressions read nothing that changes; their values may wrap."""
         return self._changing.isdisjoint(buffers_read(*exprs))
 
-    def is_exact(self, *exprs: Expr) -> bool:
+    def is_exact(self, *exprs: Expr | Range) -> bool:
         """Whether the values of expressions are those of unbounded integers."""
         return all(map(self.magnitudes.is_exact, exprs))
 
@@ -173,8 +199,8 @@ class ProgramPoint:
         return self.is_lasting(expr) and self.prover.proves_nonnegative(expr)
 
     def proves(self, condition: Expr) -> bool:
-        """Whether a condition is proved."""
-        return self.is_lasting(condition) and self.prover.proves(condition)
+        """Whether a condition is proved to hold where it is evaluated here."""
+        return self.is_exact(condition) and self.prover.proves(condition)
 
     def is_invariant(self, expr: Expr, body: tuple[Stmt, ...]) -> bool:
         """Whether an expression has the same value before, between and after statements: they bind no
@@ -182,10 +208,8 @@ class ProgramPoint:
         return is_invariant(expr, body, self._function)
 
     def is_known_before(self, expr: Expr, loop: For) -> bool:
-        """Whether an expression has a value before a loop, also where that has no iteration, and keeps
-        it."""
-        evaluated = set(_in_any_case(loop.start, loop.extent))
-        return evaluated.issuperset(_partial(expr)) and self.is_invariant(expr, loop.body)
+        """As the function of this name."""
+        return is_known_before(expr, loop, self._function)
 
 
 def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:
@@ -194,6 +218,16 @@ def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool
     if reads and not reads.isdisjoint(written_in(body, function)):
         return False
     return free_vars(expr).isdisjoint(bound_variables(body))
+
+
+def is_known_before(expr: Expr, loop: For, function: Function, *, is_in_each: bool = False) -> bool:
+    """Whether an expression has a value before a loop, also where that has no iteration, and keeps it;
+    `is_in_each` of what each iteration evaluates before it does anything."""
+    if loop.var in free_vars(expr) or not is_invariant(expr, loop.body, function):
+        return False
+    if is_in_each and (build.integer_value(loop.extent) or 0) >= 1:
+        return True
+    return set(_in_any_case(loop.start, loop.extent)).issuperset(_partial(expr))
 
 
 def _in_any_case(*exprs: Expr) -> list[Expr]:

@@ -11,10 +11,7 @@ from collections.abc import Sequence
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.lasting import written_by
 from gossamer_ir.nodes import (
-    Binary,
-    Const,
     Expr,
     For,
     Function,
@@ -24,7 +21,8 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
 )  # fmt: skip
-from gossamer_ir.walk import buffers_read, free_vars, walk
+from gossamer_ir.program_point import is_known_before
+from gossamer_ir.walk import free_vars
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.stages import map_functions
 
@@ -55,24 +53,24 @@ def hoist_conditions(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    return with_body(function, _body(function.body, written_by(function)))
+    return with_body(function, _body(function.body, function))
 
 
-def _body(body: tuple[Stmt, ...], written: frozenset[str]) -> tuple[Stmt, ...]:
-    return each(body, lambda stmt: (_statement(stmt, written),))
+def _body(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
+    return each(body, lambda stmt: (_statement(stmt, function),))
 
 
-def _statement(stmt: Stmt, written: frozenset[str]) -> Stmt:
+def _statement(stmt: Stmt, function: Function) -> Stmt:
     match stmt:
         case For(kind="vectorized"):
             lanes = {stmt.var}
-            return _outside(with_body(stmt, _split_body(stmt.body, lanes)), written)
+            return _outside(with_body(stmt, _split_body(stmt.body, lanes)), function)
         case For():
-            loop = with_body(stmt, _body(stmt.body, written))
+            loop = with_body(stmt, _body(stmt.body, function))
             if stmt.kind not in ("serial", "unrolled"):
                 return loop
-            return _bounded(_outside(loop, written) if _is_around_vectors(loop) else loop)
-    return with_bodies(stmt, lambda body: _body(body, written))
+            return _bounded(_outside(loop, function) if _is_around_vectors(loop) else loop)
+    return with_bodies(stmt, lambda body: _body(body, function))
 
 
 def _is_around_vectors(loop: For) -> bool:
@@ -83,12 +81,14 @@ def _is_around_vectors(loop: For) -> bool:
     return False
 
 
-def _outside(loop: For, written: frozenset[str]) -> Stmt:
+def _outside(loop: For, function: Function) -> Stmt:
     """The loop, under those parts of the condition around its whole body that it does not change."""
     match loop.body:
         case (If(else_body=()) as inner,):
             parts = list(build.conjuncts(inner.condition))
-            moved = [part for part in parts if _is_movable(part, loop, written)]
+            moved = [
+                part for part in parts if is_known_before(part, loop, function, is_in_each=True)
+            ]
             kept = [part for part in parts if part not in moved]
             if moved:
                 body = _under(kept, inner.then_body)
@@ -103,25 +103,6 @@ def _bounded(stmt: Stmt) -> Stmt:
             loop = msgspec.structs.replace(stmt, extent=extent.if_true)
             return If(extent.condition, (loop,))
     return stmt
-
-
-def _is_movable(condition: Expr, loop: For, written: frozenset[str]) -> bool:
-    """Whether a condition may be evaluated before a loop: it is the same in every iteration, and can
-    do no harm where there is none."""
-    if loop.var in free_vars(condition):
-        return False
-    reads = buffers_read(condition)
-    if (build.integer_value(loop.extent) or 0) >= 1:
-        return reads.isdisjoint(written)
-    return not reads and not any(_may_divide_by_zero(node) for node in walk(condition))
-
-
-def _may_divide_by_zero(node: object) -> bool:
-    return (
-        isinstance(node, Binary)
-        and node.op in ("floordiv", "floormod")
-        and not isinstance(node.rhs, Const)
-    )
 
 
 # --- inside a vectorized loop

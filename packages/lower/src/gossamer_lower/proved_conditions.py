@@ -13,7 +13,6 @@ from gossamer_ir.nodes import (
     Binary,
     Block,
     BlockIter,
-    Compare,
     Expr,
     For,
     Function,
@@ -21,7 +20,6 @@ from gossamer_ir.nodes import (
     If,
     IfThenElse,
     Load,
-    Range,
     Search,
     Stmt,
     Unary,
@@ -114,7 +112,7 @@ class _Proving:
         init = self._init(block) if block.init else ()
         with self._point.scope():
             iters = tuple(
-                replace(self._bound(found, block.body), value=value)
+                replace(self._bound(found), value=value)
                 for found, value in zip(block.iters, values, strict=True)
             )
             predicate = None if block.predicate is None else self._expr(block.predicate)
@@ -122,14 +120,11 @@ class _Proving:
                 body = self.body(block.body)
         return replace(block, iters=iters, predicate=predicate, init=init, body=body)
 
-    def _bound(self, found: BlockIter, body: tuple[Stmt, ...]) -> BlockIter:
+    def _bound(self, found: BlockIter) -> BlockIter:
         """An iterator, which lies in its domain from here on."""
-        domain: Range = map_children(found.domain, self._expr)
-        loop = For(found.var, domain.start, domain.extent, body)
-        self._point.bind_loop(loop)
-        self._point.assume_range(loop, loop.extent)
-        self._point.assume(Compare("eq", build.index_var(found.var), found.value))
-        return replace(found, domain=domain)
+        bound = replace(found, domain=map_children(found.domain, self._expr))
+        self._point.assume_iterator(bound)
+        return bound
 
     def _init(self, block: Block) -> tuple[Stmt, ...]:
         """An init, which also runs where the loops that feed the reduction have no iteration: only the
@@ -141,7 +136,7 @@ class _Proving:
                 init._known += _parts(condition)
                 init._point.assume(condition)
         for found in selecting(block):
-            init._bound(found, block.init)
+            init._bound(found)
         return init.body(block.init)
 
     @contextmanager

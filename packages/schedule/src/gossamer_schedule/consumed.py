@@ -9,16 +9,18 @@ from msgspec.structs import replace
 
 from gossamer_ir.accesses import with_two_names, written
 from gossamer_ir.affine import affine_of, combine, expr_of
-from gossamer_ir.build import ONE, add, index_var, mul, sub
+from gossamer_ir.build import ZERO, add, index_var, mul
 from gossamer_ir.digits import ascending
 from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
 from gossamer_ir.loops import loops_of
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, Range, Store, Var
+from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.touches import Touch, touches
 from gossamer_ir.walk import free_vars, map_children, occurrences, resolve, substitute
 from gossamer_schedule.accesses import mentioned, values_at
-from gossamer_schedule.knowledge import Knowledge
+from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.patterns import match_all
+from gossamer_schedule.predicates import below
 from gossamer_schedule.produced import Part
 from gossamer_schedule.reindexed import determined_by
 from gossamer_schedule.safe_reads import is_safe_in
@@ -140,10 +142,10 @@ def _part(
     value, loops = found.get(item.var), loops_of(site.function)
     if value is None or not is_safe_in(site.function, value, (*target.loops, target.node)):
         return None
-    known = _known(site, touch, value, target=target)
-    if not known.is_exact(value) or not known.proves_nonnegative(value):
+    point = _point(site, touch, value, target=target)
+    if not point.proves(Compare("ge", value, ZERO)):
         return None
-    is_within = known.proves_nonnegative(sub(sub(_extent(item, found), value), ONE))
+    is_within = point.proves(below(value, _extent(item, found)))
     inner = {loop.var for loop in touch.held.loops}
     if not free_vars(value) & inner:
         return Part(value, UNIT, frozenset(), is_within)
@@ -163,14 +165,14 @@ def _part(
     return Part(base, count, frozenset(), is_within)
 
 
-def _known(site: Site, touch: Touch, value: Expr, *, target: Site) -> Knowledge:
+def _point(site: Site, touch: Touch, value: Expr, *, target: Site) -> ProgramPoint:
     """What is known of all values of a part: that the loops run which make them, not that something is
     touched at each."""
-    known = Knowledge(site.function)
+    point = point_in(site.function)
     making = (loop for loop in touch.held.loops if loop.var in free_vars(value))
     for loop in (*target.loops, target.node, *making):
-        known.learn_loop(loop)
-    return known
+        point.assume_loop(loop)
+    return point
 
 
 def _extent(item: BlockIter, found: Mapping[str, Expr]) -> Expr:

@@ -8,6 +8,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from gossamer_ir.build import ONE, add, conjoined, index_var, integer_value
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -24,7 +25,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import allocated, mentioned
-from gossamer_schedule.knowledge import stored
 from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import listing, refusal
 
@@ -71,7 +71,7 @@ def require_own_selectors(
     needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
     known = {found.var for found in iters} | nest.known_above
     inside = (nest.top.node,)
-    changing = stored(inside) | allocated(inside)
+    changing = buffers_written(inside) | allocated(inside)
     if (
         needed - known
         or mentioned((*selectors, *domains)) & changing
@@ -93,7 +93,9 @@ def require_lasting_size(function: Function, buffer: AnyBuffer, *, primitive: st
     if buffer in function.buffers or not isinstance(buffer, Buffer):
         return
     params = {param.name for param in function.params}
-    others = free_vars(*buffer.shape) - params | mentioned(buffer.shape) & stored(function.body)
+    others = free_vars(*buffer.shape) - params | mentioned(buffer.shape) & buffers_written(
+        function.body
+    )
     if others:
         raise refusal(
             f"{primitive}.inner",

@@ -9,12 +9,12 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.build import conjuncts
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.nodes import Block, BlockIter, Expr, If, Load, Stmt, Store
 from gossamer_ir.walk import free_vars, rewrite_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered
-from gossamer_schedule.knowledge import stored
 from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.predicates import is_bound_of
 from gossamer_schedule.reads import Read, reads_of
@@ -78,7 +78,7 @@ def _require_reads(site: Site, buffer: str, *, primitive: str) -> tuple[Read, ..
             f"{primitive}.domain",
             f"The domains of a block inside of block '{site.node.name}' are read from '{buffer}'.",
         )
-    if buffer in stored((site.up(len(site.nest)).node,)):
+    if buffer in buffers_written((site.up(len(site.nest)).node,)):
         raise refusal(
             f"{primitive}.written",
             f"The nest of block '{site.node.name}' writes '{buffer}' itself.",

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import ExitStack
 from typing import Any
 
 from msgspec.structs import replace
@@ -105,13 +104,8 @@ def _unproved(
 
 def _is_in_bounds(at: Expr, extent: Expr, held: Held, function: Function) -> bool:
     point = ProgramPoint(function)
-    with ExitStack() as entered:
-        for loop in held.loops:
-            if loop.var not in held.idle:
-                entered.enter_context(point.inside(loop))
-        for condition in held.conditions:
-            entered.enter_context(point.under(condition, function.body))
-        return point.is_in_range(at, extent)
+    point.assume_held(held)
+    return point.is_in_range(at, extent)
 
 
 def _within(at: Expr, extent: Expr, buffer: str, primitive: str) -> Expr:

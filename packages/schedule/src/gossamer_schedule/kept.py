@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.accesses import with_two_names
 from gossamer_ir.build import ZERO, conjoined, integer_value
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -21,13 +22,14 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.touches import Touch, touches
 from gossamer_ir.walk import free_vars, occurrences, resolve
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.assigned import gives_value
 from gossamer_schedule.inits import conditions_of_init
 from gossamer_schedule.inlining import conditions_at
-from gossamer_schedule.knowledge import Knowledge, stored
+from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.patterns import match_all
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.sites import Site
@@ -58,7 +60,7 @@ def is_lasting(value: Expr, function: Function) -> bool:
     function for each value of that variable, whatever loops run."""
     params = {param.name for param in function.params}
     return free_vars(value) <= params | {""} and mentioned((value,)).isdisjoint(
-        stored(function.body)
+        buffers_written(function.body)
     )
 
 
@@ -94,22 +96,21 @@ def _is_made(site: Site, own: Sequence[For], touch: Touch, *, target: Site) -> b
     point = _point(site, own, touch)
     if point is None or not gives_value(block.init or block.body, touch.buffer):
         return False
-    known = _known(touch, target)
+    known = _place(touch, target)
     predicate = conjoined(conditions_of_init(site)) if block.init else block.predicate
     visited = (item for item in block.iters if item.kind == "S")
     asked = conditions_at(replace(block, iters=tuple(visited), predicate=predicate), point)
     return all(known.proves(resolve(part, point)) for part in asked)
 
 
-def _known(touch: Touch, target: Site) -> Knowledge:
-    """What holds where something in a loop is touched."""
-    known = Knowledge(target.function)
-    for loop in (*target.loops, target.node, *touch.held.loops):
+def _place(touch: Touch, target: Site) -> ProgramPoint:
+    """The place where something in a loop is touched."""
+    place = point_in(target.function)
+    for loop in (*target.loops, target.node):
         if loop.var not in touch.held.idle:
-            known.learn_loop(loop)
-    for condition in touch.held.conditions:
-        known.learn(condition)
-    return known
+            place.assume_loop(loop)
+    place.assume_held(touch.held)
+    return place
 
 
 def _point(site: Site, own: Sequence[For], touch: Touch) -> dict[str, Expr] | None:
@@ -157,9 +158,9 @@ def is_made_for(reader: Site, load: Load, maker: Site, store: Store) -> bool:
     point = None if found is None else _completed(maker.node, found)
     if point is None:
         return False
-    known = Knowledge(reader.function)
+    known = point_in(reader.function)
     for item in reader.node.iters:
-        known.learn_range(item.var, item.domain.start, item.domain.extent)
+        known.assume_domain(item)
     if reader.node.predicate is not None:
-        known.learn(reader.node.predicate)
+        known.assume(reader.node.predicate)
     return all(map(known.proves, conditions_at(maker.node, point)))

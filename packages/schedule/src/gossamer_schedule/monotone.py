@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import integer_value
+from gossamer_ir.magnitudes import extents_passed
 from gossamer_ir.nodes import Binary, Cast, Expr, Load, Monotone, Search, Var
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.sites import Site
-from gossamer_schedule.sizes import sizes_of
 
 
 def is_monotone(expr: Expr, site: Site) -> bool:
@@ -38,7 +38,7 @@ def is_monotone(expr: Expr, site: Site) -> bool:
 
 def _is_scaled(factor: Expr, expr: Expr, *, site: Site) -> bool:
     value = integer_value(factor)
-    is_natural = value >= 0 if value is not None else factor in sizes_of(site.function)
+    is_natural = value >= 0 if value is not None else factor in extents_passed(site.function)
     return is_natural and is_monotone(expr, site)
 
 

@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.touches import touches
 from gossamer_ir.walk import occurrences
-from gossamer_schedule.knowledge import Knowledge
+from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.resolve import all_buffers
 
 
@@ -40,11 +40,11 @@ def is_safe(
     for found in iters:
         if not proof.is_safe(found.domain):
             return False
-        proof.known.learn_range(found.var, found.domain.start, found.domain.extent)
+        proof.point.assume_domain(found)
     for condition in held:
         if not proof.is_safe(condition):
             return False
-        proof.known.learn(condition)
+        proof.point.assume(condition)
     return all(proof.is_safe(found) for found in reads)
 
 
@@ -53,7 +53,7 @@ def is_safe_in(function: Function, expr: Node, loops: Iterable[For]) -> bool:
     what their ranges are."""
     proof = _Proof(function)
     for loop in loops:
-        proof.known.learn_loop(loop)
+        proof.point.assume_loop(loop)
         proof.learn_read(loop)
     return proof.is_safe(expr)
 
@@ -62,7 +62,7 @@ class _Proof:
     """What is known, and the shapes of buffers."""
 
     def __init__(self, function: Function) -> None:
-        self.known = Knowledge(function)
+        self.point = point_in(function)
         self._axes = {axis.name: axis for axis in function.axes}
         self._buffers = {found.name: found for found in all_buffers(function)}
         self._by_handle = {found.handle: found for found in function.buffers}
@@ -74,8 +74,8 @@ class _Proof:
             if found.is_certain and len(indices) == len(found.indices):
                 extents = self._extents(self._buffers[found.buffer], indices)
                 for at, extent in zip(indices, extents, strict=False):
-                    self.known.learn(Compare("ge", at, ZERO))
-                    self.known.learn(Compare("lt", at, extent))
+                    self.point.assume(Compare("ge", at, ZERO))
+                    self.point.assume(Compare("lt", at, extent))
 
     def is_safe(self, expr: Node) -> bool:
         looks = occurrences((Load, Search), expr)
@@ -90,7 +90,7 @@ class _Proof:
         pairs = [*zip(indices, extents, strict=True)]
         if isinstance(look, Search):
             pairs[-1:] = [(at, add(extents[-1], ONE)) for at in (look.begin, look.end)]
-        return all(self.known.proves_in_range(at, extent) for at, extent in pairs)
+        return all(self.point.is_in_range(at, extent) for at, extent in pairs)
 
     def _extents(self, buffer: AnyBuffer, indices: tuple[Expr, ...]) -> Iterator[Expr]:
         """How far each index may go, where that is known."""

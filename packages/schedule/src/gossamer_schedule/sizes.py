@@ -1,11 +1,8 @@
-"""Sizes of what the caller passes, which are never negative."""
+"""Numbers that may count elements or iterations."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 from gossamer_ir.contracts import LARGEST_SIZE
-from gossamer_ir.nodes import Buffer, Expr, Function
 
 COUNTS = f"from 1 to {LARGEST_SIZE}"
 """The numbers for which `is_count` is true, for hints."""
@@ -19,15 +16,3 @@ def is_count(value: int, *, least: int = 1) -> bool:
     (True, False, False)
     """
     return least <= value <= LARGEST_SIZE
-
-
-def sizes_of(function: Function) -> Iterator[Expr]:
-    """The extents of the buffers that are parameters."""
-    lengths = {axis.name: axis.length for axis in function.axes}
-    for found in function.buffers:
-        if found.handle is None:
-            continue
-        if isinstance(found, Buffer):
-            yield from found.shape
-        else:
-            yield from (lengths[name] for name in found.axes)

@@ -8,6 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
 from gossamer_ir.touches import parts_of, reduction_loops
 from gossamer_ir.walk import rewrite_body, walk
@@ -16,7 +17,6 @@ from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import consumed_parts
 from gossamer_schedule.init_places import blocks_with_init
 from gossamer_schedule.kept import require_made_again
-from gossamer_schedule.knowledge import stored
 from gossamer_schedule.moving import (
     is_recurrence,
     meeting,
@@ -92,7 +92,7 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     _require_free_way(site, top, own=own)
     _require_own_updates(site, top, target, made=made)
     require_made_again(site, own, target, made=made, primitive=_NAME)
-    parts = consumed_parts(site, own, target, changing=stored((top.node,)))
+    parts = consumed_parts(site, own, target, changing=buffers_written((top.node,)))
 
     nest, names = moved(site, own, parts)
     buffers = [found for found in all_buffers(owner) if found.name in made]
@@ -199,7 +199,7 @@ def _require_own_updates(site: Site, top: Site, target: Site, *, made: set[str])
 def _require_lasting_sizes(private: Sequence[Buffer], owner: Function) -> None:
     """A buffer is allocated later than before, where its size must be the same."""
     for found in private:
-        changed = mentioned(found.shape) & stored(owner.body)
+        changed = mentioned(found.shape) & buffers_written(owner.body)
         if changed:
             raise refusal(
                 f"{_NAME}.other_access",

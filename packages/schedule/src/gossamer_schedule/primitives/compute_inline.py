@@ -43,7 +43,7 @@ from gossamer_schedule.inlining import (
     without_buffer,
 )
 from gossamer_schedule.kept import is_kept, is_lasting
-from gossamer_schedule.knowledge import Knowledge
+from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.moving import position
 from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.patterns import match_all
@@ -168,7 +168,7 @@ class _Inlining:
 
     def __init__(self, site: Site, store: Store) -> None:
         self._site, self._store = site, store
-        self._known = Knowledge(site.function)
+        self._point = point_in(site.function)
         self._is_kept = is_kept(own_nest(site), store.buffer)
         named = with_parts(store.value, {at: index_var("") for at in store.indices})
         self._is_lasting = is_lasting(named, site.function)
@@ -181,14 +181,14 @@ class _Inlining:
     def _statement(self, stmt: Any) -> Any:
         if self._store.buffer not in mentioned((stmt,)):
             return stmt
-        with self._known.scope():
+        with self._point.scope():
             return self._changed(stmt)
 
     def _changed(self, stmt: Any) -> Any:
         match stmt:
             case For():
                 header = self._expressions(replace(stmt, body=()))
-                self._known.learn_loop(stmt)
+                self._point.assume_loop(stmt)
                 return replace(header, body=self.body(stmt.body))
             case While():
                 condition = self._expr(stmt.condition)
@@ -203,22 +203,22 @@ class _Inlining:
 
     def _branch(self, stmt: If) -> If:
         condition = self._expr(stmt.condition)
-        with self._known.scope():
-            self._known.learn(stmt.condition)
+        with self._point.scope():
+            self._point.assume(stmt.condition)
             then_body = self.body(stmt.then_body)
-        self._known.learn(Unary("not", stmt.condition))
+        self._point.assume(Unary("not", stmt.condition))
         return If(condition, then_body, self.body(stmt.else_body))
 
     def _block(self, block: Block) -> Block:
         header = self._expressions(replace(block, body=(), init=(), reads=None, writes=None))
         for item in block.iters:
             if item.kind == "S":
-                self._known.learn_iterator(item)
+                self._point.assume_iterator(item)
         init = self.body(block.init)
         for item in block.iters:
-            self._known.learn_iterator(item)
+            self._point.assume_iterator(item)
         if block.predicate is not None:
-            self._known.learn(block.predicate)
+            self._point.assume(block.predicate)
         changed: Block = replace(header, init=init, body=self.body(block.body))
         return changed
 
@@ -271,5 +271,5 @@ class _Inlining:
     def _unproved(self, point: dict[str, Expr]) -> Iterator[Expr]:
         """The conditions under which the block makes the element of a point, but for those that hold."""
         for part in conditions_at(self._site.node, point):
-            if not self._known.proves(part):
+            if not self._point.proves(part):
                 yield part

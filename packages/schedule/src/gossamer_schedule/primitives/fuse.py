@@ -8,13 +8,10 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from gossamer_ir.accesses import written
-from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
 from gossamer_ir.contracts import Step
-from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
-from gossamer_ir.nodes import Binary, Expr, For, Module
-from gossamer_ir.prove import Prover
+from gossamer_ir.nodes import Binary, Compare, Expr, For, Module
 from gossamer_ir.walk import free_vars, resolve, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.init_places import (
@@ -25,6 +22,7 @@ from gossamer_schedule.init_places import (
     require_inits_in_place,
 )
 from gossamer_schedule.inits import conditions_around, left_out, needed_by_init, unselecting
+from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
@@ -36,7 +34,6 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, with_function
-from gossamer_schedule.sizes import sizes_of
 from gossamer_schedule.steps import step
 from gossamer_schedule.unchanged import require_unchanged_bounds
 
@@ -141,15 +138,12 @@ def _require_independent(found: Sequence[Site], module: Module) -> None:
 def _require_counts(found: Sequence[Site], module: Module) -> None:
     """Two negative extents, of loops that do not run, would make a positive product, and a product that
     wraps around any."""
-    prover = Prover(known_facts(found[0].function))
-    for size in sizes_of(found[0].function):
-        prover.assume_nonnegative(size)
+    point = point_in(found[0].function)
     for outer in found[0].loops:
-        prover.assume_range(outer.var, outer.start, outer.extent)
+        point.assume_loop(outer)
     extents = [site.node.extent for site in found]
-    magnitudes = magnitudes_of(found[0].function)
-    fits = magnitudes.of_product(extents) <= LARGEST_COUNT
-    if not fits or not all(map(magnitudes.is_exact, extents)):
+    fits = point.magnitudes.of_product(extents) <= LARGEST_COUNT
+    if not fits or not point.is_exact(*extents):
         raise refusal(
             "fuse.not_proved",
             "It is not proved that the number of iterations of the fused loop fits int64.",
@@ -157,7 +151,7 @@ def _require_counts(found: Sequence[Site], module: Module) -> None:
             hint="Sizes of one array have a product that fits, as do sizes and small numbers.",
             place=found[0].place(module),
         )
-    unknown = [site for site in found if not prover.proves_nonnegative(site.node.extent)]
+    unknown = [site for site in found if not point.proves(Compare("ge", site.node.extent, ZERO))]
     if len(unknown) > 1:
         raise refusal(
             "fuse.not_proved",

@@ -22,6 +22,7 @@ from gossamer_ir.build import (
 from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.digits import ascending
 from gossamer_ir.dtypes import DType
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.linear import NOTHING, Form, form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.names import Namer, namer_of
@@ -43,10 +44,11 @@ from gossamer_ir.nodes import (
     Stmt,
     Unary,
 )
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import FALSE, simplify
 from gossamer_ir.walk import children, free_vars, occurrences, resolve, substitute
 from gossamer_schedule.accesses import mentioned, values_within
-from gossamer_schedule.knowledge import Knowledge, stored
+from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import (
@@ -59,7 +61,7 @@ from gossamer_schedule.resolve import (
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import Site, replaced, statements, with_function
-from gossamer_schedule.sizes import is_count, sizes_of
+from gossamer_schedule.sizes import is_count
 from gossamer_schedule.steps import step
 
 LINE_BYTES = 64
@@ -189,7 +191,7 @@ def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
 def _require_lasting(spans: list[_Span], site: Site, *, module: Module) -> None:
     """What is to be asked for does not depend on what the loop writes, or allocates."""
     parts = (part for span in spans for part in (*span.indices, span.count))
-    changing = mentioned(parts) & stored(site.node.body)
+    changing = mentioned(parts) & buffers_written(site.node.body)
     if changing:
         raise refusal(
             "prefetch.changing",
@@ -248,7 +250,7 @@ def _running(inside: Site, site: Site) -> list[Expr]:
     are, outermost first; those that load only where all before them are known."""
     values = values_within(inside)
     inner = {found.var for found in _below(site.node)}
-    changing = stored(site.node.body)
+    changing = buffers_written(site.node.body)
     kept: list[Expr] = []
     is_complete = True
     for part in (resolve(part, values) for part in _conditions_around(inside, site)):
@@ -307,28 +309,28 @@ def _lines(site: Site, span: _Span, buffer: Buffer, *, namer: Namer) -> Stmt:
 def _conditions(site: Site, runs: Iterable[Expr], asked: Iterable[Expr]) -> Iterator[Expr]:
     """Some conditions, before each that the elements exist which it reads; then that those exist which
     say what is asked for."""
-    known = Knowledge(site.function)
+    point = point_in(site.function)
     for outer in (*site.loops, site.node):
-        known.learn_loop(outer)
-    for size in sizes_of(site.function):
-        known.assume_nonnegative(size)
+        point.assume_loop(outer)
     buffers = all_buffers(site.function)
     shapes = {found.name: found.shape for found in buffers if isinstance(found, Buffer)}
     for condition in runs:
-        yield from _existing(condition, known, shapes)
-        known.learn(condition)
+        yield from _existing(condition, point, shapes)
+        point.assume(condition)
         yield condition
     for expr in asked:
-        yield from _existing(expr, known, shapes)
+        yield from _existing(expr, point, shapes)
 
 
-def _existing(expr: Expr, known: Knowledge, shapes: Mapping[str, Sequence[Expr]]) -> Iterator[Expr]:
+def _existing(
+    expr: Expr, point: ProgramPoint, shapes: Mapping[str, Sequence[Expr]]
+) -> Iterator[Expr]:
     """That the elements exist which an expression reads, as far as it is not known."""
     for look in _inner_first(expr):
         for at, extent in _accessed(look, shapes[look.buffer]):
             for condition in (Compare("ge", at, ZERO), Compare("lt", at, extent)):
-                if not known.proves(condition):
-                    known.learn(condition)
+                if not point.proves(condition):
+                    point.assume(condition)
                     yield condition
 
 

@@ -24,7 +24,7 @@ from gossamer_schedule.inlining import (
     without_buffer,
 )
 from gossamer_schedule.kept import is_kept, is_made_for
-from gossamer_schedule.knowledge import Knowledge
+from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.moving import position, require_bound_before
 from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.predicates import in_turn
@@ -205,18 +205,18 @@ def _unproved(
     site: Site, maker: Site, load: Load, *, value: Expr, point: Mapping[str, Expr]
 ) -> Iterator[Expr]:
     """The conditions under which the block reads what is made at a point, but for those that hold."""
-    known = Knowledge(site.function)
+    place = point_in(site.function)
     for item in maker.node.iters:
-        known.learn_range(item.var, item.domain.start, item.domain.extent)
+        place.assume_domain(item)
     if maker.node.predicate is not None:
-        known.learn(maker.node.predicate)
+        place.assume(maker.node.predicate)
     parts = [
         part for item in site.node.iters for part in domain_conditions(item, point[item.var], point)
     ]
     for part in conjuncts(site.node.predicate):
         parts.append(_at_point(part, load, value=value, point=point))
     for part in parts:
-        if not known.proves(part):
+        if not place.proves(part):
             yield part
 
 

@@ -12,6 +12,7 @@ from gossamer_ir.affine import expr_of
 from gossamer_ir.build import add, conjoined, index, index_var, mul, sub
 from gossamer_ir.contracts import Step
 from gossamer_ir.digits import ascending
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
 from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import (
@@ -23,7 +24,6 @@ from gossamer_ir.nodes import (
     Compare,
     Expr,
     For,
-    Function,
     Guard,
     Load,
     Module,
@@ -33,10 +33,10 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.touches import Held, Touch, touches
+from gossamer_ir.touches import Held, touches
 from gossamer_ir.walk import free_vars, occurrences, resolve, rewrite_body
 from gossamer_schedule.accesses import mentioned, named, values_at
-from gossamer_schedule.knowledge import Knowledge, stored
+from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.moving import is_recurrence
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal, text_of
@@ -187,7 +187,7 @@ def _require_repeatable(site: Site, target: Site, own: tuple[For, ...], *, buffe
     nest = resolve(own[0] if own else block, values_at(site))
     # the start of the loop is asked for again in each iteration
     reads = mentioned((nest, target.node.start)) - {buffer}
-    changed = reads & stored(target.node.body)
+    changed = reads & buffers_written(target.node.body)
     if changed:
         raise refusal(
             f"{_NAME}.changed",
@@ -277,7 +277,7 @@ def _depends_otherwise(site: Site, target: Site, own: tuple[For, ...], window: _
     return (
         loop in free_vars(*others, *ranges)
         or not free_vars(*(resolve(part, values) for part in inside)).isdisjoint(inner | {loop})
-        or not mentioned((window.base,)).isdisjoint(stored(target.node.body))
+        or not mentioned((window.base,)).isdisjoint(buffers_written(target.node.body))
     )
 
 
@@ -315,11 +315,12 @@ def _require_within(target: Site, window: _Window, buffer: Buffer) -> None:
     values = values_at(target)
     for touch in touches(target.node.body, values=values, held=held, buffers={buffer.name}):
         at = touch.indices[window.dim]
-        known = _known(target.function, touch)
+        point = point_in(target.function)
+        point.assume_held(touch.held)
         if (
             isinstance(at, Range)
-            or not known.proves_in_range(sub(at, window.base), index(window.width))
-            or not known.proves_in_range(at, buffer.shape[window.dim])
+            or not point.is_in_range(sub(at, window.base), index(window.width))
+            or not point.is_in_range(at, buffer.shape[window.dim])
         ):
             place = "a range" if isinstance(at, Range) else text_of(at)
             raise refusal(
@@ -329,17 +330,6 @@ def _require_within(target: Site, window: _Window, buffer: Buffer) -> None:
                 needs=f"{text_of(window.base)} <= {place} < {text_of(window.base)} + {window.width}, and "
                 f"0 <= {place} < {text_of(buffer.shape[window.dim])}",
             )
-
-
-def _known(function: Function, touch: Touch) -> Knowledge:
-    """What holds where an element is touched."""
-    known = Knowledge(function)
-    for loop in touch.held.loops:
-        if loop.var not in touch.held.idle:
-            known.learn_loop(loop)
-    for condition in touch.held.conditions:
-        known.learn(condition)
-    return known
 
 
 def _rolled(site: Site, target: Site, window: _Window, *, buffer: str) -> tuple[Stmt, ...]:
