@@ -105,6 +105,29 @@ def test_a_value_that_is_there_twice_is_found_wherever_it_is(dtype, size):
     assert holds((*facts, PaddedSlots("X", LENGTH)), {"X": values}, n=max(size, 1))
 
 
+@pytest.mark.parametrize("pad", [-1, 0, 40, 99])
+def test_padding_may_be_there_any_number_of_times(pad):
+    values = np.random.default_rng(pad + 1).permutation(40).astype(np.int32)
+    facts, found = (Distinct("X"), PaddedSlots("X", LENGTH)), values.reshape(5, 8).copy()
+    assert holds(facts, {"X": found}, n=pad)
+    found[2, 3:] = found[4, :2] = pad
+    assert holds(facts, {"X": found}, n=pad)
+    found[0, 0] = found[0, 1]
+    assert not holds(facts, {"X": found}, n=pad)
+
+
+@pytest.mark.parametrize("values", [(5, -7), (2**62, 3), (-(2**63), 2**63 - 1), (9, 9)])
+def test_distinct_values_may_be_far_apart_and_negative(values):
+    found = np.array(values, np.int64)
+    wide = max(values) - min(values) >= 16
+    assert CHECK((Distinct("X"),), {}, {"X": found}) == (not wide and values[0] != values[1])
+    found = np.array((*values, *range(100)), np.int64)
+    expected = len({*values, *range(100)}) == 102
+    assert CHECK((Distinct("X"),), {}, {"X": found}) == (
+        expected and max(values) < 800 > -min(values)
+    )
+
+
 def rows(lengths, generator):
     """Offsets, and sorted columns of rows of these lengths."""
     indptr = np.concatenate([[0], np.cumsum(lengths)])

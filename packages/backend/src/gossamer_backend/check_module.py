@@ -1,9 +1,10 @@
 """The program that checks index arrays: one pass over each array, parallel and vectorized.
 
-A test of an array is at most a range and an order. Order is counted: the *steps* from one element to
-the next that should not be there, and, in segments, those of them into the first element of a
-segment, where they are allowed; every segment is in order just where the two counts agree. So no loop
-follows the segments, and long and short ones cost the same. The program returns `OUT_OF_BOUNDS` and
+A test of an array is at most a range, an order, and that its values are distinct. Order is counted:
+the *steps* from one element to the next that should not be there, and, in segments, those of them into
+the first element of a segment, where they are allowed; every segment is in order just where the two
+counts agree. So no loop follows the segments, and long and short ones cost the same. Distinct values
+are crossed off a list of all that may occur, on one thread. The program returns `OUT_OF_BOUNDS` and
 the array's name where a test fails; which element is wrong is for others to find.
 """
 
@@ -34,8 +35,9 @@ class ArrayTest(msgspec.Struct, frozen=True):
     `in_range`: low <= x <= last. `order`: x does not fall from one element to the next, or rises
     (`unique`), within the whole array, or within the segments that the array number `offsets` cuts it
     into (which itself is in order, starts at 0 and ends at this one's size), or within rows of
-    `width` elements (`in_rows`). `padded`: `pad` may follow itself. Low, last, width and pad are
-    parameters of the program, named with the number of the array: `low0`.
+    `width` elements (`in_rows`). `distinct`: no value occurs twice; all are among the `span` from `least` on.
+    `padded`: `pad` may follow itself, and occur any number of times. Low, last, width, least, span and pad
+    are parameters of the program, named with the number of the array: `low0`.
     """
 
     dtype: str
@@ -44,6 +46,7 @@ class ArrayTest(msgspec.Struct, frozen=True):
     offsets: int | None = None
     in_rows: bool = False
     padded: bool = False
+    distinct: bool = False
 
     @property
     def in_segments(self) -> bool:
@@ -69,6 +72,8 @@ def check_module(tests: tuple[ArrayTest, ...]) -> Module:
         if test.in_segments:
             lines += _starts(k, tests)
             lines += _agreement(k, tests)
+        if test.distinct:
+            lines += _crossed_off(k, test)
     body = "\n".join(f"    {line}" for line in lines)
     return parse_module(
         f"@T.prim_func\ndef check({', '.join(params)}) -> None:\n"
@@ -84,6 +89,9 @@ def _params(k: int, test: ArrayTest) -> Iterator[str]:
         yield f"last{k}: T.{test.dtype}"
     if test.in_rows:
         yield f"width{k}: T.int64"
+    if test.distinct:
+        yield f"least{k}: T.int64"
+        yield f"span{k}: T.int64"
     if test.padded:
         yield f"pad{k}: T.{test.dtype}"
 
@@ -152,6 +160,24 @@ def _agreement(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
     yield f"for c in T.serial({_pieces(*_segments(k, tests))}):"
     yield f"    left{k}[0] = left{k}[0] - STARTS{k}[c]"
     yield f"T.guard(left{k}[0] == 0, X{k})"
+
+
+def _crossed_off(k: int, test: ArrayTest) -> Iterator[str]:
+    """How many values are on the list already; a value that has no place on it is out of bounds."""
+    yield f'SEEN{k} = T.alloc_buffer((span{k},), "uint8")'
+    yield f'twice{k} = T.alloc_buffer((1,), "int64", scope="local")'
+    yield f"twice{k}[0] = 0"
+    yield f"for v in T.serial(span{k}):"
+    yield f"    SEEN{k}[v] = T.uint8(0)"
+    yield f"for e in T.serial(n{k}):"
+    indent = "    "
+    if test.padded:
+        yield f"    if X{k}[e] != pad{k}:"
+        indent *= 2
+    at = f"T.int64(X{k}[e]) - least{k}"
+    yield f"{indent}twice{k}[0] = twice{k}[0] + T.int64(SEEN{k}[{at}])"
+    yield f"{indent}SEEN{k}[{at}] = T.uint8(1)"
+    yield f"T.guard(twice{k}[0] == 0, X{k})"
 
 
 def _segments(k: int, tests: tuple[ArrayTest, ...]) -> tuple[str, ArrayTest]:

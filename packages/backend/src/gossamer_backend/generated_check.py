@@ -16,7 +16,7 @@ import numpy as np
 
 from gossamer_backend.arrays import address
 from gossamer_backend.check_module import ArrayTest, check_module
-from gossamer_backend.facts import buffer_of, first_wrong_product, has_value, is_distinct
+from gossamer_backend.facts import LONGEST_LIST, buffer_of, first_wrong_product, has_value
 from gossamer_backend.native import NOT_GUARDED, OK, Workspace
 from gossamer_backend.sizes import Array, Scalars, evaluate
 from gossamer_ir.errors import PluginError, UnsupportedError
@@ -42,9 +42,9 @@ SMALL = 65_536
 Compile: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
 
 _Tests: TypeAlias = tuple[ArrayTest, ...]
-_Local: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots]
+_Local: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct]
 """A fact about one buffer."""
-_SINGLE = (HasValue, ProductSteps, Distinct)
+_SINGLE = (HasValue, ProductSteps)
 """Facts that need no kernel."""
 _Layout: TypeAlias = "tuple[str, np.dtype[Any], int]"
 """A buffer, the dtype of its array and how many dimensions it has."""
@@ -78,8 +78,7 @@ class GeneratedCheck:
         if sum(array.size for array in found.values()) <= self._small:
             return False
         single = [fact for fact in facts if isinstance(fact, _SINGLE)]
-        pads = {found.buffer: found for found in facts if isinstance(found, PaddedSlots)}
-        if not all(_holds(fact, scalars, arrays, pads) for fact in single):
+        if not all(_holds(fact, scalars, arrays) for fact in single):
             return False
         several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
         if not several:
@@ -112,17 +111,8 @@ def _is_plain(array: Array) -> bool:
     return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
 
 
-def _holds(
-    fact: HasValue | ProductSteps | Distinct,
-    scalars: Scalars,
-    arrays: Mapping[str, Array],
-    pads: Mapping[str, PaddedSlots],
-) -> bool:
+def _holds(fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
     """What NumPy finds out as fast."""
-    if isinstance(fact, Distinct):
-        pad = pads.get(fact.buffer)
-        value = None if pad is None else evaluate(pad.length, scalars, arrays=arrays)
-        return is_distinct(arrays[fact.buffer], pad=value)
     if isinstance(fact, ProductSteps):
         found = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
         return first_wrong_product(*found) is None
@@ -178,15 +168,17 @@ def _plan(facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]) 
     if dtype.kind not in "iu" or len(orders) > 1:
         return None
     ranges = tuple(fact for fact in facts if isinstance(fact, InRange))
-    test = ArrayTest(dtype.name, in_range=bool(ranges))
+    is_distinct = any(isinstance(fact, Distinct) for fact in facts)
+    if is_distinct and dtype == np.uint64:
+        return None
+    is_unique = any(isinstance(fact, SortedSegments) and fact.unique for fact in orders)
+    pads = [fact for fact in facts if isinstance(fact, PaddedSlots) and (is_unique or is_distinct)]
+    test = ArrayTest(dtype.name, in_range=bool(ranges), padded=bool(pads), distinct=is_distinct)
+    pad = pads[0] if pads else None
     if not orders:
-        return _Plan(name, test, ranges, None, None)
-    is_unique = isinstance(orders[0], SortedSegments) and orders[0].unique
+        return _Plan(name, test, ranges, pad, None)
     offsets = orders[0].indptr if isinstance(orders[0], SortedSegments) else None
-    pads = [fact for fact in facts if isinstance(fact, PaddedSlots) and is_unique]
-    test = msgspec.structs.replace(
-        test, order="unique" if is_unique else "sorted", padded=bool(pads)
-    )
+    test = msgspec.structs.replace(test, order="unique" if is_unique else "sorted")
     if offsets is None:
         test = msgspec.structs.replace(test, in_rows=dimensions > 1)
     else:
@@ -195,7 +187,7 @@ def _plan(facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]) 
             return None
         number = [plan.buffer for plan in before].index(offsets)
         test = msgspec.structs.replace(test, offsets=number)
-    return _Plan(name, test, ranges, pads[0] if pads else None, offsets)
+    return _Plan(name, test, ranges, pad, offsets)
 
 
 def _values(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> list[Array | int] | None:
@@ -213,12 +205,26 @@ def _values(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> list[
         values += low, last
     if plan.test.in_rows:
         values.append(array.shape[-1])
+    if plan.test.distinct:
+        span = _span(array)
+        if span is None:
+            return None
+        values += span
     if plan.pad is not None:
         pad = evaluate(plan.pad.length, scalars, arrays=arrays)
         if not limits.min <= pad <= limits.max:
             return None
         values.append(pad)
     return values
+
+
+def _span(array: Array) -> tuple[int, int] | None:
+    """The least value of an array, and how many there are from that to the largest one; None where these
+    are too many for a list."""
+    if not array.size:
+        return 0, 1
+    least, most = int(array.min()), int(array.max())
+    return None if most - least >= LONGEST_LIST * array.size else (least, most - least + 1)
 
 
 def _cuts(offsets: Array, array: Array) -> bool:
