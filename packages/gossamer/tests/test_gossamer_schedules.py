@@ -62,6 +62,41 @@ def require_spmm(kernel):
     np.testing.assert_array_equal(C, A @ B)
 
 
+def require_sddmm(kernel):
+    found, rng = matrix(), np.random.default_rng(5)
+    A, B = (rng.integers(-3, 4, (rows, 32)).astype(np.float32) for rows in (40, 30))
+    C = np.full(found.nnz, 7, np.float32)
+    kernel(a=A, b=B, c=C, indptr=found.indptr, indices=found.indices)
+    rows = np.repeat(np.arange(40), np.diff(found.indptr))
+    np.testing.assert_array_equal(C, (A[rows] * B[found.indices]).sum(axis=1))
+
+
+def lowered(program, stages):
+    builder = gs.schedule(program)
+    for _ in range(stages):
+        builder.lower()
+    return builder
+
+
+PARTS = {
+    "rows in groups of four": lambda found, B, C: found.loop_partition(
+        "j", points=("(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])) // 4 * 4",)
+    ).split("j_0", factors=(None, 4)),
+    "inits before all rows": lambda found, B, C: (
+        found.decompose_reduction("csrmm", loop="j").fission("i").parallel("i_0").parallel("i_1")
+    ),
+    "a loop of one iteration": lambda found, B, C: found.add_unit_loop("csrmm").cache_write(
+        "csrmm", buffer=C, scope="local"
+    ),
+    "gathered operands": lambda found, B, C: found.reindex("csrmm", buffer=B),
+    "indices that are kept": lambda found, B, C: found.cache_index("csrmm", scope="local"),
+    "a wider sum": lambda found, B, C: found.cache_write(
+        "csrmm", buffer=C, scope="local"
+    ).unsafe_set_dtype(f"{C}_local", dtype="float64"),
+}
+"""Steps, with the names of the buffers."""
+
+
 def spanning():
     """A builder with steps of all three stages."""
     builder = gs.schedule(SPMM).sparse_reorder("csrmm", order=("i", "j", "k")).lower()
@@ -227,3 +262,30 @@ def test_whatever_is_typed_is_a_result_or_an_error_of_ours(op):
                 assert builder.trace == base.trace
         with pytest.raises(GossamerError):
             getattr(base.copy(), op)(junk, junk, junk, junk, junk)
+
+
+LENGTH = "T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])"
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_rows_of_a_length_that_is_asked_for_are_unrolled(stages):
+    builder = lowered(SPMM, stages).specialize("j", condition=f"{LENGTH} == 6")
+    builder.unroll("j_0").parallel("i")
+    require_spmm(gs.compile(SPMM, schedule=builder))
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("condition", ["i > 3", f"{LENGTH} < 6"])
+@pytest.mark.parametrize("loop", ["j", "k"])
+def test_versions_of_a_sampled_product_initialise_rows_of_their_own(stages, condition, loop):
+    builder = lowered(SDDMM, stages).specialize(loop, condition=condition)
+    require_sddmm(gs.compile(SDDMM, schedule=builder))
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize("name", PARTS)
+def test_steps_of_other_compilers_on_a_sparse_product(stages, name):
+    buffers = {"B": "B_data", "C": "C_data"} if stages == 2 else {"B": "B", "C": "C"}
+    builder = lowered(SPMM, stages)
+    PARTS[name](builder, **buffers)
+    require_spmm(gs.compile(SPMM, schedule=builder))

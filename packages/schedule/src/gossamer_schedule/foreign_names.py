@@ -39,7 +39,7 @@ METHODS: Mapping[str, str] = {
     "set_axis_separator": "Buffers are flattened by the lowering.",
     "pad_einsum": "align peels a loop, split guards the rest of one.",
     "annotate_buffer_access": "Regions are derived from what a block accesses.",
-    "unsafe_hide_buffer_access": "Regions are derived from what a block accesses.",
+    "unsafe_hide_buffer_access": "hide_buffer_access takes buffers out of the regions of a block.",
     "enter_postproc": "Postprocessing is not marked in a trace.",
     "can_compute_at": "A primitive that is refused raises ScheduleError and leaves the builder as it was.",
     "can_reverse_compute_at": "A primitive that is refused raises ScheduleError and leaves the builder as "

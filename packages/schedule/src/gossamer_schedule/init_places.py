@@ -17,7 +17,7 @@ from gossamer_ir.walk import free_vars, resolve, walk
 from gossamer_schedule.accesses import mentioned, values_at, values_within
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around
-from gossamer_schedule.races import difference
+from gossamer_schedule.races import difference, is_ordered
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.sites import Site, sites, statements
 
@@ -144,7 +144,8 @@ def require_same_effect(
     for buffer in sorted(_used(site) & touched.keys()):
         for loop in sorted(crossed):
             found = touched[buffer]
-            if verdict(loop, found, varying=varying, function=top.function) != "disjoint":
+            is_own = verdict(loop, found, varying=varying, function=top.function) == "disjoint"
+            if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
                 raise refusal(
                     f"{primitive}.not_proved",
                     f"It is not proved that the init of block '{site.node.name}' may run before all "

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 from typing import Any
 
 from msgspec.structs import replace
@@ -58,7 +58,8 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
     so that each can be scheduled by itself.
 
     `condition` is the text of a condition in parameters and loops around. Where it says what integer a
-    variable is, as `n == 32` does, the first version has that integer in place of the variable. Where it
+    variable is, as `n == 32` does, the first version has that integer in place of the variable, and where it
+    says what the length of a row is, as `P[i + 1] - P[i] == 4` does, loops over the row have it. Where it
     says that one is a multiple, as `n % 8 == 0` does, ranges of the first version are `n // 8 * 8`, so that
     they split by 8 without a rest. What the loop or block holds as `x` is `x_0` in the first version and
     `x_1` in the second.
@@ -95,7 +96,8 @@ def specialize(module: Module, name: str, *, condition: str, function: str | Non
 
     versions = clones((site.node,), 2, namer_of(owner))
     yes, no = versions
-    chosen = If(asked, _under(asked, yes.body), no.body)
+    changing = written_by(owner)
+    chosen = If(asked, _under(asked, yes.body, changing), no.body)
 
     rewritten = with_function(module, owner, replaced(site, (chosen,)))
 
@@ -159,6 +161,15 @@ def _values_in(condition: Expr) -> dict[str, Expr]:
     return found
 
 
+def _extents_in(condition: Expr, changing: Set[str]) -> dict[Expr, Expr]:
+    """The integers that lengths are where a condition holds, if they are read from what does not change."""
+    return {
+        lhs: rhs
+        for lhs, rhs in _equalities(condition)
+        if isinstance(lhs, Binary) and isinstance(rhs, Const) and not mentioned((lhs,)) & changing
+    }
+
+
 def _multiples_in(condition: Expr) -> dict[str, Expr]:
     """Variables as the multiples, `n // 8 * 8`, that they are where a condition holds."""
     found: dict[str, Expr] = {}
@@ -182,14 +193,19 @@ def _is_integer(value: Const) -> bool:
     return DType.parse(value.dtype).is_integer
 
 
-def _under(condition: Expr, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+def _under(condition: Expr, body: tuple[Stmt, ...], changing: Set[str]) -> tuple[Stmt, ...]:
     """The body where a condition holds: with values in place of variables, and ranges that show them."""
     values, multiples = _values_in(condition), _multiples_in(condition)
-    if not values and not multiples:
+    extents = _extents_in(condition, changing)
+    if not values and not multiples and not extents:
         return body
 
     def folded(node: Any) -> Any | None:
-        if not isinstance(node, (For, Range)) or occurs((Load, Search), node.start, node.extent):
+        if not isinstance(node, (For, Range)):
+            return None
+        if node.extent in extents:
+            return replace(node, extent=extents[node.extent])
+        if occurs((Load, Search), node.start, node.extent):
             return None
         extent = substitute(node.extent, multiples)
         return replace(node, start=simplify(node.start), extent=simplify(extent))
