@@ -7,6 +7,7 @@ from typing import get_args
 
 from gossamer_ir.build import dtype_of
 from gossamer_ir.dtypes import DType
+from gossamer_ir.effects import READS
 from gossamer_ir.nodes import (
     Allocate,
     AnnotationValue,
@@ -15,7 +16,6 @@ from gossamer_ir.nodes import (
     Binary,
     For,
     Load,
-    Search,
     Store,
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
@@ -96,7 +96,7 @@ def is_accumulated(loop: For, buffer: str) -> bool:
         stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and stmt.buffer == buffer
     ]
     steps = [atomic_of(store) for store in stores]
-    read = [node for node in occurrences((Load, Search), *loop.body) if node.buffer == buffer]
+    read = [node for node in occurrences(READS, *loop.body) if node.buffer == buffer]
     # Each step reads the element that it adds to, once: any other read would see some of the sum.
     is_one = len({None if step is None else step.op for step in steps}) == 1
     return is_one and None not in steps and len(read) == len(steps)

@@ -235,7 +235,10 @@ def _naming_a_buffer() -> frozenset[type[Any]]:
 NAMING_BUFFERS = _naming_a_buffer()
 """Kinds of nodes that name the buffer that they access, guard or announce."""
 
-_NAMING: Any = tuple(sorted(NAMING_BUFFERS, key=lambda kind: kind.__name__))
+NAMING: Any = tuple(sorted(NAMING_BUFFERS, key=lambda kind: kind.__name__))
+"""These kinds in a fixed order."""
+TOUCHING: Any = tuple(kind for kind in NAMING if kind is not Guard)
+"""Those of them that say which elements."""
 
 READS: tuple[type[Load], type[Search]] = (Load, Search)
 """The kinds of expressions that read memory."""
@@ -248,7 +251,17 @@ def buffers_named(*nodes: Node) -> frozenset[str]:
     >>> sorted(buffers_named(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
     ['X', 'Y', 'Z']
     """
-    return frozenset([found.buffer for found in occurrences(_NAMING, *nodes)])
+    return frozenset([found.buffer for found in occurrences(NAMING, *nodes)])
+
+
+def buffers_touched(*nodes: Node) -> frozenset[str]:
+    """The buffers that nodes access or announce, at any depth.
+
+    >>> from gossamer_ir.build import ONE, ZERO
+    >>> sorted(buffers_touched(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
+    ['X', 'Y']
+    """
+    return frozenset([found.buffer for found in occurrences(TOUCHING, *nodes)])
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:

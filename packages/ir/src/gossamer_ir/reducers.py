@@ -6,7 +6,8 @@ import msgspec
 
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import DType
-from gossamer_ir.nodes import Binary, Const, Expr, Load, ReduceOp, Search, Store
+from gossamer_ir.effects import READS
+from gossamer_ir.nodes import Binary, Const, Expr, Load, ReduceOp, Store
 from gossamer_ir.walk import occurrences
 
 REDUCE_OPS: tuple[ReduceOp, ...] = ("add", "mul", "min", "max", "and", "or")
@@ -56,4 +57,4 @@ def match_reduction(store: Store) -> Reduction | None:
 
 def reads(expr: Expr, buffer: str) -> bool:
     """Whether an expression reads a buffer."""
-    return any(node.buffer == buffer for node in occurrences((Load, Search), expr))
+    return any(node.buffer == buffer for node in occurrences(READS, expr))

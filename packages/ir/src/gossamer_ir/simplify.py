@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gossamer_ir import build
+from gossamer_ir.effects import READS
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
     IfThenElse,
     Load,
     Ramp,
-    Search,
     Select,
     Stmt,
     Store,
@@ -89,7 +89,7 @@ def _evaluated(node: Any) -> Iterable[Any]:
 
 
 def _reads(*nodes: Any) -> tuple[Expr, ...]:
-    return tuple(occurrences((Load, Search), *nodes))
+    return tuple(occurrences(READS, *nodes))
 
 
 def is_true(condition: Expr | None) -> bool:

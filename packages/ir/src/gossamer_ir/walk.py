@@ -200,6 +200,18 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
             stack += getattr(current, name)[::-1]
 
 
+def outermost(kind: type[N], body: Iterable[Stmt]) -> Iterator[N]:
+    """The statements of a kind in a body and below it, without those inside of others, in program order."""
+    stack = [*body][::-1]
+    while stack:
+        current = stack.pop()
+        if isinstance(current, kind):
+            yield current
+            continue
+        for name in _BODIES_BACKWARDS[type(current)]:
+            stack += getattr(current, name)[::-1]
+
+
 def map_children(node: N, function: Callable[[Any], Any]) -> N:
     """The node with function applied to each node directly below it.
 

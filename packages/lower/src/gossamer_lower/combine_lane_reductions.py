@@ -14,7 +14,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of, combine
 from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import buffers_named, buffers_written
+from gossamer_ir.effects import TOUCHING, buffers_named, buffers_written
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -207,7 +207,7 @@ class _Combining:
     def _next_touching(self, body: list[Stmt], at: int, store: Store) -> int | None:
         """The next statement that may read or write the element that is stored."""
         for after in range(at + 1, len(body)):
-            found = occurrences((Load, Store, Search, Prefetch), body[after])
+            found = occurrences(TOUCHING, body[after])
             if any(self._may_be(node, store) for node in found):
                 return after
         return None

@@ -9,6 +9,7 @@ change it where each iteration begins with it, under the condition that there is
 from __future__ import annotations
 
 from collections.abc import Iterator
+from functools import partial
 from typing import Any
 
 import msgspec
@@ -44,6 +45,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import buffers_read, free_vars, map_children, occurs, walk
+from gossamer_lower.bodies import with_bodies
 from gossamer_lower.stages import map_functions
 
 
@@ -74,7 +76,7 @@ def _hoist_function(function: Function) -> Function:
     naming = _Naming(function)
     body = naming.body(function.body)
     placed = _placed(
-        body, naming.lets, unbound=frozenset(bound_variables(body)) | naming.lets.keys()
+        body, lets=naming.lets, unbound=frozenset(bound_variables(body)) | naming.lets.keys()
     )
     return msgspec.structs.replace(function, body=placed)
 
@@ -132,8 +134,8 @@ class _Naming:
         if isinstance(new, If):
             then_body, else_body = self.body(new.then_body, new.condition), self.body(new.else_body)
             new = If(new.condition, then_body, else_body)
-        elif isinstance(new, (For, While)):
-            new = msgspec.structs.replace(new, body=self.body(new.body))
+        else:
+            new = with_bodies(new, self.body)
         if isinstance(new, For):
             leaving, new = self._leaving(new)
             lets += leaving
@@ -282,7 +284,7 @@ def _refusal(where: str) -> UnsupportedError:
 
 
 def _placed(
-    body: tuple[Stmt, ...], lets: dict[str, Let], *, unbound: frozenset[str]
+    body: tuple[Stmt, ...], *, lets: dict[str, Let], unbound: frozenset[str]
 ) -> tuple[Stmt, ...]:
     """The statements with each let before the first one that needs it; `unbound` are the variables
     that are bound further inside, or not yet."""
@@ -292,12 +294,7 @@ def _placed(
             result.append(lets[name])
             unbound -= {name}
         inside = unbound - {stmt.var} if isinstance(stmt, For) else unbound
-        inner = {
-            field: _placed(getattr(stmt, field), lets, unbound=inside)
-            for field in ("body", "then_body", "else_body")
-            if hasattr(stmt, field)
-        }
-        result.append(msgspec.structs.replace(stmt, **inner) if inner else stmt)
+        result.append(with_bodies(stmt, partial(_placed, lets=lets, unbound=inside)))
         if isinstance(stmt, Let):
             unbound -= {stmt.var.name}
     return tuple(result)

@@ -9,7 +9,7 @@ import msgspec
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Block, For, If, Let, Stmt, While
-from gossamer_ir.walk import buffers_read, free_vars, statements, substitute_body
+from gossamer_ir.walk import buffers_read, free_vars, outermost, statements, substitute_body
 
 
 def inline_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -75,15 +75,7 @@ class _Inlining(msgspec.Struct, frozen=True):
 
 def _blocks_with_init(body: tuple[Stmt, ...]) -> Iterator[Block]:
     """Those that are not inside another block."""
-    for stmt in body:
-        match stmt:
-            case Block():
-                if stmt.init:
-                    yield stmt
-            case For() | While():
-                yield from _blocks_with_init(stmt.body)
-            case If():
-                yield from _blocks_with_init((*stmt.then_body, *stmt.else_body))
+    return (block for block in outermost(Block, body) if block.init)
 
 
 def _has_init(stmt: Stmt) -> bool:

@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
-from gossamer_ir.effects import buffers_written, effects_of
+from gossamer_ir.effects import READS, buffers_written, effects_of
 from gossamer_ir.nodes import (
     Buffer,
     Compare,
@@ -144,7 +144,7 @@ class _Known:
     def _is_fixed(self, expr: Expr) -> bool:
         """Whether an expression has one value while the statements run, and reads only what they read in
         any case: other elements need not exist where they begin to run."""
-        return self._read.issuperset(occurrences((Load, Search), expr)) and self._is_free(expr)
+        return self._read.issuperset(occurrences(READS, expr)) and self._is_free(expr)
 
     def _is_free(self, expr: Expr) -> bool:
         """Whether an expression has one value while the statements run."""

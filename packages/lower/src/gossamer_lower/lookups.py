@@ -14,6 +14,7 @@ from typing import TypeAlias
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.effects import READS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -22,7 +23,6 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Expr,
     IfThenElse,
-    Load,
     Relation,
     Search,
 )  # fmt: skip
@@ -207,7 +207,7 @@ def _is_below(index: Index, length: Expr) -> bool:
 
 def _both(first: Expr, second: Expr) -> Expr:
     """Two conditions, the second one evaluated only where the first holds, if that matters."""
-    if occurs((Load, Search), second):
+    if occurs(READS, second):
         return IfThenElse(first, second, FALSE)
     joined = build.conjunction(first, second)
     assert joined is not None

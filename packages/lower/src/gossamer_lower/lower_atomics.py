@@ -10,6 +10,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic, is_shared
 from gossamer_ir.dtypes import DType
+from gossamer_ir.effects import READS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
@@ -24,7 +25,6 @@ from gossamer_ir.nodes import (
     Load,
     Module,
     Ramp,
-    Search,
     Stmt,
     Store,
 )  # fmt: skip
@@ -81,7 +81,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
     body = rewrite_body(loop.body, rule)
     combined = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Atomic)}
     for node in walk(*body):
-        if isinstance(node, (Load, Search)) and node.buffer in combined:
+        if isinstance(node, READS) and node.buffer in combined:
             raise _unsupported(node.buffer)
     kept = tuple(item for item in loop.annotations if item[0] != ATOMIC)
     return msgspec.structs.replace(loop, body=body, annotations=kept)

@@ -12,7 +12,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.effects import buffers_touched, buffers_written
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.meeting_points import may_meet
 from gossamer_ir.names import namer_of
@@ -23,11 +23,8 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
-    Load,
     Module,
-    Search,
     Stmt,
-    Store,
     Unary,
     While,
 )  # fmt: skip
@@ -38,7 +35,7 @@ from gossamer_ir.touches import selecting
 from gossamer_ir.walk import (
     free_vars,
     map_children,
-    occurrences,
+    outermost,
     statements,
     substitute,
     substitute_body,
@@ -193,7 +190,7 @@ def _require_allocated(loop: For, block: Block) -> None:
     inside = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)} - {
         stmt.buffer.name for stmt in statements(block.init) if isinstance(stmt, Allocate)
     }
-    used = inside & {node.buffer for node in occurrences((Load, Search, Store), *block.init)}
+    used = inside & buffers_touched(*block.init)
     if used:
         raise UnsupportedError(
             "lower.allocated_inside",
@@ -205,15 +202,7 @@ def _require_allocated(loop: For, block: Block) -> None:
 
 def _blocks_below(loop: For) -> Iterator[Block]:
     """Blocks in a loop's body that are not inside another block."""
-    stack: list[Any] = list(reversed(loop.body))
-    while stack:
-        node = stack.pop()
-        if isinstance(node, Block):
-            yield node
-        elif isinstance(node, (For, While)):
-            stack.extend(reversed(node.body))
-        elif isinstance(node, If):
-            stack.extend(reversed((*node.then_body, *node.else_body)))
+    return outermost(Block, loop.body)
 
 
 def _feeds(loop: For, block: Block, kind: str) -> bool:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Set
 from typing import Any
 
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.effects import TOUCHING, buffers_touched, buffers_written
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import written_in
 from gossamer_ir.marks import INIT_OF_ELEMENT
@@ -15,8 +15,6 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
-    Load,
-    Prefetch,
     Search,
     Store,
     While,
@@ -37,7 +35,7 @@ def require_before(loop: For, block: Block, function: Function) -> None:
     asked = [part for stmt in (*around, block) for part in parts_of(stmt)]
     reads = buffers_read(*block.init, *asked)
     rest = _without(loop, block).body
-    beside = {node.buffer for node in occurrences((Load, Search, Store, Prefetch), *rest)}
+    beside = buffers_touched(*rest)
     changed = written_in(loop.body, function) - targets
     require_repeatable(block)
     _require_of_element(loop, block)
@@ -78,7 +76,7 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     it may do so before that point, and would find the new value where the init runs before the loop."""
     own = {(store.buffer, store.indices) for store in occurrences(Store, *block.init)}
     predicate = () if block.predicate is None else (block.predicate,)
-    found = occurrences((Load, Search, Store), *block.body, *predicate)
+    found = occurrences(TOUCHING, *block.body, *predicate)
     return any(
         isinstance(node, Search) or (node.buffer, node.indices) not in own
         for node in found

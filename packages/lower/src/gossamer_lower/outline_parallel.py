@@ -14,6 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.atomics import ATOMIC
+from gossamer_ir.effects import NAMING
 from gossamer_ir.names import Namer, bound_variables, names_of
 from gossamer_ir.nodes import (
     Allocate,
@@ -22,7 +23,6 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
-    If,
     Load,
     Module,
     ParallelFor,
@@ -31,9 +31,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
     Var,
-    While,
 )  # fmt: skip
-from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, rewrite_body
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, rewrite_body
+from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.stages import require_stage
 
 
@@ -106,17 +106,15 @@ class _Outlining:
             self._buffers[stmt.buffer.name] = stmt.buffer
         if isinstance(stmt, For) and stmt.kind == "parallel":
             return self._outline(stmt)
-        if isinstance(stmt, (For, While, If)):
-            return map_children(stmt, self._child)
-        return stmt
+        return with_bodies(stmt, self.body)
 
-    def _child(self, child: Any) -> Any:
-        return self.statement(child) if isinstance(child, (For, While, If, Allocate)) else child
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return each(body, lambda stmt: (self.statement(stmt),))
 
     def _outline(self, loop: For) -> ParallelFor:
         loop = _with_serial_loops(loop)
         begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
-        inside = occurrences((Var, Load, Store, Prefetch, Guard), *loop.body)
+        inside = occurrences((Var, *NAMING), *loop.body)
         buffers = self._captured_buffers(inside)
         variables = _captured_variables(loop, inside, buffers)
         bound = [self._bound(buffer) for buffer in buffers]

@@ -16,6 +16,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.dtypes import DType
+from gossamer_ir.effects import READS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import lasting_facts, written_by
 from gossamer_ir.names import namer_of
@@ -232,7 +233,7 @@ class _Taking:
 
     def _is_known(self, part: Around, bound: Set[str]) -> bool:
         """Whether something reads index arrays and variables of these names only."""
-        reads = occurrences((Load, Search), part)
+        reads = occurrences(READS, part)
         return (
             free_vars(part) <= bound
             and self._written.isdisjoint(node.buffer for node in reads)
@@ -336,7 +337,7 @@ def _needed(value: Expr, around: tuple[Around, ...]) -> tuple[Around, ...]:
 
 
 def _is_size(extent: Expr) -> bool:
-    return not occurs((Load, Search), extent)
+    return not occurs(READS, extent)
 
 
 def _fibre(extent: Expr) -> Load | None:

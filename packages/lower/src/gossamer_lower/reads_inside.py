@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 
 from gossamer_ir import build
+from gossamer_ir.effects import READS
 from gossamer_ir.nodes import (
     AnyBuffer,
     Buffer,
@@ -33,7 +34,7 @@ def reads_inside(value: Expr, function: Function, point: ProgramPoint) -> bool:
 
 def _bounds(node: object, function: Function) -> Iterator[Expr]:
     """What must hold for a read to be in bounds."""
-    if not isinstance(node, (Load, Search)):
+    if not isinstance(node, READS):
         return
     indices = node.indices if isinstance(node, Load) else node.prefix
     extents = _extents(node.buffer, indices, function)

@@ -7,20 +7,16 @@ from typing import Any
 
 from gossamer_ir.build import dtype_of
 from gossamer_ir.dtypes import DType
+from gossamer_ir.effects import buffers_named, buffers_touched
 from gossamer_ir.nodes import (
     Allocate,
     Block,
     Expr,
-    Guard,
     Let,
-    Load,
-    Prefetch,
-    Search,
     Stmt,
     Store,
 )
 from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import occurrences
 from gossamer_schedule.sites import Site, statements
 
 
@@ -48,15 +44,12 @@ def allocated(body: tuple[Stmt, ...]) -> set[str]:
 
 def mentioned(body: Iterable[Any]) -> set[str]:
     """The buffers that statements or expressions touch in any way."""
-    return {
-        found.buffer for top in body for found in occurrences((Load, Prefetch, Search, Store), top)
-    }
+    return set(buffers_touched(*body))
 
 
 def named(body: Iterable[Any]) -> set[str]:
     """The buffers that statements touch in any way, or that guards among them are about."""
-    found = tuple(body)
-    return mentioned(found) | {guard.buffer for guard in occurrences(Guard, *found)}
+    return set(buffers_named(*body))
 
 
 def used_by(statement: Any) -> set[str]:

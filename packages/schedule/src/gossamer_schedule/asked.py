@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Block, Expr, Load, Module, Search
-from gossamer_ir.walk import occurrences, resolve
+from gossamer_ir.nodes import Block, Expr, Module
+from gossamer_ir.walk import buffers_read, resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import all_buffers
@@ -24,7 +24,7 @@ def expression_at(text: str, site: Site, module: Module, *, primitive: str, argu
         text, site.function, known_at(site), primitive=primitive, argument=argument, place=place
     )
     given = {buffer.name for buffer in all_buffers(site.function) if buffer.handle is not None}
-    read = {look.buffer for look in occurrences((Load, Search), found)}
+    read = buffers_read(found)
     if not read <= given or not is_safe_in(
         site.function, resolve(found, values_at(site)), site.loops
     ):

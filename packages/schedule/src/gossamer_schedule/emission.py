@@ -9,8 +9,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.affine import affine_of
 from gossamer_ir.build import index_var
+from gossamer_ir.effects import binds
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Let, Load, Stmt, Store, Var
+from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Load, Stmt, Store, Var
 from gossamer_ir.walk import free_vars, rewrite_body, statements, substitute, walk
 from gossamer_schedule.unification import Match, View
 
@@ -38,15 +39,7 @@ def emitted(emission: Function, match: Match, *, namer: Namer) -> tuple[Stmt, ..
 def _bound(function: Function) -> Iterator[str]:
     """The names that the body of a function binds."""
     for found in statements(function.body):
-        match found:
-            case For(var=name) | Block(name=name):
-                yield name
-            case Let(var=Var(name=name)):
-                yield name
-            case Allocate(buffer=buffer):
-                yield buffer.name
-        if isinstance(found, Block):
-            yield from (item.var for item in found.iters)
+        yield from binds(found)
 
 
 def _renamed(node: Any, names: Mapping[str, str]) -> Any | None:

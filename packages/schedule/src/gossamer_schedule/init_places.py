@@ -8,10 +8,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import permutations, takewhile
 
 from gossamer_ir.disjoint import verdict, written_accesses
+from gossamer_ir.effects import READS
 from gossamer_ir.lasting import written_in
 from gossamer_ir.loops import loops_within
 from gossamer_ir.meeting_points import may_meet
-from gossamer_ir.nodes import Allocate, Block, Expr, For, Load, Module, Search, Store
+from gossamer_ir.nodes import Allocate, Block, Expr, For, Module, Store
 from gossamer_ir.touches import parts_of, reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve, walk
 from gossamer_schedule.accesses import mentioned, values_at, values_within
@@ -173,7 +174,7 @@ def _require_allocated(site: Site, top: Site, *, module: Module, primitive: str)
 def read_by_init(site: Site) -> set[str]:
     """The buffers that the init of a block reads, or that say where it runs."""
     asked = (*site.node.init, *parts_of(site.node))
-    loads = (found for part in asked for found in walk(part) if isinstance(found, (Load, Search)))
+    loads = (found for part in asked for found in walk(part) if isinstance(found, READS))
     return {found.buffer for found in loads}
 
 

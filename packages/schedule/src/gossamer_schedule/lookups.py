@@ -7,7 +7,8 @@ from collections.abc import Iterable, Iterator
 from typing import Any
 
 from gossamer_ir.accesses import written
-from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Load, Module, Search
+from gossamer_ir.effects import READS
+from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
 from gossamer_ir.walk import walk
 from gossamer_schedule.filters import is_found
 from gossamer_schedule.resolve import find_block, find_function, find_named
@@ -129,6 +130,6 @@ def _others(site: Site) -> Iterator[Block]:
 def _read(block: Block) -> set[str]:
     """The buffers that a block reads, those that a `Combine` updates too."""
     nodes = list(walk(block))
-    loads = {node.buffer for node in nodes if isinstance(node, (Load, Search))}
+    loads = {node.buffer for node in nodes if isinstance(node, READS)}
     updates = (node.stores for node in nodes if isinstance(node, Combine))
     return loads | {store.buffer for stores in updates for store in stores}

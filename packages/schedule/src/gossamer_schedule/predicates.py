@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, conjoined, conjunction, conjuncts, integer_value
+from gossamer_ir.effects import READS
 from gossamer_ir.linear import without_guard
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.simplify import FALSE
@@ -98,7 +99,7 @@ def in_turn(conditions: Sequence[Expr]) -> Expr | None:
 
 
 def _loads(expr: Expr) -> list[Load | Search]:
-    return [found for found in walk(expr) if isinstance(found, (Load, Search))]
+    return [found for found in walk(expr) if isinstance(found, READS)]
 
 
 def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Expr:

@@ -8,6 +8,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.build import integer_value
+from gossamer_ir.effects import READS
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -15,8 +16,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     If,
-    Load,
-    Search,
     Stmt,
     Store,
     While,
@@ -66,8 +65,8 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
     for found in combines:
         if any(store.buffer == buffer for store in found.stores):
             reducers.add(_of_several(found))
-    reads_ = [at for at in occurrences((Load, Search), *updates) if at.buffer == buffer]
-    is_read = any(at.buffer == buffer for at in occurrences((Load, Search), *inits))
+    reads_ = [at for at in occurrences(READS, *updates) if at.buffer == buffer]
+    is_read = any(at.buffer == buffer for at in occurrences(READS, *inits))
     if len(reducers) != 1 or len(reads_) != len(plain) or is_read:
         return None
     return reducers.pop()

@@ -7,6 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.build import ONE, ZERO, add, index, sub, widen
+from gossamer_ir.effects import READS
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -78,7 +79,7 @@ class _Proof:
                     self.point.assume(Compare("lt", at, extent))
 
     def is_safe(self, expr: Node) -> bool:
-        looks = occurrences((Load, Search), expr)
+        looks = occurrences(READS, expr)
         return all(map(self._is_in_bounds, looks))
 
     def _is_in_bounds(self, look: Load | Search) -> bool:

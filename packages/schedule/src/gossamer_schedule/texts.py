@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
+from gossamer_ir.effects import READS
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, Search, Var
 from gossamer_ir.walk import occurrences
@@ -42,7 +43,7 @@ def expression_of(
         wrong = error.diagnostics[0]
         message, hint = wrong.message, wrong.hint
     else:
-        looks = occurrences((Load, Search), found)
+        looks = occurrences(READS, found)
         bad = [node.buffer for node in looks if _rank(node) != _rank_of(buffers[node.buffer])]
         bad += [node.name for node in occurrences(Var, found) if node.name in buffers]
         if not bad:

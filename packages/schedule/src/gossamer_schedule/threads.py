@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.nodes import For, Function, Load, Search, Stmt, Store
+from gossamer_ir.effects import TOUCHING
+from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, named, statements
@@ -47,7 +48,7 @@ def split_buffers(function: Function) -> Iterator[tuple[Site, str]]:
 def _uses(body: tuple[Stmt, ...]) -> dict[str, int]:
     """How often statements touch each buffer."""
     counts: dict[str, int] = {}
-    for found in occurrences((Load, Store, Search), *body):
+    for found in occurrences(TOUCHING, *body):
         counts[found.buffer] = counts.get(found.buffer, 0) + 1
     return counts
 

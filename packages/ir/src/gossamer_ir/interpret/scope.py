@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.interpret.frame import Eval, Exec
 from gossamer_ir.marks import is_composable
-from gossamer_ir.nodes import Allocate, Atomic, Expr, For, Function, If, Lanes, Let, Stmt, Store
+from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Stmt
 from gossamer_ir.walk import occurrences
 
 if TYPE_CHECKING:
@@ -40,7 +41,7 @@ class Scope:
         self.inits: list[Exec] | None = [] if is_composable(function) else None
         allocated = (node.buffer for node in occurrences(Allocate, function))
         self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
-        self.written = {node.buffer for node in occurrences((Store, Atomic), function)}
+        self.written = buffers_written(function.body)
         self._sizes: dict[Expr, Eval] = {}
 
     @property

@@ -10,7 +10,8 @@ from gossamer_ir.atomics import (
     shared_names,
     shared_otherwise,
 )
-from gossamer_ir.nodes import Atomic, For, Function, Load, Search, Store
+from gossamer_ir.effects import READS
+from gossamer_ir.nodes import Atomic, For, Function, Store
 from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.kinds import known
@@ -64,7 +65,8 @@ def check_shared(ctx: Context, function: Function, at: At) -> None:
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
     if not ops:
         return
-    touched = {node.buffer for node in occurrences((Load, Search, Store), *function.body)}
+    found = occurrences((*READS, Store), *function.body)
+    touched = {node.buffer for node in found}
     for name in sorted(ops):
         if name in touched or len(ops[name]) > 1:
             ctx.report(

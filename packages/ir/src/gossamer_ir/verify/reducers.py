@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.nodes import Combine, Const, Expr, Load, Reducer, Search, Var
+from gossamer_ir.effects import READS
+from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
 from gossamer_ir.reducers import reads
 from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
@@ -69,7 +70,7 @@ def _check_part(ctx: Context, reducer: Reducer, part: Expr, *, at: At, component
 
 
 def _require_closed(ctx: Context, reducer: Reducer, result: Expr, *, at: At) -> None:
-    if occurs((Load, Search), result):
+    if occurs(READS, result):
         ctx.report(
             "verify.reducer.open",
             f"The reducer '{reducer.name}' reads memory: its results are of its operands alone.",

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjuncts, dtype_of, integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import READS
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Block,
@@ -19,7 +20,6 @@ from gossamer_ir.nodes import (
     Module,
     Ramp,
     Scope,
-    Search,
     Stmt,
     Store,
 )
@@ -147,7 +147,7 @@ def _indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
 
 def _parts(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
     """The largest parts of an index that look something up, for some of the iterators that vary."""
-    if not occurs((Load, Search), expr):
+    if not occurs(READS, expr):
         return
     iters = {item.var for item in selecting_iters(block, (expr,))}
     is_whole = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)

@@ -5,16 +5,13 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import NAMING
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
-    Atomic,
     Block,
     Combine,
-    Guard,
     Load,
     Module,
-    Prefetch,
-    Search,
     Store,
 )
 from gossamer_ir.walk import occurrences, walk
@@ -161,8 +158,8 @@ def _require_in_body(nest: Nest, buffer: str) -> None:
         )
     require_sole_user(nest, buffer, primitive=_NAME)
     header = replace(block, body=(), init=(), reads=None, writes=None)
-    others = occurrences((Search, Prefetch, Guard, Atomic), *block.body)
-    if buffer in mentioned((header,)) or any(found.buffer == buffer for found in others):
+    others = (found for found in occurrences(NAMING, *block.body) if found.buffer == buffer)
+    if buffer in mentioned((header,)) or any(type(found) not in (Load, Store) for found in others):
         raise refusal(
             f"{_NAME}.other_access",
             f"Block '{block.name}' does not only load from '{buffer}' and store to it in its body.",

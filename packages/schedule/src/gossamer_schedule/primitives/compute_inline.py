@@ -10,19 +10,17 @@ from msgspec.structs import replace
 from gossamer_ir.accesses import written
 from gossamer_ir.build import index_var, zero_of
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import NAMING
 from gossamer_ir.nodes import (
     Block,
     Combine,
     Expr,
     For,
     Function,
-    Guard,
     If,
     IfThenElse,
     Load,
     Module,
-    Prefetch,
-    Search,
     Stmt,
     Store,
     Unary,
@@ -134,8 +132,8 @@ def _require_lasting(site: Site) -> None:
 
 
 def _require_only_loads(function: Function, store: Store) -> None:
-    for node in occurrences((Search, Prefetch, Guard), *function.body):
-        if node.buffer == store.buffer:
+    for node in occurrences(NAMING, *function.body):
+        if node.buffer == store.buffer and not isinstance(node, (Load, Store)):
             raise refusal(
                 f"{_NAME}.other_access",
                 f"Buffer '{store.buffer}' is searched, prefetched or guarded, which an expression cannot "

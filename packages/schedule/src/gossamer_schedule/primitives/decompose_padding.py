@@ -9,6 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import ONE, ZERO, add, conjoined, conjuncts, index_var, integer_value, sub
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import READS
 from gossamer_ir.lasting import written_in
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -18,9 +19,7 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     IfThenElse,
-    Load,
     Module,
-    Search,
     Select,
     Stmt,
     Store,
@@ -120,7 +119,7 @@ def _require_pattern(site: Site, module: Module) -> _Padded:
         case (Store(value=IfThenElse() | Select() as choice, predicate=None) as store,) if (
             not block.init
             and all(item.kind == "S" for item in block.iters)
-            and not occurs((Load, Search), choice.if_false)
+            and not occurs(READS, choice.if_false)
         ):
             return _Padded(
                 store.buffer, store.indices, choice.condition, choice.if_true, choice.if_false
@@ -264,7 +263,7 @@ def _end_of(op: str, bound: Expr) -> Expr | None:
 def _depends(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
     """Whether a bound is not known before the loops."""
     names = {item.var for item in block.iters} | {loop.var for loop in loops}
-    return bool(free_vars(bound) & names) or occurs((Load, Search), bound)
+    return bool(free_vars(bound) & names) or occurs(READS, bound)
 
 
 def _shortened(loop: For, bounds: _Bounds, body: Stmt) -> For:

@@ -22,7 +22,7 @@ from gossamer_ir.build import (
 from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.digits import ascending
 from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.effects import READS, buffers_written
 from gossamer_ir.linear import NOTHING, Form, form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.names import Namer, namer_of
@@ -346,4 +346,4 @@ def _accessed(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr
 
 def _inner_first(expr: Expr) -> Iterator[Load | Search]:
     """The loads and searches in an expression, those that others need before them."""
-    yield from dict.fromkeys(reversed(occurrences((Load, Search), expr)))
+    yield from dict.fromkeys(reversed(occurrences(READS, expr)))

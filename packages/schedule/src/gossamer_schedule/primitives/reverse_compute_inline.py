@@ -9,7 +9,8 @@ from msgspec.structs import replace
 from gossamer_ir.accesses import written
 from gossamer_ir.build import conjoined, conjuncts
 from gossamer_ir.contracts import Step
-from gossamer_ir.nodes import Block, Expr, Load, Module, Search, Store, Var
+from gossamer_ir.effects import READS
+from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
 from gossamer_ir.walk import occurrences, substitute
 from gossamer_schedule.accesses import mentioned, named
 from gossamer_schedule.consumed import with_parts
@@ -166,7 +167,7 @@ def _is_told_by_value(site: Site, store: Store, load: Load) -> bool:
     """Whether the value that is read tells if and where the block stores, or what else it reads: it must
     not do so for values that are replaced before the block runs."""
     asked = [*conjuncts(site.node.predicate), *store.indices]
-    asked += [found for found in occurrences((Load, Search), store.value) if found != load]
+    asked += [found for found in occurrences(READS, store.value) if found != load]
     return bool(occurrences(Load, *asked)) and load.buffer in mentioned(asked)
 
 

@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import ZERO, conjuncts, dtype_of, floordiv, integer_value, mul
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
+from gossamer_ir.effects import READS
 from gossamer_ir.lasting import written_by
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -20,10 +21,8 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     If,
-    Load,
     Module,
     Range,
-    Search,
     Stmt,
     Var,
 )  # fmt: skip
@@ -205,7 +204,7 @@ def _under(condition: Expr, body: tuple[Stmt, ...], changing: Set[str]) -> tuple
             return None
         if node.extent in extents:
             return replace(node, extent=extents[node.extent])
-        if occurs((Load, Search), node.start, node.extent):
+        if occurs(READS, node.start, node.extent):
             return None
         extent = substitute(node.extent, multiples)
         return replace(node, start=simplify(node.start), extent=simplify(extent))

@@ -8,18 +8,13 @@ from msgspec.structs import replace
 
 from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import NAMING_BUFFERS
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     AnyBuffer,
-    Atomic,
     Block,
     Function,
-    Guard,
-    Load,
     Module,
-    Prefetch,
-    Search,
-    Store,
 )
 from gossamer_ir.walk import rewrite, rewrite_body
 from gossamer_schedule.filters import filter_of, is_found
@@ -115,10 +110,7 @@ def _redirected(owner: Function, buffer: str, *, to: str) -> Function:
     """The function whose chosen statements use another buffer."""
 
     def use(node: Any) -> Any | None:
-        if (
-            isinstance(node, (Load, Store, Search, Prefetch, Guard, Atomic))
-            and node.buffer == buffer
-        ):
+        if type(node) in NAMING_BUFFERS and node.buffer == buffer:
             return replace(node, buffer=to)
         return None
 

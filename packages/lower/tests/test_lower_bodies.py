@@ -1,0 +1,34 @@
+"""No kind of statement that holds others is forgotten where passes change bodies."""
+
+from __future__ import annotations
+
+import pytest
+
+from gossamer_ir.build import ONE, ZERO, index_var
+from gossamer_ir.nodes import STATEMENTS, Block, Combine, For, If, Iteration, Store, While
+from gossamer_ir.simplify import TRUE
+from gossamer_lower.bodies import with_bodies
+
+STORE = Store("Y", (index_var("i"),), ONE)
+HOLDING = {
+    For: For("i", ZERO, ONE, (STORE,)),
+    While: While(TRUE, (STORE,)),
+    If: If(TRUE, (STORE,), (STORE,)),
+}
+GONE = {Block, Iteration, Combine}
+"""What earlier passes take out."""
+
+
+def test_every_statement_that_holds_others_is_known():
+    kinds = {
+        kind
+        for kind in STATEMENTS
+        if {"tuple[Stmt, ...]", "tuple[Store, ...]"} & set(kind.__annotations__.values())
+    }
+    assert kinds == HOLDING.keys() | GONE
+
+
+@pytest.mark.parametrize("kind", HOLDING, ids=lambda kind: kind.__name__)
+def test_all_bodies_are_changed(kind):
+    empty = with_bodies(HOLDING[kind], lambda _: ())
+    assert all(value != (STORE,) for value in map(empty.__getattribute__, kind.__struct_fields__))
