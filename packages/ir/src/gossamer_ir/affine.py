@@ -1,7 +1,9 @@
 """Affine forms of index expressions: a sum of integer multiples of atoms, and a constant.
 
 An atom is any expression that is not itself a sum or a multiple: a variable, a load, a quotient, or
-a product of such. Values are those of unbounded integers.
+a product of such. Values are those of unbounded integers; machine integers, which wrap, are equal to
+them but for multiples of the number of their values. So a `distance` holds of machine integers, too;
+whoever compares sees to it that nothing wraps (`magnitudes`).
 """
 
 from __future__ import annotations
@@ -12,8 +14,9 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
-from gossamer_ir.walk import map_children
+from gossamer_ir.walk import free_vars, map_children
 
 MAX_TERMS = 16
 """A product of sums with more terms stays as it is."""
@@ -155,6 +158,48 @@ def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
         else:
             terms.pop(atom, None)
     return Affine(terms, lhs.constant + factor * rhs.constant)
+
+
+def distance(lhs: Expr, rhs: Expr) -> int | None:
+    """The constant that added to one machine integer gives another, whatever wraps around; None where
+    there is none.
+
+    >>> from gossamer_ir.build import ONE, add, index, index_var
+    >>> distance(add(index_var("i"), ONE), index_var("i")), distance(index_var("i"), index_var("j"))
+    (1, None)
+    >>> largest = index(2**63 - 1)
+    >>> distance(add(add(add(index_var("i"), largest), largest), index(2)), index_var("i"))
+    0
+    """
+    apart = combine(affine_of(lhs), affine_of(rhs), -1)
+    if apart.terms:
+        return None
+    half = 1 << (DType.parse(build.dtype_of(lhs)).bits - 1)
+    return (apart.constant + half) % (2 * half) - half
+
+
+def along(form: Affine, name: str) -> tuple[Affine, Affine] | None:
+    """A form as a multiple of a variable and the rest, neither of which depends on the variable; None
+    where it is not one.
+
+    >>> from gossamer_ir.build import add, index_var, mul
+    >>> i, m, n = map(index_var, "imn")
+    >>> [expr_of(part) for part in along(affine_of(add(mul(i, m), n)), "i")] == [m, n]
+    True
+    >>> along(affine_of(mul(i, i)), "i")
+    """
+    variable = build.index_var(name)
+    step, rest = Affine({}, 0), Affine({}, form.constant)
+    for atom, count in form.terms.items():
+        if name not in free_vars(atom):
+            rest = combine(rest, Affine({atom: 1}, 0), count)
+            continue
+        factors = list(factors_of(atom))
+        if variable not in factors:
+            return None
+        factors.remove(variable)
+        step = combine(step, affine_of(build.product(factors)), count)
+    return None if any(name in free_vars(atom) for atom in step.terms) else (step, rest)
 
 
 def scale(form: Affine, factor: int) -> Affine:

@@ -23,7 +23,6 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
-    IfThenElse,
     InRange,
     Let,
     Load,
@@ -114,9 +113,7 @@ class Bounds:
         return None
 
     def _end_of_loop(self, loop: For, *, up: bool) -> Affine | None:
-        extent = loop.extent
-        while isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
-            extent = extent.if_true
+        extent = build.without_guard(loop.extent)
         if not self._point.is_unchanging(loop.start, extent):
             return None
         start = affine_of(loop.start)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
 from operator import attrgetter
 from typing import Any
 
@@ -104,6 +105,16 @@ def floordiv(lhs: Expr, rhs: Expr) -> Expr:
     return lhs if right == 1 else Binary("floordiv", lhs, rhs)
 
 
+def product(factors: Iterable[Expr]) -> Expr:
+    """The product of expressions, 1 of none.
+
+    >>> product([]) == ONE, product([index_var("i")]) == index_var("i")
+    (True, True)
+    """
+    one: Expr = ONE
+    return reduce(mul, factors, one)
+
+
 def ceildiv(lhs: Expr, rhs: int) -> Expr:
     """Lhs / rhs rounded up, for rhs > 0."""
     return floordiv(add(lhs, index(rhs - 1)), index(rhs))
@@ -141,6 +152,13 @@ def conjoined(parts: Iterable[Expr]) -> Expr | None:
     for part in parts:
         result = conjunction(result, part)
     return result
+
+
+def without_guard(extent: Expr) -> Expr:
+    """The extent of a loop where it runs at all, of one that is 0 where conditions do not hold."""
+    while isinstance(extent, IfThenElse) and integer_value(extent.if_false) == 0:
+        extent = extent.if_true
+    return extent
 
 
 def zero_of(dtype: str) -> Const:
@@ -190,6 +208,6 @@ _DTYPES: dict[type[Any], Callable[[Any], str]] = {
 
 __all__ = [
     "ONE", "ZERO", "add", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",
-    "floordiv", "handle", "index", "index_var", "integer_value", "mul", "sub", "value_of", "widen",
-    "zero_of",
+    "floordiv", "handle", "index", "index_var", "integer_value", "mul", "product", "sub", "value_of",
+    "widen", "without_guard", "zero_of",
 ]  # fmt: skip

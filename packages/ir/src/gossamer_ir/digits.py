@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence, Set
 from typing import TypeAlias
 
-from gossamer_ir.build import ONE, add, ceildiv, floordiv, integer_value, sub
+from gossamer_ir.build import ONE, add, ceildiv, floordiv, integer_value, sub, without_guard
 from gossamer_ir.linear import (
     NOTHING,
     UNIT,
@@ -19,7 +19,6 @@ from gossamer_ir.linear import (
     product_of,
     times,
     to_expr,
-    without_guard,
 )
 from gossamer_ir.loops import Loops
 from gossamer_ir.nodes import Binary, Expr, For, VScale

@@ -9,14 +9,13 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine
+from gossamer_ir.affine import Affine, affine_of, along, combine, distance
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     Cast,
     Expr,
     Fact,
     For,
-    IfThenElse,
     Load,
     PaddedSlots,
     SortedSegments,
@@ -62,40 +61,34 @@ def loaded(expr: Expr) -> Load | None:
 def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     """Whether a position is the loop's variable counted from the begin of one segment, and the loop
     ends where the segment does; without `indptr`, whether it runs along one row."""
-    begin = combine(affine_of(position), affine_of(build.index_var(loop.var)), -1)
-    if any(loop.var in free_vars(atom) for atom in begin.terms):
+    parts = along(affine_of(position), loop.var)
+    if parts is None or parts[0] != Affine({}, 1):
         return False
+    _, begin = parts
     if indptr is None:
         return True
-    end = combine(begin, affine_of(_extent(loop)), 1)
+    end = combine(begin, affine_of(build.without_guard(loop.extent)), 1)
     first, following = _bound(begin, indptr), _bound(end, indptr)
     if build.integer_value(loop.start) != 0 or first is None or following is None:
         return False
-    return combine(affine_of(following), affine_of(first), -1) == Affine({}, 1)
+    return distance(following, first) == 1
 
 
 def _is_in_one_fibre(positions: tuple[Expr, ...], loop: For, indptr: str) -> bool:
     """Whether the last of some positions is the loop's variable, and the loop runs over the fibre below
     the others."""
     *outer, last = positions
-    length = affine_of(_extent(loop))
+    length = affine_of(build.without_guard(loop.extent))
     loads = {count: loaded(atom) for atom, count in length.terms.items()}
     end, begin = loads.get(1), loads.get(-1)
     if length.constant or len(length.terms) != 2 or begin is None or end is None:
         return False
-    step = combine(affine_of(end.indices[-1]), affine_of(begin.indices[-1]), -1)
     is_fibre = begin.indices == tuple(outer) and end.indices[:-1] == begin.indices[:-1]
     is_whole = last == build.index_var(loop.var) and build.integer_value(loop.start) == 0
     is_offsets = begin.buffer == end.buffer == indptr
-    return is_offsets and is_fibre and is_whole and step == Affine({}, 1)
-
-
-def _extent(loop: For) -> Expr:
-    """The extent of a loop where it runs at all."""
-    extent = loop.extent
-    if isinstance(extent, IfThenElse) and build.integer_value(extent.if_false) == 0:
-        return extent.if_true
-    return extent
+    return (
+        is_offsets and is_fibre and is_whole and distance(end.indices[-1], begin.indices[-1]) == 1
+    )
 
 
 def _bound(form: Affine, indptr: str) -> Expr | None:

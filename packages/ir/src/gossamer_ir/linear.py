@@ -13,7 +13,7 @@ import msgspec
 
 from gossamer_ir.affine import Affine, combine, expr_of, scale
 from gossamer_ir.build import add, index, integer_value, mul
-from gossamer_ir.nodes import Binary, Expr, For, IfThenElse, Var
+from gossamer_ir.nodes import Binary, Expr, For, Var
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, resolve
 
@@ -129,10 +129,3 @@ def _scaled(form: Form, by: Product) -> Form:
         atoms = {mul(atom, factor): count for atom, count in base.terms.items()}
         base = combine(Affine(atoms, 0), Affine({factor: 1}, 0), base.constant)
     return Form(terms, base, form.opaque)
-
-
-def without_guard(extent: Expr) -> Expr:
-    """The extent that `split` put under a condition."""
-    if isinstance(extent, IfThenElse) and integer_value(extent.if_false) == 0:
-        return extent.if_true
-    return extent

@@ -20,6 +20,7 @@ from gossamer_ir.affine import (
     Affine,
     affine_of,
     combine,
+    distance,
     expr_of,
     factors_of,
     multiplier_of,
@@ -366,8 +367,7 @@ class Prover:
         indptr = self._cuts.get(search.buffer)
         if indptr is None or not (_is_bound(begin, indptr) and _is_bound(end, indptr)):
             return None
-        apart = affine_of(Binary("sub", end.indices[0], begin.indices[0]))
-        return begin.indices[0] if apart == Affine({}, 1) else None
+        return begin.indices[0] if distance(end.indices[0], begin.indices[0]) == 1 else None
 
     def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
         last = Binary("sub", inner.rhs, build.ONE)
@@ -583,7 +583,7 @@ def _scaled_goal(goal: Affine, factor: int) -> Affine:
 
 
 def _is_equal(lhs: Expr, rhs: Expr) -> bool:
-    return affine_of(Binary("sub", lhs, rhs)) == Affine({}, 0)
+    return distance(lhs, rhs) == 0
 
 
 def _is_constant(expr: Expr) -> bool:

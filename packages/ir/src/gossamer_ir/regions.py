@@ -15,7 +15,7 @@ from typing import TypeAlias
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.affine import Affine, affine_of, along, combine, expr_of
 from gossamer_ir.bounds import Bounds
 from gossamer_ir.contracts import LARGEST_SIZE
 from gossamer_ir.nodes import (
@@ -36,7 +36,6 @@ from gossamer_ir.nodes import (
     Region,
     Search,
     Stmt,
-    Var,
     VScale,
 )
 from gossamer_ir.touches import Touch, touches, touches_of_block
@@ -259,9 +258,8 @@ def _is_exact(touch: Touch) -> bool:
 
 
 def _steps_by_one(at: Expr, name: str) -> bool:
-    terms = affine_of(at).terms
-    moving = [atom for atom in terms if name in free_vars(atom)]
-    return len(moving) == 1 and isinstance(moving[0], Var) and abs(terms[moving[0]]) == 1
+    parts = along(affine_of(at), name)
+    return parts is not None and parts[0].is_constant and abs(parts[0].constant) == 1
 
 
 def _is_joined(pairs: Sequence[tuple[_Ends, _Ends]]) -> bool:

@@ -12,7 +12,7 @@ from collections.abc import Iterable, Iterator, Sequence
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import affine_of, combine
+from gossamer_ir.affine import distance
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import TOUCHING, buffers_named, buffers_written
 from gossamer_ir.nodes import (
@@ -236,8 +236,7 @@ def _differ(one: Expr, other: Expr) -> bool:
     """Whether two indices are never the same."""
     if DType.parse(build.dtype_of(one)).is_vector or DType.parse(build.dtype_of(other)).is_vector:
         return False
-    difference = combine(affine_of(one), affine_of(other), -1)
-    return difference.is_constant and difference.constant != 0
+    return distance(one, other) not in (None, 0)
 
 
 # --- the shapes of statements
@@ -276,13 +275,11 @@ def _runs(sums: Iterable[_Sum]) -> Iterator[list[_Sum]]:
 
 def _follows(found: _Sum, before: _Sum) -> bool:
     (*outer, index), (*old_outer, old_index) = found.store.indices, before.store.indices
-    step = combine(affine_of(index), affine_of(old_index), -1)
     return (
         (found.store.buffer, found.value.op, outer)
         == (before.store.buffer, before.value.op, old_outer)
         and build.dtype_of(found.value.value) == build.dtype_of(before.value.value)
-        and step.is_constant
-        and step.constant == 1
+        and distance(index, old_index) == 1
     )
 
 

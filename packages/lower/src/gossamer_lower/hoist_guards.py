@@ -11,7 +11,7 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of
+from gossamer_ir.affine import affine_of, along, combine, expr_of
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
     Allocate,
@@ -134,19 +134,12 @@ class _Hoisting:
         return None if lines else result
 
     def _line(self, index: Expr, loop: For) -> _Line | None:
-        form = affine_of(index)
-        rest, step = Affine({}, form.constant), Affine({}, 0)
-        for atom, count in form.terms.items():
-            factors = list(factors_of(atom))
-            if loop.var not in free_vars(atom):
-                rest = combine(rest, Affine({atom: 1}, 0), count)
-            elif (variable := build.index_var(loop.var)) in factors:
-                factors.remove(variable)
-                step = combine(step, affine_of(_product(factors)), count)
-            else:
-                return None
+        parts = along(affine_of(index), loop.var)
+        if parts is None:
+            return None
+        step, rest = parts
         found = expr_of(step)
-        if loop.var in free_vars(found) or not self._point.is_nonnegative(found):
+        if not self._point.is_nonnegative(found):
             return None
         first = combine(rest, affine_of(build.mul(found, loop.start)), 1)
         return _Line(expr_of(first), found)
@@ -176,10 +169,3 @@ def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:
     room = Binary("sub", build.sub(size, build.ONE), line.first)
     steps = build.floordiv(room, build.sub(extent, build.ONE))
     yield IfThenElse(Compare("gt", extent, build.ONE), Compare("le", line.step, steps), TRUE)
-
-
-def _product(factors: list[Expr]) -> Expr:
-    result: Expr = build.ONE
-    for factor in factors:
-        result = build.mul(result, factor)
-    return result

@@ -15,7 +15,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import affine_of
+from gossamer_ir.affine import distance
 from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
@@ -237,8 +237,8 @@ class _Naming:
         first = build.integer_value(begin)
         if first is None or first < 0:
             begin = Binary("max", begin, build.ZERO)
-        room = affine_of(Binary("sub", size, end))
-        if not (room.is_constant and room.constant >= 0):
+        room = distance(size, end)
+        if room is None or room < 0:
             end = Binary("min", end, size)
         return msgspec.structs.replace(search, begin=begin, end=end)
 

@@ -13,7 +13,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine
+from gossamer_ir.affine import distance
 from gossamer_ir.by_kind import nodes_by_kind
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import namer_of
@@ -228,7 +228,7 @@ def _is_segment(begin: Expr, end: Expr, indptr: str) -> bool:
     first, following = _element_of(begin, indptr), _element_of(end, indptr)
     if first is None or following is None:
         return False
-    return combine(affine_of(following), affine_of(first), -1) == Affine({}, 1)
+    return distance(following, first) == 1
 
 
 def _element_of(bound: Expr, indptr: str) -> Expr | None:

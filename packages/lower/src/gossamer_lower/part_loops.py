@@ -11,7 +11,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.affine import Affine, affine_of, along, combine, expr_of
 from gossamer_ir.comparisons import as_nonnegative
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -27,7 +27,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.program_point import ProgramPoint
-from gossamer_ir.walk import free_vars, statements, substitute_body
+from gossamer_ir.walk import statements, substitute_body
 from gossamer_lower.bodies import Body, each, with_bodies, with_body, with_sides
 from gossamer_lower.stages import map_functions
 
@@ -146,8 +146,8 @@ def _bound_of(condition: Expr, var: str) -> Expr | None:
     if build.dtype_of(condition.lhs) != "int64":
         return None
     above = affine_of(as_nonnegative(condition.op, condition.lhs, condition.rhs))
-    step = -above.terms.get(build.index_var(var), 0)
-    rest = combine(above, Affine({build.index_var(var): step}, step), 1)
-    if step <= 0 or any(var in free_vars(atom) for atom in rest.terms):
+    parts = along(above, var)
+    if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
         return None
-    return build.floordiv(expr_of(rest), build.index(step))
+    step = -parts[0].constant
+    return build.floordiv(expr_of(combine(parts[1], Affine({}, step), 1)), build.index(step))

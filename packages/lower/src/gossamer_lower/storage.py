@@ -7,7 +7,7 @@ before; how many lie below a range of elements of an axis is a difference of off
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from typing import Literal
 
 import msgspec
@@ -134,7 +134,7 @@ class Storage:
         Raises `UnsupportedError` (`lower.storage`) where several axes vary below one and nothing
         says how many elements that makes.
         """
-        return _product(self._count(name, {}, dimension) for name in self._roots(dimension))
+        return build.product(self._count(name, {}, dimension) for name in self._roots(dimension))
 
     def offset(self, dimension: Dimension, positions: Mapping[str, Expr]) -> Expr:
         """The offset of an element along a dimension; -1 where a position lies beyond a fixed axis, so
@@ -213,7 +213,7 @@ class Storage:
                 for later in dimension.axes[at + 1 :]
                 if self._axes[later].parent not in dimension.axes[at:]
             ]
-            offset = build.add(offset, _product([before, *beside]))
+            offset = build.add(offset, build.product([before, *beside]))
         return offset
 
     def offsets(self, buffer: SparseBuffer, name: str) -> Buffer | None:
@@ -322,7 +322,7 @@ class Storage:
             build.mul(width_of(self._axes[found]), self._below(found, dimension)[1])
             for found in fixed
         )
-        return varied, _product(widths)
+        return varied, build.product(widths)
 
     def _varies(self, name: str, dimension: Dimension) -> bool:
         return self._is_varied(name) or bool(self._below(name, dimension)[0])
@@ -392,10 +392,3 @@ def _offsets_of(dimension: Dimension, varied: list[str]) -> str:
             hint="Give the prefix sums of the products of their lengths as offsets=.",
         )
     return dimension.buffer.offsets
-
-
-def _product(factors: Iterable[Expr]) -> Expr:
-    result: Expr = build.ONE
-    for factor in factors:
-        result = build.mul(result, factor)
-    return result

@@ -8,7 +8,7 @@ from functools import reduce
 from msgspec.structs import replace
 
 from gossamer_ir.accesses import with_two_names, written
-from gossamer_ir.affine import affine_of, combine, expr_of
+from gossamer_ir.affine import distance, expr_of
 from gossamer_ir.build import ZERO, add, index_var, mul
 from gossamer_ir.digits import ascending
 from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
@@ -70,12 +70,12 @@ def _united(first: Part, second: Part) -> Part | None:
     """The smallest part that holds two, where both are so many values a fixed number apart."""
     if first == second or first.count is None or second.count is None:
         return first if first == second else None
-    apart = combine(affine_of(second.base), affine_of(first.base), -1)
-    if not apart.is_constant or first.count[1] or second.count[1]:
+    apart = distance(second.base, first.base)
+    if apart is None or first.count[1] or second.count[1]:
         return None
-    if apart.constant < 0:
+    if apart < 0:
         return _united(second, first)
-    count = max(first.count[0], apart.constant + second.count[0])
+    count = max(first.count[0], apart + second.count[0])
     return replace(first, count=(count, ()), is_within=first.is_within and second.is_within)
 
 

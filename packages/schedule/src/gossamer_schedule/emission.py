@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import affine_of
-from gossamer_ir.build import index_var
+from gossamer_ir.affine import Affine, affine_of, along
 from gossamer_ir.effects import binds
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Load, Stmt, Store, Var
@@ -82,7 +81,6 @@ def vector_loops(emission: Function, match: Match) -> dict[str, Set[str]]:
 
 def is_run(view: View, loop: str) -> bool:
     """Whether the elements of a view along a loop are next to each other."""
-    last = affine_of(view.indices[-1])
-    own = index_var(loop)
-    others = [atom for atom in last.terms if atom != own]
-    return last.terms.get(own) == 1 and loop not in free_vars(*view.indices[:-1], *others)
+    parts = along(affine_of(view.indices[-1]), loop)
+    is_by_one = parts is not None and parts[0] == Affine({}, 1)
+    return is_by_one and loop not in free_vars(*view.indices[:-1])

@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.accesses import written
 from gossamer_ir.affine import affine_of
-from gossamer_ir.build import add, index_var, integer_value
+from gossamer_ir.build import add, index_var, integer_value, without_guard
 from gossamer_ir.disjoint import verdict, written_accesses
-from gossamer_ir.linear import UNIT, to_expr, without_guard
+from gossamer_ir.linear import UNIT, to_expr
 from gossamer_ir.loops import loops_of, loops_within
 from gossamer_ir.nodes import (
     Allocate,

@@ -6,9 +6,8 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, conjoined, conjunction, conjuncts, integer_value
+from gossamer_ir.build import ZERO, conjoined, conjunction, conjuncts, integer_value, without_guard
 from gossamer_ir.effects import READS
-from gossamer_ir.linear import without_guard
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.touches import Values

@@ -7,7 +7,7 @@ from collections.abc import Iterable, Mapping, Sequence, Set
 import msgspec
 
 from gossamer_ir.accesses import with_two_names
-from gossamer_ir.build import ZERO, add, index_var, mul
+from gossamer_ir.build import ZERO, add, index_var, mul, without_guard
 from gossamer_ir.digits import ascending, is_covering, several
 from gossamer_ir.linear import (
     UNIT,
@@ -17,7 +17,6 @@ from gossamer_ir.linear import (
     product_of,
     times,
     to_expr,
-    without_guard,
 )
 from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var

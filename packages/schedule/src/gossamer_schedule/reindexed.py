@@ -12,7 +12,7 @@ from typing import cast
 
 import msgspec
 
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.affine import affine_of, distance, expr_of
 from gossamer_ir.build import ONE, ZERO, add, index_var, integer_value, sub, widen
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
@@ -125,8 +125,8 @@ def _fibre_begin(extent: Expr) -> Load | None:
     end, begin = _loaded(extent.lhs), _loaded(extent.rhs)
     if end is None or begin is None or end.buffer != begin.buffer:
         return None
-    apart = combine(affine_of(end.indices[-1]), affine_of(begin.indices[-1]), -1)
-    is_next = apart == Affine({}, 1) and end.indices[:-1] == begin.indices[:-1]
+    is_next = distance(end.indices[-1], begin.indices[-1]) == 1
+    is_next &= end.indices[:-1] == begin.indices[:-1]
     return begin if is_next else None
 
 

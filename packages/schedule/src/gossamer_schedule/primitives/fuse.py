@@ -8,7 +8,7 @@ from itertools import pairwise
 from msgspec.structs import replace
 
 from gossamer_ir.accesses import written
-from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, mul
+from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, product
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Compare, Expr, For, Module
@@ -91,7 +91,11 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
     body = substitute_body(chain[-1].body, _values(chain, name))
     notes = {key: value for loop in reversed(chain) for key, value in loop.annotations}
     fused = replace(
-        chain[0], var=name, extent=_product(chain), body=body, annotations=tuple(notes.items())
+        chain[0],
+        var=name,
+        extent=product(found.extent for found in chain),
+        body=body,
+        annotations=tuple(notes.items()),
     )
 
     rewritten = with_function(module, owner, replaced(found[0], (fused,)))
@@ -147,7 +151,7 @@ def _require_counts(found: Sequence[Site], module: Module) -> None:
         raise refusal(
             "fuse.not_proved",
             "It is not proved that the number of iterations of the fused loop fits int64.",
-            needs=f"{text_of(_product([site.node for site in found]))} is at most {LARGEST_COUNT}",
+            needs=f"{text_of(product(extents))} is at most {LARGEST_COUNT}",
             hint="Sizes of one array have a product that fits, as do sizes and small numbers.",
             place=found[0].place(module),
         )
@@ -229,13 +233,6 @@ def _require_same_conditions(block: Site, loops: Set[str], *, is_run: bool, modu
                 hint="Apply decompose_reduction before.",
                 place=block.place(module),
             )
-
-
-def _product(chain: Sequence[For]) -> Expr:
-    whole: Expr = chain[0].extent
-    for loop in chain[1:]:
-        whole = mul(whole, loop.extent)
-    return whole
 
 
 def _values(chain: Sequence[For], name: str) -> dict[str, Expr]:
