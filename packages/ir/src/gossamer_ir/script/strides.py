@@ -6,9 +6,9 @@ are the rows of a buffer of shape (n, ld); strides (2 * n, 2) leave out every ot
 last dimension of 2. Elements of two indices are never the same one then, whatever the sizes are: every
 index stays below the extent of its dimension.
 
-Strides that are not nested, such as (5, 2) of shape (2, 5), store a buffer in one dimension, as does an offset.
-There, an index beyond its extent may name another element, as addresses do. The strides must be numbers for
-which no two elements meet.
+Strides that are not nested, such as (5, 2) of shape (2, 5), store a buffer in one dimension, as does an
+offset. There, an index beyond its extent may name another element, as addresses do. The strides must be
+numbers for which no two elements meet.
 """
 
 from __future__ import annotations
