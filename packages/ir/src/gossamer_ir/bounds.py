@@ -43,8 +43,7 @@ class Bounds:
         self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
         self._lengths = {found.name: found.shape[-1] for found in buffers if found.shape}
-        self._point = ProgramPoint(function)
-        self._point.magnitudes.bind_all(function.body)
+        self._point = ProgramPoint(function, binds_all=True)
         for stmt in _around(function, body):
             self._assume(stmt)
 

@@ -7,6 +7,7 @@ be known not to wrap before.
 from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
+from copy import copy
 from itertools import product
 from math import prod
 from typing import NamedTuple, TypeGuard
@@ -99,6 +100,12 @@ class Magnitudes:
             for fact in facts
             if isinstance(fact, (HasValue, Monotone, ProductSteps, SortedSegments))
         )
+
+    def copy(self) -> Magnitudes:
+        """The same bounds, to which others may be added."""
+        found = copy(self)
+        found._variables, found._bound = dict(self._variables), dict(self._bound)
+        return found
 
     def bind_all(self, body: Iterable[Stmt]) -> None:
         """Variables of loops, blocks and lets, whose names are unique in a function."""

@@ -8,17 +8,17 @@ before `indptr[i + 1]`, and `indptr` never decreases. Their indices are no digit
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence, Set
-from functools import partial
 from itertools import product
 from typing import NamedTuple
 
+from msgspec.structs import replace
+
 from gossamer_ir.accesses import with_two_names
 from gossamer_ir.axis_facts import order_facts
-from gossamer_ir.build import ONE, index_var
-from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
-from gossamer_ir.nodes import Binary, Expr, For, Function, Range
+from gossamer_ir.build import index_var
+from gossamer_ir.nodes import Compare, Expr, For, Function, Range
 from gossamer_ir.numbers import numbers_of
-from gossamer_ir.prove import Prover
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.touches import Held, Touch, Values
 from gossamer_ir.walk import buffers_read, substitute
 
@@ -41,29 +41,20 @@ def are_ordered(
         return False
     if any(buffers_read(*touch.indices, *touch.held.expressions()) & changing for touch in found):
         return False
-    magnitudes = magnitudes_of(function)
-    if not all(magnitudes.is_exact(at) for touch in found for at in touch.indices):
+    point = ProgramPoint(function, facts=order_facts(function), binds_all=True)
+    if not all(point.is_exact(at) for touch in found for at in touch.indices):
         return False
-    numbered = partial(_spot, function=function, magnitudes=magnitudes)
-    prover = _within_loops((*outer, loop), found, function=function)
-    later = index_var(loop.var + _LATER)
-    if _is_exact(loop, magnitudes):
-        prover.assume_range(later.name, loop.start, loop.extent)
-    prover.assume_nonnegative(_gap(index_var(loop.var), later))
-    spots = _weakest(map(numbered, found))
-    rank = min((len(spot.indices) for spot in spots), default=0)
-    return any(_moves(spots, dim, prover=prover, loop=loop) for dim in range(rank))
-
-
-def _within_loops(loops: Iterable[For], found: Iterable[Touch], *, function: Function) -> Prover:
-    """A prover that knows that some loops run, apart from those without which what is touched is touched,
-    too."""
-    prover, magnitudes = Prover(order_facts(function)), magnitudes_of(function)
+    point.begin(loop.body)
     idle = {name for touch in found for name in touch.held.idle}
-    for loop in loops:
-        if loop.var not in idle and _is_exact(loop, magnitudes):
-            prover.assume_range(loop.var, loop.start, loop.extent)
-    return prover
+    for running in (*outer, loop):
+        if running.var not in idle:  # else something is touched where it does not run
+            point.assume_loop(running)
+    later = index_var(loop.var + _LATER)
+    point.assume_loop(replace(loop, var=later.name))
+    point.assume(Compare("lt", index_var(loop.var), later))
+    spots = _weakest(_spot(touch, function=function, point=point) for touch in found)
+    rank = min((len(spot.indices) for spot in spots), default=0)
+    return any(_moves(spots, dim, point=point, loop=loop) for dim in range(rank))
 
 
 class _Spot(NamedTuple):
@@ -74,22 +65,13 @@ class _Spot(NamedTuple):
     held: Held
 
 
-def _spot(touch: Touch, *, function: Function, magnitudes: Magnitudes) -> _Spot:
-    """What holds is left out where it may wrap around: the prover takes integers to be unbounded."""
+def _spot(touch: Touch, *, function: Function, point: ProgramPoint) -> _Spot:
     indices = tuple(None if isinstance(at, Range) else at for at in touch.indices)
     numbers = tuple(
-        at if at is not None and magnitudes.is_exact(at) else None
+        at if at is not None and point.is_exact(at) else None
         for at in numbers_of(function, touch.buffer, touch.indices)
     )
-    held = touch.held
-    unknown = {found.var for found in held.loops if not _is_exact(found, magnitudes)}
-    conditions = tuple(found for found in held.conditions if magnitudes.is_exact(found))
-    return _Spot((*indices, *numbers), Held(held.loops, conditions, held.idle | unknown))
-
-
-def _is_exact(loop: For, magnitudes: Magnitudes) -> bool:
-    """Whether neither end of a loop wraps around."""
-    return magnitudes.is_exact(Binary("add", loop.start, loop.extent))
+    return _Spot((*indices, *numbers), touch.held)
 
 
 def _weakest(spots: Iterable[_Spot]) -> list[_Spot]:
@@ -103,11 +85,11 @@ def _weakest(spots: Iterable[_Spot]) -> list[_Spot]:
     ]
 
 
-def _moves(found: Sequence[_Spot], dim: int, *, prover: Prover, loop: For) -> bool:
+def _moves(found: Sequence[_Spot], dim: int, *, point: ProgramPoint, loop: For) -> bool:
     """Whether all accesses of later iterations come after those of earlier ones, or all before them."""
     return any(
         all(
-            _is_apart(first, second, dim, prover=prover, loop=loop, falls=falls)
+            _is_apart(first, second, dim, point=point, loop=loop, falls=falls)
             for first, second in product(found, found)
         )
         for falls in (False, True)
@@ -115,7 +97,7 @@ def _moves(found: Sequence[_Spot], dim: int, *, prover: Prover, loop: For) -> bo
 
 
 def _is_apart(
-    first: _Spot, second: _Spot, dim: int, *, prover: Prover, loop: For, falls: bool
+    first: _Spot, second: _Spot, dim: int, *, point: ProgramPoint, loop: For, falls: bool
 ) -> bool:
     """Whether the first access comes before the second one in a later iteration; where the index `falls`,
     after it."""
@@ -125,27 +107,15 @@ def _is_apart(
     if before is None or behind is None:
         return False
     after: Expr = substitute(behind, renamed)
-    with prover.scope():
-        _assume(prover, first.held, {})
-        _assume(prover, second.held, renamed)
-        gap = _gap(after, before) if falls else _gap(before, after)
-        return prover.proves_nonnegative(gap)
+    with point.scope():
+        point.assume_held(first.held)
+        point.assume_held(_renamed(second.held, renamed))
+        return point.proves(Compare("gt" if falls else "lt", before, after))
 
 
-def _gap(first: Expr, second: Expr) -> Expr:
-    """Nonnegative where first < second."""
-    return Binary("sub", Binary("sub", second, first), ONE)
-
-
-def _assume(prover: Prover, held: Held, renamed: Values) -> None:
-    for inner in held.loops:
-        if inner.var in held.idle:
-            continue
-        start, extent = (substitute(part, renamed) for part in (inner.start, inner.extent))
-        prover.assume_range(_name(inner.var, renamed), start, extent)
-    for condition in held.conditions:
-        prover.assume(substitute(condition, renamed))
-
-
-def _name(var: str, renamed: Values) -> str:
-    return var + _LATER if var in renamed else var
+def _renamed(held: Held, names: Values) -> Held:
+    """What holds in another iteration, by other names of loops."""
+    loops = (replace(loop, var=loop.var + _LATER, body=()) for loop in held.loops)
+    conditions = (substitute(condition, names) for condition in held.conditions)
+    idle = frozenset(name + _LATER for name in held.idle)
+    return Held(tuple(substitute(loop, names) for loop in loops), tuple(conditions), idle)

@@ -17,7 +17,7 @@ from contextlib import contextmanager
 
 from gossamer_ir import build
 from gossamer_ir.lasting import lasting_facts, written_by, written_in
-from gossamer_ir.magnitudes import Magnitudes, extents_passed
+from gossamer_ir.magnitudes import Magnitudes, extents_passed, magnitudes_of
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (  # fmt: skip
     Allocate,
@@ -60,11 +60,18 @@ class ProgramPoint:
     False
     """
 
-    def __init__(self, function: Function, *, facts: tuple[Fact, ...] | None = None) -> None:
-        """`facts` that hold everywhere, where they are more than the `lasting_facts` of the function."""
+    def __init__(
+        self,
+        function: Function,
+        *,
+        facts: tuple[Fact, ...] | None = None,
+        binds_all: bool = False,
+    ) -> None:
+        """`facts` that hold everywhere, where they are more than the `lasting_facts` of the function;
+        with `binds_all` it may be asked about all variables of the function, wherever they are bound."""
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
         self.prover = Prover(lasting_facts(function) if facts is None else facts)
-        self.magnitudes = Magnitudes(function)
+        self.magnitudes = magnitudes_of(function).copy() if binds_all else Magnitudes(function)
         self.shapes = {buffer.name: buffer.shape for buffer in buffers}
         self.written = written_by(function)
         self._function = function
@@ -135,7 +142,7 @@ class ProgramPoint:
     def assume_range(self, loop: For, extent: Expr) -> None:
         """The variable of a loop lies in the range of this extent, if neither end wraps around."""
         end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
-        if self.is_lasting(loop.start) and self.is_lasting(end):
+        if self.is_lasting(end):  # and so the start, which is a part of it
             self.prover.assume_range(loop.var, loop.start, extent)
 
     def assume_loop(self, loop: For) -> None:

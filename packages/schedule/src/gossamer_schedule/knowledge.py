@@ -9,6 +9,4 @@ from gossamer_ir.program_point import ProgramPoint
 
 def point_in(function: Function) -> ProgramPoint:
     """A place in a function of which nothing is known yet but what holds all through it."""
-    point = ProgramPoint(function, facts=known_facts(function))
-    point.magnitudes.bind_all(function.body)
-    return point
+    return ProgramPoint(function, facts=known_facts(function), binds_all=True)
