@@ -10,7 +10,7 @@ from random import Random
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import For, Module, StageName, Stmt
+from gossamer_ir.nodes import Binary, Expr, For, Module, StageName, Stmt
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.sites import BODIES
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
@@ -89,10 +89,20 @@ def _runs(stmt: Stmt) -> int:
     inside = 1 + sum(
         _runs(below) for field in BODIES.get(type(stmt), ()) for below in getattr(stmt, field)
     )
-    if not isinstance(stmt, For):
-        return inside
-    extent = integer_value(stmt.extent)
-    return inside * (USUAL_EXTENT if extent is None else max(extent, 0))
+    return inside * max(usual(stmt.extent), 0) if isinstance(stmt, For) else inside
+
+
+def usual(extent: Expr) -> int:
+    """About what an extent comes to: `n + 2**31` is large, whatever `n` is."""
+    constant = integer_value(extent)
+    if constant is not None:
+        return constant
+    match extent:
+        case Binary(op="add"):
+            return usual(extent.lhs) + usual(extent.rhs)
+        case Binary(op="mul"):
+            return usual(extent.lhs) * usual(extent.rhs)
+    return USUAL_EXTENT
 
 
 def is_taken(builder: ScheduleBuilder, step: Step) -> bool:

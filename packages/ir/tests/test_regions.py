@@ -141,6 +141,22 @@ def main(x: T.handle, p: T.handle, n: T.int64) -> None:
     assert print_expr(written.ranges[0].extent) == "n"
 
 
+def test_a_region_holds_an_index_whose_constants_wrap_around():
+    module = parse_module("""
+@T.prim_func
+def main(x: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (4,), "float32")
+    for i in T.serial(4):
+        with T.block("b"):
+            v = T.axis.spatial(4, i)
+            X[T.int64(1) + -9223372036854775808 + -9223372036854775808] = 1.0
+""")
+    (loop,) = verify(declare_regions(module)).functions[0].body
+    (written,) = loop.body[0].writes
+    assert (print_expr(written.ranges[0].start), print_expr(written.ranges[0].extent)) == ("0", "4")
+
+
 AFFINE = """
 @T.prim_func
 def main(x: T.handle) -> None:

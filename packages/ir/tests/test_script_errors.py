@@ -139,6 +139,7 @@ TEXTS = [
     ("parameter", "@T.prim_func\ndef f(n):\n    pass"),
     ("parameter", "@T.prim_func\ndef f(*n: T.int64):\n    pass"),
     ("parameter", "@T.prim_func\ndef f(n: T.int64 = 5):\n    pass"),
+    ("parameter", "@T.prim_func\ndef f(n: T.int64, n: T.int64):\n    pass"),
     ("entry", "@T.prim_func\ndef f():\n    pass\n@T.prim_func\ndef g():\n    pass"),
     ("size", "#" * 9_000_000),
     (

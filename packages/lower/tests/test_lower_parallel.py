@@ -5,6 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.errors import VerifyError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import For, ParallelFor
 from gossamer_ir.script import parse_module, print_expr
@@ -62,6 +63,19 @@ def test_a_loop_is_outlined_and_computes_the_same(case):
     expected = np.array([3, 0, 12, 6], dtype=np.float32) + offset
     expected[:first] = -7
     np.testing.assert_array_equal(result, expected)
+
+
+def test_a_pointer_without_a_buffer_is_an_error_of_the_program():
+    module = parse_module("""
+@T.prim_func
+def program(x: T.handle, y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (n,), "float32")
+    for i in T.serial(n):
+        X[i] = X[i] * 2.0
+""")
+    with pytest.raises(VerifyError, match="No buffer is bound to the pointer parameter 'y'"):
+        lower_to_flat(module, verify_each=True)
 
 
 def test_weight_and_grain_are_kept():

@@ -66,7 +66,8 @@ class Steps:
             builder.replay((step,))
         except UserError:
             return builder
-        if iterations(builder.module) <= MOST_ITERATIONS:
+        most = max(MOST_ITERATIONS, iterations(builder._given))
+        if iterations(builder.module) <= most:
             return builder
         return self.builder(builder._given, intrinsics=INTRINSICS).replay(before)
 

@@ -32,6 +32,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
+from gossamer_ir.verify import verify
 from gossamer_ir.walk import buffers_read, free_vars, occurrences, rewrite_body
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.stages import require_stage
@@ -83,7 +84,17 @@ def outline_parallel(module: Module) -> Module:
         outlining = _Outlining(function, Namer(taken | set(names_of(function))))
         body = tuple(outlining.statement(stmt) for stmt in function.body)
         functions += [msgspec.structs.replace(function, body=body), *outlining.functions]
-    return Module("flat", tuple(functions), module.entry)
+    return _bound(Module("flat", tuple(functions), module.entry))
+
+
+def _bound(module: Module) -> Module:
+    """The module, unless a pointer parameter has no buffer, as one that a user has forgotten: the stages
+    before do not mind it, but a flat function must tell what it points to. Raises `VerifyError`."""
+    for function in module.functions:
+        bound = {buffer.handle for buffer in function.buffers}
+        if any(found.dtype == "handle" and found.name not in bound for found in function.params):
+            return verify(module)
+    return module
 
 
 _User: TypeAlias = Var | Load | Store | Prefetch | Guard

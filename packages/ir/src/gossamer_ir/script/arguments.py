@@ -57,5 +57,22 @@ def items_or_one(node: ast.expr) -> list[ast.expr]:
     return node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
 
 
+def parameter_names(ctx: Context, arguments: ast.arguments) -> list[str]:
+    """The names of the parameters of a function or lambda, which are plain and each another one: the
+    grammar of Python lets two of them have one name."""
+    extra = [*arguments.posonlyargs, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    for item in extra:
+        if item is not None:
+            raise ctx.error("parameter", "A parameter is `name: T.dtype`, nothing else.", item)
+    if arguments.defaults:
+        raise ctx.error("parameter", "A parameter has no default.", arguments.defaults[0])
+    names: list[str] = []
+    for item in arguments.args:
+        if item.arg in names:
+            raise ctx.error("parameter", f"Two parameters have the name '{item.arg}'.", item)
+        names.append(item.arg)
+    return names
+
+
 def _arguments(ctx: Context, node: ast.AST, problem: str, call: ast.Call) -> Exception:
     return ctx.error("arguments", f"{ctx.text_of(call.func)} {problem}.", node)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ast
 
 from gossamer_ir.nodes import IndexMap
-from gossamer_ir.script.arguments import bind
+from gossamer_ir.script.arguments import bind, parameter_names
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.expressions import index_expr
 from gossamer_ir.script.print_expr import write_index
@@ -39,7 +39,7 @@ def _read(ctx: Context, node: ast.expr) -> IndexMap:
     if not isinstance(function, ast.Lambda):
         raise ctx.error("map", "Expected a lambda of the axes' coordinates.", node)
     ctx.scopes.append({})
-    names = tuple([ctx.bind_var(item.arg).name for item in function.args.args])
+    names = tuple([ctx.bind_var(name).name for name in parameter_names(ctx, function.args)])
     body = function.body.elts if isinstance(function.body, ast.Tuple) else [function.body]
     results = tuple([index_expr(ctx, item) for item in (*body, *rest)])
     ctx.scopes.pop()

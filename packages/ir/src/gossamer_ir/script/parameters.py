@@ -8,7 +8,7 @@ from functools import cache, partial
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import Param, Var
-from gossamer_ir.script.arguments import bind, call_name, dotted
+from gossamer_ir.script.arguments import bind, call_name, dotted, parameter_names
 from gossamer_ir.script.axes import AXES
 from gossamer_ir.script.buffers import BUFFERS, parameter_buffer
 from gossamer_ir.script.calls import dtype_argument, known_dtype
@@ -21,12 +21,7 @@ _SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
 def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
     """Binds the parameters and appends them to the function's."""
     arguments = node.args
-    extra = [*arguments.posonlyargs, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
-    for item in extra:
-        if item is not None:
-            raise ctx.error("parameter", "A parameter is `name: T.dtype`, nothing else.", item)
-    if arguments.defaults:
-        raise ctx.error("parameter", "A parameter has no default.", arguments.defaults[0])
+    parameter_names(ctx, arguments)
     for item in arguments.args:
         item.annotation = _called(item.annotation)
     sizes = cache(partial(size_names, node))

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import Combine, Const, Reducer, Store
-from gossamer_ir.script.arguments import bind, items_or_one
+from gossamer_ir.script.arguments import bind, items_or_one, parameter_names
 from gossamer_ir.script.coercion import require_dtype
 from gossamer_ir.script.context import Context
 from gossamer_ir.script.effects import store_to
@@ -24,7 +24,7 @@ def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
         raise ctx.error(
             "reducer", "Expected a lambda of two tuples, one behind the other.", function
         )
-    names = [item.arg for item in function.args.args]
+    names = parameter_names(ctx, function.args)
     results = items_or_one(function.body)
     if not len(results) == len(identity) or len(names) != 2 * len(identity):
         raise ctx.error(
