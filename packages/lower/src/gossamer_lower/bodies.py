@@ -8,7 +8,10 @@ from typing import TypeAlias, TypeVar
 
 from msgspec.structs import replace
 
-from gossamer_ir.nodes import For, Function, If, Stmt, While
+from gossamer_ir.build import index_var
+from gossamer_ir.names import Namer
+from gossamer_ir.nodes import For, Function, If, Let, Stmt, While
+from gossamer_ir.program_point import is_invariant
 
 Body: TypeAlias = tuple[Stmt, ...]
 
@@ -50,6 +53,15 @@ def with_body(node: S, body: Body) -> S:
 def each(body: Body, change: Callable[[Stmt], Iterable[Stmt]]) -> Body:
     """The body with what each statement becomes."""
     return same(body, tuple([new for stmt in body for new in change(stmt)]))
+
+
+def starting_before(loop: For, function: Function, namer: Namer) -> tuple[tuple[Let, ...], For]:
+    """The loop, and a let for its start where its body changes that: copies of the body, and the
+    statements that the lanes of a loop become, read it again."""
+    if is_invariant(loop.start, loop.body, function):
+        return (), loop
+    start = index_var(namer.fresh(f"{loop.var}_start"))
+    return (Let(start, loop.start),), replace(loop, start=start)
 
 
 def same(old: Body, new: Body) -> Body:

@@ -8,7 +8,7 @@ from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import For, Function, Module, Node, Search, Stmt
 from gossamer_ir.simplify import simplify_body
 from gossamer_ir.walk import substitute_body, walk
-from gossamer_lower.bodies import each, with_bodies, with_body
+from gossamer_lower.bodies import each, starting_before, with_bodies, with_body
 from gossamer_lower.hoist_shared import hoist_shared
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions
@@ -42,28 +42,29 @@ def unroll_loops(module: Module) -> Module:
 
 def _unroll_function(function: Function) -> Function:
     namer = namer_of(function)
-    body = simplify_body(_body(function.body, namer))
+    body = simplify_body(_body(function.body, function, namer))
     return with_body(function, body)
 
 
-def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
-    return each(body, lambda stmt: _statement(stmt, namer))
+def _body(body: tuple[Stmt, ...], function: Function, namer: Namer) -> tuple[Stmt, ...]:
+    return each(body, lambda stmt: _statement(stmt, function, namer))
 
 
-def _statement(stmt: Stmt, namer: Namer) -> tuple[Stmt, ...]:
+def _statement(stmt: Stmt, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     if isinstance(stmt, For) and stmt.kind == "unrolled":
-        return _copies(stmt, namer)
-    return (with_bodies(stmt, lambda body: _body(body, namer)),)
+        starts, loop = starting_before(stmt, function, namer)
+        return (*starts, *_copies(loop, function, namer))
+    return (with_bodies(stmt, lambda body: _body(body, function, namer)),)
 
 
-def _copies(loop: For, namer: Namer) -> tuple[Stmt, ...]:
+def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
     extent = build.integer_value(loop.extent)
     if extent is None:
         raise UnsupportedError(
             "lower.unroll", f"The loop {loop.var} is unrolled, and its extent is not constant.",
             hint="Split it by a constant first.",
         )  # fmt: skip
-    unrolled = _body(loop.body, namer)
+    unrolled = _body(loop.body, function, namer)
     _require_few(loop, extent * sum(map(_nodes, walk(*unrolled))))
     lets, body = hoist_shared(unrolled, loop.var, namer=namer)
     result: list[Stmt] = list(lets) if extent > 0 else []

@@ -40,7 +40,7 @@ from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
 from gossamer_ir.walk import free_vars, occurs, substitute, substitute_body
-from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
+from gossamer_lower.bodies import each, starting_before, with_bodies, with_body, with_sides
 from gossamer_lower.stages import map_functions
 from gossamer_lower.vectors import Vectors
 
@@ -72,6 +72,7 @@ class _Vectorizing:
     """Finds vectorized loops, knowing what holds where it is, and the local buffers."""
 
     def __init__(self, function: Function) -> None:
+        self._function = function
         self._namer = namer_of(function)
         self._point = ProgramPoint(function)
         self._locals: dict[str, tuple[Expr, ...]] = {}
@@ -113,8 +114,9 @@ class _Vectorizing:
         reduction = _lane_reduction(loop)
         if reduction is not None:
             return _reduced_at_once(loop, reduction, self._namer)
+        starts, loop = starting_before(loop, self._function, self._namer)
         vectors = Vectors(loop, self._namer, is_whole=self.is_whole)
-        return simplify_body(vectors.body(self.body(loop.body), None))
+        return (*starts, *simplify_body(vectors.body(self.body(loop.body), None)))
 
     def is_whole(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
         """Whether all lanes of an access of a local buffer are in bounds, so that it needs no mask."""
@@ -140,6 +142,8 @@ class _Vectorizing:
             return None
         store, op = found.reduction.store, found.reduction.op
         if any(outer.var in free_vars(index) for index in store.indices):
+            return None
+        if not self._point.is_invariant(inner.start, outer.body):
             return None
         if not self._is_always_in_bounds(store):
             return None
