@@ -4,12 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.generated.lowered.lanes import draw_vector
 from tests.generated.lowered.lines import Lines, under
 from tests.generated.lowered.pairs import draw_pair
+from tests.generated.lowered.reducers import draw_combine, draw_reduction
 from tests.generated.lowered.scope import Drawn, Scope, Variable
 from tests.generated.lowered.terms import Terms
 
 DEEPEST = 4
+SIMPLE = ("store", "let", "guard", "prefetch", "allocate", "combine", "vector")
+"""Kinds of statements without a body."""
 
 
 class Bodies:
@@ -37,9 +41,13 @@ class Bodies:
 
     def _fits(self, kind: str, depth: int) -> bool:
         scope = self.scope
-        if kind not in ("store", "let", "guard", "prefetch", "allocate") and depth >= DEEPEST:
+        if kind == "vector" and (scope.own is not None or scope.stage != "loop"):
             return False
-        if kind in ("nest", "handed") and (scope.stage == "flat" or scope.in_block):
+        if kind not in SIMPLE and depth >= DEEPEST:
+            return False
+        if kind in ("combine", "reduction") and not scope.reducers:
+            return False
+        if kind in ("nest", "handed", "reduction") and (scope.stage == "flat" or scope.in_block):
             return False
         if kind in ("at_once", "atomic") and (
             scope.stage == "flat" or scope.in_block or (scope.own is not None and scope.chance(0.3))
@@ -170,15 +178,12 @@ class Bodies:
         scope = self.scope
         name, kind = scope.fresh("i"), "serial"
         bound = self.bound()
+        span = self.span(bound, 0.25)
         if scope.stage != "flat" and bound.startswith("T.int64(") and scope.chance(0.3):
             kind = "unroll"
         with scope.inside():
             scope.variables.append(Variable(name, bound))
             body = self.body(depth + 1)
-        span = bound
-        if scope.chance(0.25):
-            start = scope.choose(("T.int64(1)", "T.int64(2)", self.terms.integer(0)))
-            span = f"{start}, {start} + {bound}"
         if kind == "serial" and bound.startswith("T.int64(") and scope.chance(0.3):
             span += ', annotations={"last": "apart"}'
         return under(f"for {name} in T.{kind}({span}):", body)
@@ -240,6 +245,7 @@ class Bodies:
         bound = scope.choose(("n", "n", "m", "T.int64(8)", "T.int64(4)"))
         if kind == "vectorized":
             bound = scope.choose(("n", "T.int64(4)", "T.int64(8)"))
+        span, weight = self.span(bound, 0.1), self.weight(name) if kind == "parallel" else ""
         outer = scope.own, scope.shared, scope.private
         taken = [item for item in scope.buffers if item.is_written]
         with scope.inside():
@@ -253,7 +259,34 @@ class Bodies:
             else:
                 body = self.body(depth + 1)
         scope.own, scope.shared, scope.private = outer
-        return under(f"for {name} in T.{kind}({bound}):", body)
+        if kind == "parallel" and scope.chance(0.1):
+            return under(f'for {name} in T.thread_binding({span}, thread="threadIdx.x"):', body)
+        return under(f"for {name} in T.{kind}({span}{weight}):", body)
+
+    def span(self, bound: str, share: float) -> str:
+        """A range of so many iterations, which may start where something says that may change."""
+        scope = self.scope
+        if not scope.chance(share):
+            return bound
+        cells = [item for item in scope.having("cell", "index") if item.dtype == "int64"]
+        starts = ["T.int64(1)", "T.int64(2)", self.terms.integer(0)]
+        starts += [f"{item.name}[{scope.rng.randrange(2)}]" for item in cells]
+        start = scope.choose(starts)
+        return f"{start}, {start} + {bound}"
+
+    def weight(self, name: str) -> str:
+        """How the work of a parallel loop grows, which may be read where something is written."""
+        scope = self.scope
+        if not scope.chance(0.3):
+            return ""
+        cells = [
+            item for item in scope.having("cell", "index", "known")
+            if item.dtype == "int64" and item.sizes[0].startswith("T.int64(")
+        ]  # fmt: skip
+        factors = ["3", "T.max(m, 1)"]
+        factors += [f"T.max({item.name}[{scope.rng.randrange(2)}], 0)" for item in cells]
+        grain = scope.choose(("", ", grain=1", ", grain=2", ", grain=n"))
+        return f", weight={name} * {scope.choose(factors)}{grain}"
 
     def atomic(self, depth: int) -> Lines:
         """A loop whose iterations accumulate into elements that they share."""
@@ -296,6 +329,7 @@ class Bodies:
         if scope.stage == "flat" or scope.own is not None or scope.in_block:
             loop = "serial"
         shared, own, private = scope.shared, scope.own, scope.private
+        span = self.span(bound, 0.15)
         with scope.inside():
             scope.variables.append(Variable(name, bound))
             if loop == "vectorized":
@@ -318,7 +352,7 @@ class Bodies:
             if scope.chance(0.15):
                 body += self.store(depth + 1)
         scope.shared, scope.own, scope.private = shared, own, private
-        return under(f"for {name} in T.{loop}({bound}):", body)
+        return under(f"for {name} in T.{loop}({span}):", body)
 
     def tape(self, depth: int) -> Lines:
         """A buffer that is written at an index which moves, and read back."""
@@ -377,8 +411,8 @@ class Bodies:
                     body = under(f"if {self.terms.condition(0)}:", body)
                 if scope.chance(0.05):
                     body = self.store(depth) + body
-                body = under(f"for {name} in T.serial({bound}):", body)
                 scope.variables.pop()
+                body = under(f"for {name} in T.serial({self.span(bound, 0.05)}):", body)
         return body
 
     def _few(self) -> str:
@@ -460,19 +494,36 @@ def handed(bodies: Bodies, depth: int) -> Lines:
     return draw_pair(scope, bodies.terms, between) or bodies.store(DEEPEST)
 
 
+def combine(bodies: Bodies, depth: int) -> Lines:
+    """Elements combined with values by a reducer that the program declares."""
+    return draw_combine(bodies.scope, bodies.terms) or bodies.store(depth)
+
+
+def reduction(bodies: Bodies, depth: int) -> Lines:
+    """A block that reduces by one."""
+    return draw_reduction(bodies.scope, bodies.terms) or bodies.store(depth)
+
+
+def vector(bodies: Bodies, depth: int) -> Lines:
+    """Lanes that stand in the text."""
+    return draw_vector(bodies.scope, bodies.terms) or bodies.store(depth)
+
+
 COMPARED = ("<", "<=", "!=")
-IN_BLOCKS = {"nest": 40, "handed": 40, "store": 8, "loop": 8, "let": 4, "allocate": 4, "if": 4}
+IN_BLOCKS = {"nest": 40, "handed": 40, "store": 8, "loop": 8, "let": 4, "allocate": 4, "if": 4,
+             "reduction": 6}  # fmt: skip
 """How often statements are drawn in a program of blocks."""
 WEIGHTS = {
-    "store": 20, "let": 8, "allocate": 6, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
+    "store": 20, "let": 8, "allocate": 8, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
     "while": 9, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
-    "tape": 3,
+    "tape": 3, "combine": 4, "reduction": 3, "vector": 2,
 }  # fmt: skip
 STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
     "store": Bodies.store, "let": Bodies.let, "allocate": Bodies.allocate, "guard": Bodies.guard,
     "prefetch": Bodies.prefetch, "if": Bodies.branch, "loop": Bodies.loop,
     "while": Bodies.loop_while, "nest": Bodies.nest, "at_once": Bodies.at_once,
     "atomic": Bodies.atomic, "stale": Bodies.stale, "handed": handed,
-    "halves": Bodies.halves, "tape": Bodies.tape,
+    "halves": Bodies.halves, "tape": Bodies.tape, "combine": combine, "reduction": reduction,
+    "vector": vector,
 }  # fmt: skip
 """What draws each kind of statement, and how often."""

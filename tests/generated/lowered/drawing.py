@@ -18,11 +18,14 @@ from tests.generated.lowered.facts import draw_facts
 from tests.generated.lowered.forests import draw_forest
 from tests.generated.lowered.lines import under
 from tests.generated.lowered.program import Lowered
+from tests.generated.lowered.reducers import draw_reducers
 from tests.generated.lowered.scope import EXTREMES, Drawn, Scope
 
 TRIES = 400
 TIDY = 0.95
 """The share of programs without buffers that nothing uses."""
+REDUCING = 0.3
+"""The share of programs that declare reducers."""
 STAGES = {"position": 3, "loop": 6, "flat": 1}
 LEVELS = {"position": 'T.func_attr({"sparse_tir_level": 1})',
           "loop": 'T.func_attr({"sparse_tir_level": 0})', "flat": 'T.stage("flat")'}  # fmt: skip
@@ -67,6 +70,8 @@ class Drawing:
         if self.scope.stage == "position":
             draw_forest(self)
         self._declare_buffers()
+        if self.scope.stage != "flat" and self.rng.random() < REDUCING:
+            self.lines += draw_reducers(self.scope)
         self.lines += draw_facts(self)
         budget = self.rng.choice((2, 3, 5, 8))
         body = Bodies(self.scope, budget, has_blocks=self.has_blocks).body()
@@ -91,6 +96,7 @@ class Drawing:
                 del self.arrays[handle]
                 named = re.compile(rf"({buffer.name} = |T\.assume\(\w+\({buffer.name}\b)")
                 self.lines = [line for line in self.lines if not named.match(line)]
+        self.lines = [line for line in self.lines if _is_used(line, used)]
         text = "\n".join([*self.lines, body])
         for name in [name for name in self.sizes if not re.search(rf"\b{name}\b", text)]:
             del self.sizes[name]
@@ -154,6 +160,11 @@ class Drawing:
     def _integers(self, name: str, role: str, count: int, draw: Callable[[], int]) -> None:
         values = np.array([draw() for _ in range(count)], np.int64)
         self.declare(Drawn(name, "int64", (f"T.int64({count})",), role), values)
+
+
+def _is_used(line: str, used: set[str]) -> bool:
+    """Whether a line declares something else than a reducer that nothing uses."""
+    return "T.comm_reducer(" not in line or line.split(" ")[0] in used
 
 
 def _parsed(text: str) -> Module | None:

@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     Buffer,
     Call,
     Cast,
+    Combine,
     Compare,
     Const,
     Expr,
@@ -327,6 +328,33 @@ class _Run:
 
         return run
 
+    def _run_combine(self, node: Combine) -> Exec:
+        """All elements and values are read before any element is stored to."""
+        reducer = next(item for item in self._function.reducers if item.name == node.reducer)
+        given = [self._expr(store.value) for store in node.stores]
+        places = [[*map(self._expr, store.indices)] for store in node.stores]
+        results = [*map(self._expr, reducer.results)]
+        names = [found.name for found in (*reducer.lhs, *reducer.rhs)]
+
+        def run(values: Values) -> None:
+            right = [value(values) for value in given]
+            buffers = [self._memory[store.buffer] for store in node.stores]
+            found = [
+                buffer.offset([index(values) for index in indices])
+                for buffer, indices in zip(buffers, places, strict=True)
+            ]
+            if None in found:
+                raise Stop
+            left = [buffer.elements[at] for buffer, at in zip(buffers, found, strict=True)]
+            if None in left:
+                raise Undecided("an element that nothing was stored to")
+            inner = dict(zip(names, [*left, *right], strict=True))
+            new = [result(inner) for result in results]
+            for buffer, at, value in zip(buffers, found, new, strict=True):
+                buffer.elements[at] = value
+
+        return run
+
     def _run_let(self, node: Let) -> Exec:
         name, value = node.var.name, self._expr(node.value)
 
@@ -363,7 +391,7 @@ class _Run:
         return run
 
     def _run_for(self, node: For) -> Exec:
-        if node.kind not in ("serial", "parallel", "vectorized", "unrolled"):
+        if node.kind not in ("serial", "parallel", "vectorized", "unrolled", "thread_binding"):
             raise NoOracle(node.kind)
         name, start, extent = node.var, self._expr(node.start), self._expr(node.extent)
         body = self._body(node.body, node)

@@ -11,6 +11,11 @@ if TYPE_CHECKING:
     from tests.generated.lowered.drawing import Drawing
 
 ROLES = ("index", "cell", "extreme", "sorted")
+SPARSE = {
+    "J_indptr": "T.assume(monotone(J_indptr))", "J_indices": "T.assume(in_range(J_indices, 0, 8))",
+    "L_indices": "T.assume(in_range(L_indices, 0, 9))",
+}  # fmt: skip
+"""What always holds of the index arrays of axes."""
 SHARE = 0.5
 """The share of programs that declare some."""
 
@@ -20,6 +25,9 @@ def draw_facts(drawing: Drawing) -> list[str]:
     rng, lines = drawing.rng, list[str]()
     if rng.random() > SHARE:
         return lines
+    for name, fact in SPARSE.items():
+        if any(item.name == name for item in drawing.scope.buffers) and rng.random() < 0.3:
+            lines.append(fact)
     for at, buffer in enumerate(drawing.scope.buffers):
         if buffer.role in ROLES and not buffer.is_sparse and rng.random() < 0.4:
             found = _facts(drawing, buffer)

@@ -8,6 +8,7 @@ from gossamer_ir.atomics import is_atomic
 from gossamer_ir.nodes import (
     Allocate,
     Block,
+    Combine,
     CompressedVaried,
     Const,
     DenseVaried,
@@ -19,6 +20,7 @@ from gossamer_ir.nodes import (
     Let,
     Load,
     Prefetch,
+    Ramp,
     Search,
     Select,
     SparseBuffer,
@@ -43,7 +45,8 @@ REQUIRED = {
     "varied axis": 3000, "a position beyond a fibre": 300, "fill value": 200,
     "extreme number": 1500, "extreme scalar": 2000, "extreme data": 1500,
     "fact": 4000, "parallel": 1000, "nested parallel loops": 50, "vectorized": 500,
-    "unrolled": 400, "atomic": 200, "stops": 2000, "goes on": 10_000,
+    "unrolled": 400, "atomic": 200, "reducer": 250, "lanes": 250, "threads": 60, "weight": 100,
+    "a weight that may have been written": 30, "a start that may have been written": 250, "stops": 2000, "goes on": 10_000,
 }  # fmt: skip
 """In how many of 20,000 programs each has to be met."""
 
@@ -72,7 +75,8 @@ def features(program: Lowered) -> set[str]:
 
 def _reads(node: Any, written: set[str]) -> bool:
     """Whether an expression reads what may have been written."""
-    return any(load.buffer in written for load in occurrences(Load, node))
+    loads = () if node is None else occurrences(Load, node)
+    return any(load.buffer in written for load in loads)
 
 
 def _of(node: Any, written: set[str]) -> list[str]:
@@ -92,10 +96,14 @@ def _of(node: Any, written: set[str]) -> list[str]:
             is_read = any(_reads(index, written) for index in node.indices)
             return ["an index that may have been written"] if is_read else []
         case For():
-            kinds = {"parallel": "parallel", "vectorized": "vectorized", "unrolled": "unrolled"}
+            kinds = {"parallel": "parallel", "vectorized": "vectorized", "unrolled": "unrolled",
+                     "thread_binding": "threads"}  # fmt: skip
             inner = [item for stmt in node.body for item in walk(stmt) if isinstance(item, For)]
             is_nested = node.kind == "parallel" and any(item.kind == "parallel" for item in inner)
             return [
+                *(["a start that may have been written"] if _reads(node.start, written) else []),
+                *(["weight"] if node.weight is not None else []),
+                *(["a weight that may have been written"] if _reads(node.weight, written) else []),
                 *(["a bound that may have been written"] if _reads(node.extent, written) else []),
                 *([kinds[node.kind]] if node.kind in kinds else []),
                 *(["nested parallel loops"] if is_nested else []),
@@ -112,6 +120,10 @@ def _of(node: Any, written: set[str]) -> list[str]:
             return ["search", *(["a search of what may have been written"] if is_written else [])]
         case Guard():
             return ["guard"]
+        case Combine():
+            return ["reducer"]
+        case Ramp():
+            return ["lanes"]
         case Prefetch():
             return ["prefetch"]
         case Block():

@@ -50,6 +50,14 @@ class Variable:
     below: str
 
 
+@dataclass(frozen=True)
+class DrawnReducer:
+    """A reducer that a program declares: what it combines, one dtype for each component."""
+
+    name: str
+    dtypes: tuple[str, ...]
+
+
 @dataclass
 class Scope:
     """`stage`, what may be named, and chances: `careless` is that of an index without a check, `wild` that
@@ -63,6 +71,7 @@ class Scope:
     floats: list[tuple[str, str]] = field(default_factory=list)
     buffers: list[Drawn] = field(default_factory=list)
     scalars: list[str] = field(default_factory=list)
+    reducers: list[DrawnReducer] = field(default_factory=list)
     own: str | None = None
     shared: frozenset[str] = frozenset()
     private: frozenset[str] = frozenset()

@@ -1,0 +1,97 @@
+"""Reducers that programs declare, and statements that combine elements with values by them."""
+
+from __future__ import annotations
+
+from tests.generated.lowered.lines import Lines, under
+from tests.generated.lowered.scope import Drawn, DrawnReducer, Scope, Variable
+from tests.generated.lowered.terms import Terms
+
+PLAIN = ("a + b", "T.max(a, b)", "T.min(a, b)", "T.if_then_else(a < b, b, a)")
+BEST = "lambda i, a, j, b: (T.Select(a >= b, i, j), T.Select(a >= b, a, b))"
+
+
+def draw_reducers(scope: Scope) -> Lines:
+    """Lines that declare one of single values and one of pairs of a place and a value."""
+    dtype = scope.choose([item.dtype for item in scope.buffers if item.role == "value"])
+    zero = "0.0" if dtype == "float32" else "0"
+    scope.reducers = [DrawnReducer("fold", (dtype,)), DrawnReducer("best", ("int64", dtype))]
+    return [
+        f"fold = T.comm_reducer(lambda a, b: {scope.choose(PLAIN)}, T.{dtype}({zero}))",
+        f"best = T.comm_reducer({BEST}, (T.int64(-1), T.{dtype}({zero[0]})))",
+    ]
+
+
+def draw_combine(scope: Scope, terms: Terms) -> Lines:
+    """Elements of different buffers and values that read none of them; nothing where there are none."""
+    if not scope.reducers:
+        return []
+    reducer = scope.choose(scope.reducers)
+    buffers = _targets(scope, reducer)
+    if not buffers:
+        return []
+    elements = [
+        f"{item.name}[{terms.at(item, 1, owned=item.name in scope.shared)}]" for item in buffers
+    ]
+    return _combined(scope, terms, reducer, elements, buffers)
+
+
+def draw_reduction(scope: Scope, terms: Terms) -> Lines:
+    """A block that combines along a loop, with an init of each element or none."""
+    if not scope.reducers:
+        return []
+    reducer = scope.choose(scope.reducers)
+    buffers = [item for item in _targets(scope, reducer) if len(item.sizes) == 1]
+    if len(buffers) < len(reducer.dtypes) or any(item.name in scope.shared for item in buffers):
+        return []
+    rows, columns = scope.fresh("i"), scope.fresh("i")
+    sizes = scope.choose(("n", "T.int64(4)")), scope.choose(("n", "m", "T.int64(3)"))
+    with scope.inside():
+        scope.variables += [Variable(f"v{rows}", sizes[0])]
+        found = {item.sizes[0]: item for item in buffers}
+        row = f"v{rows}" if list(found) == [sizes[0]] else f"v{rows} % {{}}"
+        elements = [f"{item.name}[{row.format(item.sizes[0])}]" for item in buffers]
+        init = [
+            f"{element} = T.{dtype}({scope.choose((0, 1))})"
+            for element, dtype in zip(elements, reducer.dtypes, strict=True)
+        ]
+        scope.variables += [Variable(f"v{columns}", sizes[1])]
+        where = [f"T.where({terms.condition(0)})"] if scope.chance(0.2) else []
+        body = [
+            f"v{rows} = T.axis.spatial({sizes[0]}, {rows})",
+            f"v{columns} = T.axis.reduce({sizes[1]}, {columns})", *where,
+            *(under("with T.init():", init) if scope.chance(0.6) else []),
+            *_combined(scope, terms, reducer, elements, buffers),
+        ]  # fmt: skip
+    lines = under(f'with T.block("{scope.fresh("b")}"):', body)
+    heads = [f"for {rows} in T.serial({sizes[0]}):", f"for {columns} in T.serial({sizes[1]}):"]
+    for head in heads if scope.chance(0.15) else heads[::-1]:
+        lines = under(head, lines)
+    return lines
+
+
+def _targets(scope: Scope, reducer: DrawnReducer) -> list[Drawn]:
+    """A buffer for each component, none of them twice."""
+    found: list[Drawn] = []
+    for dtype in reducer.dtypes:
+        fitting = [
+            item for item in scope.writable("value", "cell", "index")
+            if item.dtype == dtype and not item.is_sparse and item not in found
+        ]  # fmt: skip
+        if not fitting:
+            return []
+        found.append(scope.choose(fitting))
+    return found
+
+
+def _combined(
+    scope: Scope, terms: Terms, reducer: DrawnReducer, elements: Lines, buffers: list[Drawn]
+) -> Lines:
+    shared = scope.shared
+    scope.shared = shared | {item.name for item in buffers}
+    values = [
+        f"{terms.integer(0)} % T.int64(4)" if dtype == "int64" else terms.value(dtype, 1)
+        for dtype in reducer.dtypes
+    ]
+    scope.shared = shared
+    targets = ", ".join(elements)
+    return [f"{targets} = {reducer.name}({targets}, {', '.join(values)})"]
