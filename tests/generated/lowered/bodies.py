@@ -401,18 +401,21 @@ class Bodies:
         scope = self.scope
         with scope.inside():
             loops: list[tuple[str, str, str]] = []
+            spans: list[str] = []
             for _ in range(scope.choose((1, 2, 2, 3))):
                 name, bound = scope.fresh("i"), self.bound() if scope.chance(0.4) else self._few()
-                loops.append((name, bound, scope.choose("SSR")))
+                spans.append(self.span(bound, 0.05))
+                domain = bound if spans[-1] == bound else "T.int64(64)"
+                loops.append((name, domain, scope.choose("SSR")))
                 scope.variables.append(Variable(name, bound))
             body = self.block(loops)
-            for name, bound, _ in reversed(loops):
+            for (name, _, _), span in zip(reversed(loops), reversed(spans), strict=True):
                 if scope.chance(0.1):
                     body = under(f"if {self.terms.condition(0)}:", body)
                 if scope.chance(0.05):
                     body = self.store(depth) + body
                 scope.variables.pop()
-                body = under(f"for {name} in T.serial({self.span(bound, 0.05)}):", body)
+                body = under(f"for {name} in T.serial({span}):", body)
         return body
 
     def _few(self) -> str:

@@ -46,7 +46,8 @@ REQUIRED = {
     "extreme number": 1500, "extreme scalar": 2000, "extreme data": 1500,
     "fact": 4000, "parallel": 1000, "nested parallel loops": 50, "vectorized": 500,
     "unrolled": 400, "atomic": 200, "reducer": 250, "lanes": 250, "threads": 60, "weight": 100,
-    "a weight that may have been written": 30, "a start that may have been written": 250, "stops": 2000, "goes on": 10_000,
+    "a weight that may have been written": 30, "a start that may have been written": 250,
+    "stops": 2000, "goes on": 10_000,
 }  # fmt: skip
 """In how many of 20,000 programs each has to be met."""
 

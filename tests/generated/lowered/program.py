@@ -44,7 +44,9 @@ class Lowered(Program):
         arrays = {name: array.copy() for name, array in self.arrays.items()}
         try:
             run_limited(self.module, {**arrays, **self.sizes}, most=MOST_STATEMENTS, is_strict=True)
-        except InterpreterError:
+        except InterpreterError as error:
+            if not error.buffer:  # an iterator outside of its domain, say, and no access
+                raise Undecided(str(error)) from None
             return None
         except TooManySteps:
             raise Undecided("a program that runs for long") from None

@@ -22,12 +22,12 @@ LENGTHS = (1, 2, 2, 3, 4, 6)
 COMMON = 6
 WEIGHTS = {
     "annotate": 1, "unannotate": 1, "sample_categorical": 1, "sample_perfect_tile": 1, "split": 8,
-    "set_scope": 2, "unroll": 4, "pipeline": 3, "blockize": 3, "bind": 0, "compute_at": 12,
+    "set_scope": 2, "unroll": 4, "pipeline": 3, "blockize": 3, "bind": 3, "compute_at": 12,
     "compute_inline": 12, "reverse_compute_at": 12, "reverse_compute_inline": 12, "cache_write": 10,
     "reindex_cache_write": 10, "rfactor": 12, "decompose_reduction": 10, "vectorize": 10,
     "transform_layout": 8, "storage_align": 8, "parallel": 10, "reorder": 10,
 }  # fmt: skip
-"""How often steps are tried; `COMMON`, if nothing is said. No CPU runs loops that are bound to threads."""
+"""How often steps are tried; `COMMON`, if nothing is said."""
 EXTREME = 0.06
 """The share of steps of which an integer is extreme."""
 
@@ -72,7 +72,7 @@ class Steps:
         return self.builder(builder._given, intrinsics=INTRINSICS).replay(before)
 
     def _drawn(self, builder: ScheduleBuilder) -> Step | None:
-        scene = Scene(self.rng, builder.module, builder.trace)
+        scene = Scene(self.rng, builder.module, builder.trace, for_threads=True)
         weights = [self.weights.get(op, WEIGHTS.get(op, COMMON)) for op in DRAWERS]
         for op in self.rng.choices([*DRAWERS], weights, k=6):
             args = DRAWERS[op](scene)
