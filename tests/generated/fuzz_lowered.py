@@ -21,6 +21,7 @@ from rich.console import Console
 from rich.table import Table
 
 from gossamer_schedule.traces import trace_to_python
+from tests.generated.chains import draw_chain
 from tests.generated.elements import Undecided
 from tests.generated.lowered.drawing import draw_lowered
 from tests.generated.lowered.features import REQUIRED, features
@@ -29,6 +30,7 @@ from tests.generated.lowered.machines import Machine
 from tests.generated.lowered.program import Lowered
 from tests.generated.lowered.scheduling import Steps, replayed
 from tests.generated.many import MOST_FAILURES, Failure, Tally, Task
+from tests.generated.nests import draw_nest
 from tests.generated.reports import plain, show_program, write
 from tests.generated.sequences import Traces, shortest
 from tests.generated.shrinking import shrunk
@@ -38,6 +40,13 @@ MANY = 20_000
 MOST_SHRUNK = 1500
 SCHEDULED = ("position", "loop", "loop")
 """The stages of programs that are scheduled."""
+FITTED = 0.1
+"""The share of those that steps fit which few other programs do."""
+FITTING = {
+    "rolling_buffer": 60, "fuse_reduction_epilogue": 60, "decompose_padding": 30,
+    "reverse_compute_inline": 30,
+}  # fmt: skip
+"""How often such steps are tried on them."""
 IN_BLOCKS = 0.7
 """The share of those that have blocks most of all."""
 
@@ -78,12 +87,21 @@ def drawn(number: int, *, seed: str, native: float, scheduled: float) -> Case:
     """A program by its number."""
     rng = Random(f"{seed}/lowered/{number}")
     is_native, is_scheduled = rng.random() < native, rng.random() < scheduled
-    program = (
-        draw_lowered(rng, rng.choice(SCHEDULED), has_blocks=rng.random() < IN_BLOCKS)
-        if is_scheduled
-        else draw_lowered(rng)
-    )
-    return Case(program, is_native, Steps(rng) if is_scheduled else None)
+    if not is_scheduled:
+        return Case(draw_lowered(rng), is_native, None)
+    if rng.random() < FITTED:
+        return Case(_fitted(rng), is_native, Steps(rng, weights=FITTING))
+    program = draw_lowered(rng, rng.choice(SCHEDULED), has_blocks=rng.random() < IN_BLOCKS)
+    return Case(program, is_native, Steps(rng))
+
+
+def _fitted(rng: Random) -> Lowered:
+    """A program for steps that few others fit: chains of two blocks, or copies with padding in nests."""
+    while True:
+        found = rng.choice((draw_chain, draw_nest))(rng)
+        program = Lowered(found.module, found.arrays, found.sizes)
+        if program.has_meaning:
+            return program
 
 
 def judge(number: int, found: Programs, **how: Any) -> None:

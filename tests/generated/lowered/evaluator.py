@@ -168,8 +168,10 @@ class _Run:
         }
 
     def _open(self, buffer: Buffer | SparseBuffer, values: Values) -> None:
+        if buffer.handle is None and isinstance(buffer, Buffer):
+            self._run_allocate(Allocate(buffer))(values)
+            return
         if buffer.handle is None:
-            assert isinstance(buffer, SparseBuffer)
             size = Storage(buffer, self._forest).size
             self._memory[buffer.name] = Sparse([None] * size, buffer, self._forest)
             return
