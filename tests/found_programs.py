@@ -55,6 +55,18 @@ def main(y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64, n2: T.int64)
             Y[k] = 0
         Y[k] = Y[k] + 1
 """
+COUNTED = """
+@T.prim_func
+def main(y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (n,), "int32")
+    for i in T.serial(4):
+        with T.block("step"):
+            vi = T.axis.spatial(4, i)
+            with T.init():
+                Y[0] = 0
+            Y[0] = Y[0] + T.int32(vi)
+"""
 PARTS = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:

@@ -14,6 +14,7 @@ from tests.found_programs import (
     ATTACHED,
     BESIDE,
     COPIED,
+    COUNTED,
     FIBRES,
     FIVE,
     FOUR,
@@ -42,6 +43,9 @@ from tests.found_programs import (
 )  # fmt: skip
 from tests.generated import Program
 from tests.generated.disagreements import judged
+from tests.generated.lowered import judging as lowered
+from tests.generated.lowered.program import Lowered
+from tests.generated.lowered.scheduling import replayed
 from tests.generated.schedules import REFUSED_SCHEDULES
 from tests.generated.sequences import kept
 
@@ -448,3 +452,22 @@ def test_steps_that_were_found_to_be_wrong_are_not(name):
     verdict = judged(program, native=True, schedule=partial(kept, traces))
     assert verdict.disagreement is None
     assert verdict.refusal in (None, *REFUSED_SCHEDULES)
+
+
+LATER = {
+    "an init stays before all iterations that meet in its element where their loop leaves a block": (
+        COUNTED,
+        {"y": np.full(2, 7, I32), "n": 2},
+        {"loop": (Step("blockize", {"loop": "i"}), Step("lift_loop", {"loop": "i"}))},
+    ),
+}
+"""Programs of the later stages."""
+
+
+@pytest.mark.parametrize("name", LATER)
+def test_steps_that_were_found_to_be_wrong_at_a_later_stage_are_not(name):
+    text, values, traces = LATER[name]
+    arrays = {key: value for key, value in values.items() if isinstance(value, np.ndarray)}
+    sizes = {key: value for key, value in values.items() if key not in arrays}
+    found = lowered.judged(Lowered(parse_module(text), arrays, sizes), schedule=replayed(traces))
+    assert found is None or found.what in REFUSED_SCHEDULES, found

@@ -5,12 +5,14 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from math import prod
 from random import Random
 
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.nodes import Binary, Expr, For, Module, StageName, Stmt
+from gossamer_ir.nodes import Allocate, Binary, Expr, For, Module, StageName, Stmt
+from gossamer_ir.walk import statements
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.sites import BODIES
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
@@ -90,6 +92,16 @@ def _runs(stmt: Stmt) -> int:
         _runs(below) for field in BODIES.get(type(stmt), ()) for below in getattr(stmt, field)
     )
     return inside * max(usual(stmt.extent), 0) if isinstance(stmt, For) else inside
+
+
+def elements(module: Module) -> int:
+    """About how many elements a module allocates."""
+    return sum(
+        prod(map(usual, stmt.buffer.shape))
+        for function in module.functions
+        for stmt in statements(function.body)
+        if isinstance(stmt, Allocate)
+    )
 
 
 def usual(extent: Expr) -> int:

@@ -245,7 +245,8 @@ class Bodies:
         bound = scope.choose(("n", "n", "m", "T.int64(8)", "T.int64(4)"))
         if kind == "vectorized":
             bound = scope.choose(("n", "T.int64(4)", "T.int64(8)"))
-        span, weight = self.span(bound, 0.1), self.weight(name) if kind == "parallel" else ""
+        span = self.span(bound, 0.1)
+        weight = self.weight(name) if kind == "parallel" and span == bound else ""
         outer = scope.own, scope.shared, scope.private
         taken = [item for item in scope.buffers if item.is_written]
         with scope.inside():

@@ -15,9 +15,9 @@ from gossamer_ir.nodes import Module, StageName
 from gossamer_schedule import ScheduleBuilder
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
 from tests.generated.lowered.scope import EXTREMES
-from tests.generated.sequences import Traces, iterations
+from tests.generated.sequences import Traces, elements, iterations
 
-MOST_ITERATIONS, TRIES = 30_000, 3
+MOST_ITERATIONS, MOST_ELEMENTS, TRIES = 30_000, 1_000_000, 3
 LENGTHS = (1, 2, 2, 3, 4, 6)
 COMMON = 6
 WEIGHTS = {
@@ -67,7 +67,7 @@ class Steps:
         except UserError:
             return builder
         most = max(MOST_ITERATIONS, iterations(builder._given))
-        if iterations(builder.module) <= most:
+        if iterations(builder.module) <= most and elements(builder.module) <= MOST_ELEMENTS:
             return builder
         return self.builder(builder._given, intrinsics=INTRINSICS).replay(before)
 

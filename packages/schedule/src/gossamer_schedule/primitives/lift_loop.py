@@ -11,6 +11,7 @@ from gossamer_ir.nodes import Block, BlockIter, For, Function, IfThenElse, Modul
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.init_places import meeting_loops
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -32,7 +33,8 @@ def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Resu
     iterator `v<loop>` for it.
 
     Raises `ScheduleError`: `schedule.lift_loop.not_alone` (the loop is not all that a block does),
-    `.init` (the block has one, or one in the loop that the loop is a reduction of), `.not_proved` (the
+    `.init` (the block has one, or one in the loop that the loop is a reduction of, or whose points may
+    meet in an element in several of its iterations), `.not_proved` (the
     loop may change its extent, or what the block's predicate reads), `.kind`, `.no_loop`,
     `.no_function`, `.stage`.
 
@@ -109,11 +111,17 @@ def _require_no_reduction(site: Site, block: Block, *, module: Module) -> None:
         inner = Site(found.node, (*site.path, *found.path))
         if not isinstance(found.node, Block) or not found.node.init or _is_in_block(found):
             continue
-        if site.node.var in reduction_loops(found.node, values_at(inner)):
+        loop, why = site.node.var, ""
+        if loop in reduction_loops(found.node, values_at(inner)):
+            why = f"is one of a reduction in block '{found.node.name}', whose init belongs"
+        elif loop in meeting_loops(inner):
+            why = (
+                f"may initialise an element again in block '{found.node.name}', whose init belongs"
+            )
+        if why:
             raise refusal(
                 "lift_loop.init",
-                f"Loop '{site.node.var}' is one of a reduction in block '{found.node.name}', whose init "
-                f"belongs before it, in block '{block.name}'.",
+                f"Loop '{loop}' {why} before it, in block '{block.name}'.",
                 hint="Apply decompose_reduction before.",
                 place=site.place(module),
             )
