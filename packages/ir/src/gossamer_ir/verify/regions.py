@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.affine import affine_of
-from gossamer_ir.build import add, integer_value, sub
-from gossamer_ir.build import index as wrapped
+from gossamer_ir.affine import distance
+from gossamer_ir.build import add
 from gossamer_ir.nodes import Block, Expr, Range, Region
 from gossamer_ir.touches import Touch, touches_of_block
 from gossamer_ir.verify.context import At, Context
@@ -51,12 +50,6 @@ def _is_outside(touch: Touch, region: Region) -> bool:
 
 
 def _is_beyond(index: Expr, found: Range) -> bool:
-    before = _constant(sub(index, found.start))
-    behind = _constant(sub(index, add(found.start, found.extent)))
+    before = distance(index, found.start)
+    behind = distance(index, add(found.start, found.extent))
     return (before is not None and before < 0) or (behind is not None and behind >= 0)
-
-
-def _constant(difference: Expr) -> int | None:
-    """A difference that is the same everywhere; sums wrap around, and so does what they come to."""
-    form = affine_of(difference)
-    return integer_value(wrapped(form.constant)) if form.is_constant else None
