@@ -18,7 +18,11 @@ NOTE = "<!-- Generated from tests/golden/errors.json by docs/generate_unsupporte
 INTRODUCTION = """\
 What the language has and nothing lowers yet is refused with an `UnsupportedError`, whose code is in
 this list, whose message names the construct and whose hint says what works instead. Nothing is dropped
-or guessed. Tests compare the codes with the source, and meet each refusal with the program shown."""
+or guessed. Tests compare the codes with the source, and meet each refusal with the program shown.
+
+Of the programs marked so, `gossamer.compile` says this. The other refusals are met by calling a pass, a
+backend, a reader of formats or the interpreter with the module shown, on a target that lacks something,
+or when a kernel is called."""
 SECTIONS: dict[str, dict[str, str]] = {
     "In a text": {
         "parse.strides": "strides with which elements may overlap, and facts about buffers with "
@@ -117,6 +121,29 @@ SECTIONS: dict[str, dict[str, str]] = {
     },
 }
 """What each code refuses, by where it is met; `*` stands for any word."""
+BY_COMPILE = frozenset(
+    (
+        "parse.strides",
+        "parse.elem_offset",
+        "verify.buffer.siblings",
+        "lower.unsorted_lookup",
+        "lower.search",
+        "lower.allocated_inside",
+        "lower.let_above_block",
+        "lower.unroll",
+        "lower.unroll_size",
+        "lower.vectorize",
+        "lower.unmasked_lane",
+        "lower.guarded_weight",
+        "lower.flat_guards",
+        "lower.meeting_inits",
+        "lower.changing_size",
+        "llvm.lanes",
+        "llvm.weight",
+        "backend.scalar_dtype",
+    )
+)
+"""Codes that `gossamer.compile` meets with the program shown."""
 WITHOUT_PROGRAM = {
     "backend.array_dtype": "A verified module has no such buffer; a signature from elsewhere may.",
     "backend.export": "What is refused is the code that another backend makes of a program.",
@@ -161,6 +188,8 @@ def entry(row: Row) -> Iterator[str]:
         yield from ("```", program.rstrip("\n"), "```\n")
     else:
         yield f"{WITHOUT_PROGRAM[row['code']]}\n"
+    if row["code"] in BY_COMPILE:
+        yield "`gossamer.compile` says:\n"
     yield from (f"> {line}" for line in message(row).splitlines())
     yield ""
 

@@ -14,6 +14,9 @@ import pytest
 import scipy.io
 from scipy import sparse
 
+import gossamer
+from gossamer_ir.contracts import Schedule
+from gossamer_ir.errors import GossamerError
 from tests.error_recorder import ALSO_REFUSED
 from tests.examples import PYTHON, run_examples
 from tests.test_errors import codes_of
@@ -108,6 +111,15 @@ def test_every_listed_refusal_is_met_by_a_program(root):
     assert without <= generate.WITHOUT_PROGRAM.keys()
     refused = {code for code, row in examples.items() if "program" in row}
     assert generate.without_entry(refused - {*generate.FOREIGN}) == []
+
+
+def test_compile_says_what_the_list_says_that_it_says(root):
+    generate = generator(root, "unsupported")
+    rows = generate.rows()
+    for code in sorted(generate.BY_COMPILE):
+        with pytest.raises(GossamerError) as caught:
+            gossamer.compile(rows[code]["program"], schedule=Schedule())
+        assert caught.value.code == code
 
 
 def fits(code, pattern):

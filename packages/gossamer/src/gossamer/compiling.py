@@ -85,7 +85,7 @@ def to_module(program: Program) -> Module:
     if not callable(program):
         raise ArgumentError(
             "compile.program",
-            f"The program is a {type(program).__name__}; expected a script's text, a decorated "
+            f"The program is of type {type(program).__name__}; expected a script's text, a decorated "
             "function or a module.",
         )
     return parse_function(program)
@@ -108,7 +108,7 @@ def _of_builder(found: object) -> Schedule:
     if not isinstance(found, ScheduleBuilder):
         raise ArgumentError(
             "compile.schedule",
-            f"The schedule is a {type(found).__name__}; expected a gossamer_ir Schedule or a "
+            f"The schedule is of type {type(found).__name__}; expected a gossamer_ir Schedule or a "
             "ScheduleBuilder.",
         )
     return found.schedule

@@ -204,7 +204,8 @@ class ScheduleBuilder(Fluent):
         if type(count) is not int or not 0 <= count <= len(self._results):
             raise refusal(
                 "undo.steps",
-                f"{a_value(steps)} steps cannot be undone.",
+                f"undo is given {a_value(steps)}, and the trace has "
+                f"{len(self._results)} {'step' if len(self._results) == 1 else 'steps'}.",
                 hint=f"Expected a number from 0 to {len(self._results)}.",
             )
         left = len(self._results) - count

@@ -95,6 +95,8 @@ def require_sole_user(nest: Nest, buffer: str, *, primitive: str) -> None:
             raise refusal(
                 f"{primitive}.other_access",
                 f"{name} uses '{buffer}' in the same nest as block '{nest.name}'.",
+                hint=f"Apply {primitive} before decompose_reduction; fission gives statements nests of "
+                "their own.",
             )
 
 
