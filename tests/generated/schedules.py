@@ -26,7 +26,6 @@ REFUSED_SCHEDULES = frozenset(
     {
         "llvm.lanes",
         "lower.let_above_block",
-        "lower.meeting_inits",
         "lower.parent",
         "lower.unmasked_lane",
         "plugin.undeclared",

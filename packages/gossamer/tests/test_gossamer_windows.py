@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 from recipes import integers, require_recipe, step
 
-from gossamer_ir.errors import ScheduleError, UnsupportedError
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.script import parse_module
 from gossamer_schedule import ScheduleBuilder, replay
 
@@ -99,11 +99,6 @@ def convolution(x: T.handle, w: T.handle, y: T.handle, c: T.handle, n: T.int64, 
 """
 
 
-@pytest.mark.xfail(
-    strict=True,
-    raises=UnsupportedError,
-    reason="lower_blocks cannot prove yet that the inits of a circular buffer do not meet",
-)
 @pytest.mark.parametrize(("n", "m"), [(1, 2), (2, 0), (8, 3)])
 def test_reductions_under_conditions_are_made_once(n, m):
     random = np.random.default_rng(m)

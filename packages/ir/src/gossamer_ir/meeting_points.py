@@ -14,9 +14,11 @@ from gossamer_ir.accesses import accesses_of
 from gossamer_ir.disjoint import verdict, without_changing
 from gossamer_ir.lasting import written_in
 from gossamer_ir.loops import loops_within
-from gossamer_ir.nodes import Allocate, Block, For, Function
+from gossamer_ir.names import bound_variables
+from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Let, Stmt, Store
 from gossamer_ir.ordered import are_ordered
 from gossamer_ir.touches import Held, Touch, Values, at_init, reduction_loops, touches
+from gossamer_ir.verify.elements import Told
 from gossamer_ir.walk import free_vars, resolve, statements
 
 
@@ -29,7 +31,7 @@ def may_meet(
     it, stand for.
 
     >>> from gossamer_ir.build import index, index_var, zero_of
-    >>> from gossamer_ir.nodes import BlockIter, Range, Store
+    >>> from gossamer_ir.nodes import BlockIter, Range
     >>> vi, vj = (BlockIter(f"v{x}", "S", Range(index(0), index(8)), index_var(x)) for x in "ij")
     >>> start = Store("Y", (index_var("vi"),), zero_of("float32"))
     >>> block = Block("b", (vi, vj), (), init=(start,))
@@ -72,3 +74,34 @@ def _is_apart(found: Sequence[Touch], loop: For, function: Function) -> bool:
     if verdict(loop.var, forms, varying=varying, function=function) == "disjoint":
         return True
     return are_ordered(found, loop, changing=changing, function=function)
+
+
+def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:
+    """Whether points of some loops around a block that meet in an element initialise it to one value.
+
+    >>> from gossamer_ir.build import index, index_var
+    >>> from gossamer_ir.nodes import Load
+    >>> i = For("i", index(0), index(8), ())
+    >>> at = Load("P", (index_var("i"),), "int64")
+    >>> inits = (Store("Y", (at,), value) for value in (at, index_var("i")))
+    >>> [is_told_by_element(Block("b", (), (), init=(init,)), [i]) for init in inits]
+    [True, False]
+    """
+    bound = _bound_in((block,))
+    names = {loop.var for loop in loops} | bound.keys()
+    names |= set(bound_variables(block.init))
+    stores = [stmt for stmt in statements(block.init) if isinstance(stmt, Store)]
+    return not any(
+        True for store in stores for _ in Told(store.indices, names, bound).missing(store.value)
+    )
+
+
+def _bound_in(body: Iterable[Stmt]) -> dict[str, Expr]:
+    """What lets and block variables in a body stand for."""
+    values: dict[str, Expr] = {}
+    for stmt in statements(body):
+        if isinstance(stmt, Let):
+            values[stmt.var.name] = stmt.value
+        elif isinstance(stmt, Block):
+            values |= {item.var: item.value for item in stmt.iters}
+    return values

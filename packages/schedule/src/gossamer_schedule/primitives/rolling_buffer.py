@@ -9,12 +9,14 @@ from msgspec.structs import replace
 
 from gossamer_ir.accesses import written
 from gossamer_ir.affine import expr_of
-from gossamer_ir.build import add, conjoined, index, index_var, mul, sub
+from gossamer_ir.build import add, conjoined, conjuncts, index, index_var, mul, sub
 from gossamer_ir.contracts import Step
 from gossamer_ir.digits import ascending
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
 from gossamer_ir.loops import loops_of
+from gossamer_ir.meeting_points import is_told_by_element
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -36,6 +38,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.touches import Held, touches
 from gossamer_ir.walk import free_vars, occurrences, resolve, rewrite_body
 from gossamer_schedule.accesses import mentioned, named, values_at
+from gossamer_schedule.init_places import meeting_loops
+from gossamer_schedule.inits import init_nest, require_init_nest
 from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.moving import is_recurrence
 from gossamer_schedule.primitive import primitive
@@ -45,6 +49,7 @@ from gossamer_schedule.resolve import (
     find_block,
     find_buffer,
     find_function,
+    find_loop,
     require_serial,
     require_stage,
 )
@@ -76,7 +81,10 @@ def rolling_buffer(
 
     The buffer is then allocated before the loop, as large as the window; index `x` along the dimension
     becomes `x % width`. Only the first iteration makes the whole window, later ones the elements that
-    come in. The iterations are no longer independent of each other. The result's name is the buffer.
+    come in. The iterations are no longer independent of each other. An `init` becomes a block of its own,
+    directly before the loops of the block: elements of the circular buffer are initialised again and again,
+    and an `init` does that once. The result's names are the buffer and, where there is an `init`, its block
+    and loops as of `decompose_reduction`.
 
     Raises `ScheduleError`: `schedule.rolling_buffer.scope` (the buffer is not allocated in the body of a
     loop, or the block does not stand there in loops of its own), `.kind` (the loop is not serial),
@@ -85,8 +93,9 @@ def rolling_buffer(
     dimension has a window whose width and step are constants, or the block depends on the iteration
     otherwise), `.overlap` (two iterations in sequence make nothing in common), `.other_access` (the
     buffer is used before the block or by an `init`, searched, prefetched or guarded), `.not_proved` (an
-    access may be outside of the window or the buffer), `.no_buffer`, `.no_block`, `.no_function`,
-    `.stage`.
+    access may be outside of the window or the buffer, or points of the block initialise one element to
+    different values), `.dependence` (the `init` depends on the reduction), `.no_buffer`, `.no_block`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_ir.script import print_expr
     >>> from gossamer_schedule.examples import WINDOWS
@@ -133,11 +142,13 @@ def rolling_buffer(
     shape = list(found.shape)
     shape[window.dim] = index(window.width)
     rolled = replace(found, shape=tuple(shape))
-    loop = replace(target.node, body=_rolled(site, target, window, buffer=buffer))
-    rewritten = with_function(module, owner, replaced(target, (Allocate(rolled), loop)))
+    news, names = _making_news(site, target, own, window)
+    inside = find_loop(news, _NAME, loop=target.node.var)
+    loop = replace(inside.node, body=_rolled(inside.node.body, window, buffer=buffer))
+    rewritten = with_function(module, owner, replaced(inside, (Allocate(rolled), loop)))
 
     taken = step(block=block, buffer=buffer, function=function)
-    return Result(rewritten, (buffer,), Step(_NAME, taken))
+    return Result(rewritten, (buffer, *names), Step(_NAME, taken))
 
 
 def _require_loop(site: Site, buffer: str) -> Site:
@@ -332,8 +343,11 @@ def _require_within(target: Site, window: _Window, buffer: Buffer) -> None:
             )
 
 
-def _rolled(site: Site, target: Site, window: _Window, *, buffer: str) -> tuple[Stmt, ...]:
-    """The body of the loop with the buffer before it."""
+def _making_news(
+    site: Site, target: Site, own: tuple[For, ...], window: _Window
+) -> tuple[Function, tuple[str, ...]]:
+    """The function whose block makes what comes into the window, initialised by a block of its own; the
+    names of that block and its loops."""
     loop, block = target.node, site.node
     kept = add(window.base, index(window.width - window.step))
     is_new = Binary(
@@ -341,6 +355,35 @@ def _rolled(site: Site, target: Site, window: _Window, *, buffer: str) -> tuple[
         Compare("eq", index_var(loop.var), loop.start),
         Compare("ge", index_var(window.var), kept),
     )
+    predicate = conjoined((*conjuncts(block.predicate), is_new))
+    news = replace(block, predicate=predicate, reads=None, writes=None)
+    function = replaced(site, (news,))
+    if not block.init:
+        return function, ()
+    _require_one_value(site, own)
+    made = find_block(function, _NAME, block=block.name)
+    nest = require_init_nest(made, made.nest[-len(own) :], primitive=_NAME)
+    inits, names = init_nest(made, nest, namer=namer_of(function))
+    updates = find_block(replaced(made, (replace(news, init=()),)), _NAME, block=block.name)
+    top = updates.up(len(own))
+    return replaced(top, (*inits, top.node)), names
+
+
+def _require_one_value(site: Site, own: tuple[For, ...]) -> None:
+    """What the block initialises before all of its points is what the first of them initialises."""
+    block: Block = site.node
+    meeting = meeting_loops(site) & {found.var for found in own}
+    if meeting and not is_told_by_element(block, own):
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that iterations of loop '{min(meeting)}' initialise different elements, "
+            f"or one to the same value, and block '{block.name}' initialises each once.",
+            needs=f"a different element in each iteration of {min(meeting)}",
+        )
+
+
+def _rolled(body: tuple[Stmt, ...], window: _Window, *, buffer: str) -> tuple[Stmt, ...]:
+    """The body of the loop with the buffer before it."""
 
     def rule(node: Any) -> Any | None:
         match node:
@@ -351,13 +394,8 @@ def _rolled(site: Site, target: Site, window: _Window, *, buffer: str) -> tuple[
                 return replace(node, indices=tuple(indices))
             case Allocate() if node.buffer.name == buffer:
                 return ()
-            case Block() if node.name == block.name:
-                predicate = (
-                    is_new if node.predicate is None else conjoined((node.predicate, is_new))
-                )
-                return replace(node, predicate=predicate, reads=None, writes=None)
             case Block() if node.reads is not None or node.writes is not None:
                 return replace(node, reads=None, writes=None)
         return None
 
-    return rewrite_body(loop.body, rule)
+    return rewrite_body(body, rule)
