@@ -141,21 +141,153 @@ for i in T.serial(n):
         np.testing.assert_array_equal(z[:, 0], np.arange(12.0).reshape(4, 3).sum(axis=1))
 
 
+FIRST = SCATTER.replace("KINDS", "SS")
+LATER = FIRST.replace("for i in T.serial(n)", "for i in T.serial(3)").replace("P[vi]", "P[vi + 1]")
+MARKED = {
+    "other statements of the loop use it": FIRST + "    Z[i, 0] = Y[P[i]]",
+    "the loop changes what it is initialised from": FIRST.replace("= 1.0", "= Z[0, 0]")
+    + "    Z[0, 0] = Z[0, 0] + 2.0",
+    "it is computed from what was there": FIRST.replace("= 1.0", "= Y[P[vi]] * 0.5"),
+    "the value is that of the first point": FIRST.replace("= 1.0", "= X[vi, 0]"),
+    "before a reduction": SCATTER.replace("KINDS", "SR").replace("= 1.0", "= X[vi, 0]"),
+    "several stores of one run": FIRST.replace(
+        "Y[P[vi]] = 1.0",
+        "Y[P[vi]] = X[vi, 0]\n                for t in T.serial(2):\n"
+        "                    Y[P[vi]] = Y[P[vi]] + 1.0",
+    ),
+}
+
+
+def first_points(y, z, *, start, after):
+    """What the points of `FIRST` leave behind, one after the other."""
+    x, seen = np.arange(12.0).reshape(4, 3), set()
+    for i, j in np.ndindex(4, 3):
+        row = ROWS[i]
+        if row not in seen:
+            seen.add(row)
+            y[row] = start(x, y, z, i)
+        y[row] += x[i, j]
+        if j == 2:
+            after(y, z, i)
+
+
+def nothing(y, z, i):
+    """Nothing happens after the points of a row."""
+
+
+def keeps(y, z, i):
+    z[i, 0] = y[ROWS[i]]
+
+
+def adds(y, z, i):
+    z[0, 0] += 2
+
+
+STARTS = {
+    "other statements of the loop use it": (lambda x, y, z, i: 1.0, keeps),
+    "the loop changes what it is initialised from": (lambda x, y, z, i: z[0, 0], adds),
+    "it is computed from what was there": (lambda x, y, z, i: y[ROWS[i]] * 0.5, nothing),
+    "the value is that of the first point": (lambda x, y, z, i: x[i, 0], nothing),
+    "before a reduction": (lambda x, y, z, i: x[i, 0], nothing),
+    "several stores of one run": (lambda x, y, z, i: x[i, 0] + 2, nothing),
+}
+
+
+@pytest.mark.parametrize("name", MARKED)
+def test_elements_are_initialised_by_the_first_point_that_meets_others_there(name):
+    expected = np.full(3, 7.0), np.full((4, 3), 7.0)
+    start, after = STARTS[name]
+    first_points(*expected, start=start, after=after)
+    for y, z in results(program(MARKED[name])):
+        np.testing.assert_array_equal(y, expected[0])
+        np.testing.assert_array_equal(z, expected[1])
+
+
+def test_the_first_of_points_that_meet_inside_of_the_reduction_tells_the_value():
+    body = """
+for j in T.serial(3):
+    for i in T.serial(n):
+        with T.block("scatter"):
+            vi, vj = T.axis.remap("SR", [i, j])
+            with T.init():
+                Y[P[vi]] = X[vi, 0]
+            Y[P[vi]] = Y[P[vi]] + X[vi, vj]
+"""
+    expected = np.array([0.0 + 0 + 1 + 2 + 6 + 7 + 8 + 9 + 10 + 11, 7.0, 3.0 + 3 + 4 + 5])
+    for y, _ in results(program(body)):
+        np.testing.assert_array_equal(y, expected)
+
+
+def test_rows_without_terms_meet_others():
+    """The reduction may be empty where the init runs, so that nothing follows from its range."""
+    body = """
+T.assume(in_range(P, 0, 5))
+T.assume(monotone(P))
+for i in T.serial(n - 1):
+    for j in T.serial(P[i + 1] - P[i]):
+        with T.block("sum"):
+            vi = T.axis.spatial(n - 1, i)
+            vj = T.axis.reduce(P[vi + 1] - P[vi], j)
+            with T.init():
+                Y[P[vi + 1]] = 1.0
+            Y[P[vi + 1]] = Y[P[vi + 1]] + X[vi, vj]
+"""
+    module = program(body)
+    for stage in (module, verify(lower_to_flat(module))):
+        y, p = np.full(4, 7.0), np.array([0, 2, 2, 3])
+        given = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": np.zeros((4, 3)), "p": p}
+        run(stage, {**given, "n": 4, "m": 4}, chunks=2)
+        np.testing.assert_array_equal(y, [7.0, 7.0, 1.0 + 0 + 1, 1.0 + 6])
+
+
+def test_an_index_that_the_loop_changes_says_nothing():
+    body = """
+for i in T.serial(n):
+    for j in T.serial(3):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            with T.init():
+                Y[vi + P[0]] = 1.0
+            Y[vi + P[0]] = Y[vi + P[0]] + X[vi, vj]
+    P[0] = P[0] - 1
+"""
+    module = program(body)
+    for stage in (module, verify(lower_to_flat(module))):
+        y, p = np.full(3, 7.0), np.array([2, 0, 0, 0])
+        given = {"x": np.arange(12.0).reshape(4, 3), "y": y, "z": np.zeros((4, 3)), "p": p}
+        run(stage, {**given, "n": 4, "m": 3}, chunks=2)
+        np.testing.assert_array_equal(y, [7.0, 7.0, 1.0 + 66])
+
+
+KNOWN = {
+    "an array of distinct rows": ("distinct(P)", "Y[P[vi]]"),
+    "a sorted array": ("sorted_segments(P, unique=True)", "Y[P[vi]]"),
+    "an array read backwards": ("distinct(P)", "Y[P[n - 1 - vi]]"),
+}
+
+
+@pytest.mark.parametrize(("fact", "element"), KNOWN.values(), ids=KNOWN)
+def test_an_init_stays_where_facts_tell_points_apart(fact, element):
+    text = FIRST.replace("Y[P[vi]]", element)
+    module = program(f"\nT.assume({fact})" + text)
+    assert body_text(lower_blocks(module)).startswith("for i in T.serial(n):\n    for j_init in")
+
+
 REFUSED = {
-    "other statements of the loop i use it": SCATTER + "    Z[i, 0] = Y[P[i]]",
-    "the loop i changes what it is initialised from": SCATTER.replace("= 1.0", "= Z[0, 0]")
-    + "    Z[0, 0] = 2.0",
-    "it is computed from what was there": SCATTER.replace("= 1.0", "= Y[P[vi]] * 0.5"),
-    "the value depends on which of them comes first": SCATTER.replace("= 1.0", "= X[vi, 0]"),
-    "a loop between them repeats the block": SCATTER.replace("\n    ", "\n        ").replace(
+    "a loop between them repeats the block": FIRST.replace("\n    ", "\n        ").replace(
         "    for j", "for t in T.serial(2):\n        for j"
     ),
+    "iterations of loop 'i' run at once": MARKED["several stores of one run"].replace(
+        "for i in T.serial", "for i in T.parallel"
+    ),
+    "the size of 'W' is read from a buffer": 'W = T.alloc_buffer((P[0] + 3,), "float64")'
+    + FIRST.replace("Y[", "W[").replace("= 1.0", "= X[vi, 0]"),
 }
 
 
 @pytest.mark.parametrize(("why", "body"), REFUSED.items(), ids=REFUSED)
 def test_an_init_that_cannot_run_once_is_refused(why, body):
-    module = program(body.replace("KINDS", "SS"))
+    module = program(body)
     with pytest.raises(UnsupportedError, match=why) as caught:
         lower_blocks(module)
     assert caught.value.code == "lower.meeting_inits"

@@ -17,6 +17,7 @@ from gossamer_ir.linear import (
     Product,
     is_multiple,
     product_of,
+    scaled,
     times,
     to_expr,
 )
@@ -41,6 +42,9 @@ def digit_key(form: Form, loop: str, *, loops: Loops, varying: Set[str]) -> Key 
     if loop not in form.terms or form.opaque & varying:
         return None
     coefficient = form.terms[loop]
+    if coefficient[0] < 0:  # counted backwards
+        key = digit_key(scaled(form, (-1, ())), loop, loops=loops, varying=varying)
+        return None if key is None else (coefficient, *key[1:])
     radix = times(coefficient, product_of(loops[loop].extent))
     low: list[Digit] = []
     for name in form.terms.keys() & varying - {loop}:

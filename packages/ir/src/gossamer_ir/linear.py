@@ -74,7 +74,7 @@ def form_of(expr: Expr, values: Values, *, loops: Mapping[str, For]) -> Form:
         case Binary(op="add" | "sub"):
             lhs = form_of(expr.lhs, values, loops=loops)
             rhs = form_of(expr.rhs, values, loops=loops)
-            return _sum(lhs, rhs if expr.op == "add" else _scaled(rhs, (-1, ())))
+            return _sum(lhs, rhs if expr.op == "add" else scaled(rhs, (-1, ())))
         case Binary(op="mul"):
             return _multiplied(expr, values, loops=loops)
     return _atom(expr, values, loops=loops)
@@ -84,9 +84,9 @@ def _multiplied(expr: Binary, values: Values, *, loops: Mapping[str, For]) -> Fo
     lhs = form_of(expr.lhs, values, loops=loops)
     rhs = form_of(expr.rhs, values, loops=loops)
     if not _mentions_loop(rhs):
-        return _scaled(lhs, product_of(expr_of(rhs.base)))
+        return scaled(lhs, product_of(expr_of(rhs.base)))
     if not _mentions_loop(lhs):
-        return _scaled(rhs, product_of(expr_of(lhs.base)))
+        return scaled(rhs, product_of(expr_of(lhs.base)))
     return _atom(expr, values, loops=loops)
 
 
@@ -119,7 +119,8 @@ def _plus(lhs: Product, rhs: Product) -> Product:
     return product_of(add(to_expr(lhs), to_expr(rhs)))
 
 
-def _scaled(form: Form, by: Product) -> Form:
+def scaled(form: Form, by: Product) -> Form:
+    """The form times a product."""
     if by[0] == 0:
         return Form({}, NOTHING, frozenset())
     terms = {name: times(product, by) for name, product in form.terms.items()}

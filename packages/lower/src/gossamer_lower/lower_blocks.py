@@ -1,7 +1,7 @@
 """Blocks become plain statements: bindings are substituted, predicates become `If`, and `init` is
 hoisted before the outermost loop that feeds a reduction iterator, so that it also runs where the
-reduction is empty, or whose iterations may initialise the same element, which happens once. Loops of
-extent one disappear.
+reduction is empty, or whose iterations may initialise the same element, which happens once. Where
+that would be something else, elements that are initialised are marked. Loops of extent one disappear.
 """
 
 from __future__ import annotations
@@ -12,13 +12,13 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.effects import buffers_touched, buffers_written
+from gossamer_ir.effects import buffers_touched
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.meeting_points import may_meet
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Block,
+    Buffer,
     Expr,
     For,
     Function,
@@ -36,13 +36,15 @@ from gossamer_ir.walk import (
     free_vars,
     map_children,
     outermost,
+    resolve,
     statements,
     substitute,
     substitute_body,
 )
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.inline_lets import inline_lets
-from gossamer_lower.meeting_inits import require_before, require_repeatable
+from gossamer_lower.marked_inits import Marks, require_markable
+from gossamer_lower.meeting_inits import InitPlace, feeds, place_of_init
 from gossamer_lower.stages import map_functions
 
 Around: TypeAlias = For | Expr
@@ -54,8 +56,8 @@ def lower_blocks(module: Module) -> Module:
 
     Raises `UnsupportedError` (`lower.let_above_block`) where a let above a block with `init` reads a
     buffer that the function writes, (`lower.meeting_inits`) where points that may meet in an element
-    cannot initialise it before, (`lower.allocated_inside`) where an `init` uses a buffer that is
-    allocated in a loop which feeds the reduction.
+    initialise it again in each iteration of a loop between, (`lower.allocated_inside`) where an `init`
+    uses a buffer that is allocated in a loop which feeds the reduction.
 
     >>> from gossamer_lower import lower_buffers, lower_iterations
     >>> from gossamer_lower.examples import ROW_SUMS, body_text
@@ -89,6 +91,9 @@ class _Lowering:
     def __init__(self, function: Function) -> None:
         self._function = function
         self._namer = namer_of(function)
+        self._places: dict[str, InitPlace] = {}
+        self._marks: dict[str, Marks] = {}
+        self._units: dict[str, Expr] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         return each(body, self._statement)
@@ -102,43 +107,54 @@ class _Lowering:
         return (with_bodies(stmt, self.body),)
 
     def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        marks, loop = self._marked(loop)
         inits: list[Stmt] = []
         body: tuple[Stmt, ...] = loop.body
         for block in _blocks_below(loop):
-            if block.init and self._initialises_before(loop, block):
+            if block.init and self._place(loop, block).before == loop.var:
                 _require_allocated(loop, block)
                 inits += self._init_nest(loop, block)
                 body = tuple(_without_init(stmt, block.name) for stmt in body)
         if _is_unit(loop) and is_invariant(loop.start, loop.body, self._function):
+            self._units[loop.var] = loop.start
             body = substitute_body(body, {loop.var: loop.start})
-            return (*inits, *self.body(body))
-        return (*inits, msgspec.structs.replace(loop, body=self.body(body)))
+            return (*marks, *inits, *self.body(body))
+        return (*marks, *inits, msgspec.structs.replace(loop, body=self.body(body)))
 
-    def _initialises_before(self, loop: For, block: Block) -> bool:
-        """Whether an init runs before a loop around its block: one that feeds the reduction, or whose
-        iterations may meet in an element.
+    def _place(self, loop: For, block: Block) -> InitPlace:
+        """Where the init of a block in a loop runs; asked for along the loops from outside on."""
+        if block.name in self._places:
+            return self._places[block.name]
+        if not feeds(loop, block):
+            return InitPlace(None)
+        found = place_of_init(loop, block, self._function)
+        self._places[block.name] = found
+        return found
 
-        Raises `UnsupportedError` (`lower.meeting_inits`) where it would do something else there.
-        """
-        if _feeds(loop, block, "R"):
-            path = [found for found in _path_to(loop, block) or () if isinstance(found, For)]
-            if any(_feeds(item, block, "S") and self._may_meet(item, block) for item in path):
-                require_repeatable(block)
-            return True
-        if not (_feeds(loop, block, "S") and self._may_meet(loop, block)):
-            return False
-        require_before(loop, block, self._function)
-        return True
+    def _marked(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
+        """A loop, and what stands before it, with inits in it that mark what they initialise."""
+        before: list[Stmt] = []
+        for block in _blocks_below(loop):
+            place = self._place(loop, block) if block.init else InitPlace(None)
+            names = [name for name, var in place.marked.items() if var == loop.var]
+            if names and block.name not in self._marks:
+                self._marks[block.name] = self._marks_of(loop, block, place)
+                before += self._marks[block.name].numbered()
+                loop = _replacing(loop, block, self._marks[block.name].marking(block))
+            if names:
+                before += self._marks[block.name].cleared(names)
+        return tuple(before), loop
 
-    def _may_meet(self, loop: For, block: Block) -> bool:
-        written = buffers_written(block.init)
-        own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
-        if written <= own:
-            return False
-        path = _path_to(loop, block) or ()
-        inner = [found for found in path[1:] if isinstance(found, For)]
-        values = {found.var: found.value for found in block.iters}
-        return may_meet(loop, block, inner, values=values, function=self._function)
+    def _marks_of(self, loop: For, block: Block, place: InitPlace) -> Marks:
+        found = (*self._function.buffers, *_allocated(self._function))
+        shapes = {
+            buffer.name: tuple(resolve(extent, self._units) for extent in buffer.shape)
+            for buffer in found
+            if isinstance(buffer, Buffer) and buffer.name in place.marked
+        }
+        around = [item for item in _path_to(loop, block) or () if isinstance(item, For)]
+        require_markable(block, shapes, around)
+        return Marks(block, shapes, self._namer)
 
     def _block(self, block: Block) -> tuple[Stmt, ...]:
         values = {found.var: found.value for found in block.iters}
@@ -205,10 +221,6 @@ def _blocks_below(loop: For) -> Iterator[Block]:
     return outermost(Block, loop.body)
 
 
-def _feeds(loop: For, block: Block, kind: str) -> bool:
-    return any(loop.var in free_vars(found.value) for found in block.iters if found.kind == kind)
-
-
 def _path_to(stmt: Stmt, block: Block) -> tuple[Around, ...] | None:
     """The loops and conditions from a statement down to the block; None where it is not below."""
     if stmt is block:
@@ -241,7 +253,7 @@ def _loops_without_init(
     needed = {name for value in values for name in free_vars(value)}
     dropped: set[str] = set()
     for loop in reversed([found for found in path if isinstance(found, For)]):
-        if loop.var not in needed and _feeds(loop, block, "R"):
+        if loop.var not in needed and feeds(loop, block, "R"):
             dropped.add(loop.var)
         else:
             needed |= free_vars(loop.start) | free_vars(loop.extent)
@@ -262,6 +274,15 @@ def _without(path: Sequence[Around], dropped: set[str]) -> tuple[Around, ...]:
 
 def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     return body if condition is None or not body else (If(condition, body),)
+
+
+def _replacing(stmt: Any, block: Block, by: Block) -> Any:
+    """A statement with another block in the place of one that stands in it."""
+    return by if stmt is block else map_children(stmt, lambda child: _replacing(child, block, by))
+
+
+def _allocated(function: Function) -> Iterator[Buffer]:
+    return (stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Allocate))
 
 
 def _without_init(stmt: Any, name: str) -> Any:

@@ -1,16 +1,18 @@
-"""Where points of a block may meet in one element, its init runs before the loops in which they do."""
+"""Where an init runs that each element sees once, though several points of its block may meet in one."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Set
-from typing import Any
+from collections.abc import Iterator, Sequence, Set
+from typing import Any, TypeAlias
 
+import msgspec
+
+from gossamer_ir.build import ONE
 from gossamer_ir.effects import TOUCHING, buffers_touched, buffers_written
-from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import written_in
-from gossamer_ir.marks import INIT_OF_ELEMENT
-from gossamer_ir.names import bound_variables
+from gossamer_ir.meeting_points import is_told_by_element, may_meet
 from gossamer_ir.nodes import (
+    Allocate,
     Block,
     For,
     Function,
@@ -20,55 +22,129 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.touches import parts_of
-from gossamer_ir.verify.elements import Told
 from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, statements
+from gossamer_lower.marked_inits import not_once
+
+Around: TypeAlias = For | While | If
 
 
-def require_before(loop: For, block: Block, function: Function) -> None:
-    """An init has the same effect before a loop as where its block first visits each element.
+class InitPlace(msgspec.Struct, frozen=True):
+    """The loop before which an init runs; None where it stays where the block stands. Elements of the
+    buffers in `marked` are marked once they are initialised, from before a loop of that name on, as
+    points that meet in one cannot be told to do the same."""
 
-    Raises `UnsupportedError` (`lower.meeting_inits`) otherwise: it depends on more than the element, or
-    something else in the loop touches what it writes or changes what it reads.
+    before: str | None
+    marked: dict[str, str] = {}
+
+
+def feeds(loop: For, block: Block, kinds: str = "SR") -> bool:
+    """Whether a loop feeds an iterator of one of some kinds."""
+    return any(loop.var in free_vars(found.value) for found in block.iters if found.kind in kinds)
+
+
+def place_of_init(outermost: For, block: Block, function: Function) -> InitPlace:
+    """Where the init of a block runs, which stands below the outermost loop that feeds an iterator of it.
+
+    Raises `UnsupportedError` (`lower.meeting_inits`) where points may meet in an element that is
+    initialised again in each iteration of a loop between.
     """
+    around = tuple(_around(outermost, block))
+    loops = [stmt for stmt in around if isinstance(stmt, For)]
+    meeting, before = _outside(loops, block, function)
+    inner = [] if before is None else loops[loops.index(before) + 1 :]
+    if inner and not _is_repeatable(block, inner):
+        meeting |= _meeting(inner, block, function)
+    name = None if before is None else before.var
+    if not meeting:
+        return InitPlace(name)
+    _require_no_repetition(around, before, block)
+    return InitPlace(name, _marked_from(loops, block))
+
+
+def _outside(loops: Sequence[For], block: Block, function: Function) -> tuple[set[str], For | None]:
+    """The loop before which an init runs, and the loops around it in which points may meet: the init has
+    another effect before these."""
+    meeting: set[str] = set()
+    for count, loop in enumerate(loops):
+        if feeds(loop, block, "R"):
+            return meeting, loop
+        if _may_meet(loop, block, loops[count + 1 :], function):
+            if why_not_before(loop, block, function) is None:
+                return meeting, loop
+            meeting.add(loop.var)
+    return meeting, None
+
+
+def _meeting(loops: Sequence[For], block: Block, function: Function) -> set[str]:
+    return {
+        loop.var
+        for count, loop in enumerate(loops)
+        if _may_meet(loop, block, loops[count + 1 :], function)
+    }
+
+
+def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
+    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
+    if not feeds(loop, block, "S") or buffers_written(block.init) <= own:
+        return False
+    values = {found.var: found.value for found in block.iters}
+    return may_meet(loop, block, inner, values=values, function=function)
+
+
+def _is_repeatable(block: Block, loops: Sequence[For]) -> bool:
+    """Whether an init may run again for an element that points of some loops meet in: what it writes is
+    told by the element, and not computed from what was there."""
+    targets = buffers_written(block.init)
+    return not buffers_read(*block.init) & targets and is_told_by_element(block, loops)
+
+
+def why_not_before(loop: For, block: Block, function: Function) -> str | None:
+    """Why an init does not have the same effect before a loop as where its block first visits each
+    element; None where it has."""
     targets = buffers_written(block.init)
     around = list(_around(loop, block))
     asked = [part for stmt in (*around, block) for part in parts_of(stmt)]
     reads = buffers_read(*block.init, *asked)
     rest = _without(loop, block).body
     beside = buffers_touched(*rest)
-    changed = written_in(loop.body, function) - targets
-    require_repeatable(block)
-    _require_of_element(loop, block)
+    if not _is_repeatable(block, [stmt for stmt in around if isinstance(stmt, For)]):
+        return "what it writes is not told by the element"
     if _uses_others(block, targets):
-        raise _meeting(block, targets, "its body uses other elements than it initialises")
+        return "the body uses other elements than it initialises"
     if beside & targets:
-        raise _meeting(block, targets, f"other statements of the loop {loop.var} use it")
-    if reads & changed:
-        raise _meeting(block, targets, f"the loop {loop.var} changes what it is initialised from")
-    if any(not _feeds(stmt, block) for stmt in around):
-        raise _meeting(block, targets, "a loop between them repeats the block")
+        return "other statements of the loop use what it writes"
+    if reads & (written_in(loop.body, function) - targets):
+        return "the loop changes what it reads"
+    if not all(isinstance(stmt, If) or _counts(stmt, block) for stmt in around):
+        return "a loop between them repeats the block"
+    return None
 
 
-def require_repeatable(block: Block) -> None:
-    """An init that may run several times for an element does not read what it writes.
-
-    Raises `UnsupportedError` (`lower.meeting_inits`) otherwise.
-    """
-    targets = buffers_written(block.init)
-    if buffers_read(*block.init) & targets:
-        raise _meeting(block, targets, "it is computed from what was there")
+def _counts(stmt: Around, block: Block) -> bool:
+    return isinstance(stmt, For) and feeds(stmt, block)
 
 
-def _require_of_element(loop: For, block: Block) -> None:
-    """The value that an init writes is told by the element."""
-    if dict(block.annotations).get(INIT_OF_ELEMENT, False):
-        return
-    targets = buffers_written(block.init)
-    names = {stmt.var for stmt in _around(loop, block) if isinstance(stmt, For)}
-    names |= {found.var for found in block.iters} | set(bound_variables(block.init))
-    stores = (stmt for stmt in statements(block.init) if isinstance(stmt, Store))
-    if not all(_is_of_element(store, names) for store in stores):
-        raise _meeting(block, targets, "the value depends on which of them comes first")
+def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
+    """For each buffer the loop from which on its elements are marked: the outermost one in which it
+    is not allocated."""
+    found: dict[str, str] = {}
+    for loop in loops:
+        inside = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
+        for name in buffers_written(block.init) - inside:
+            if feeds(loop, block):
+                found.setdefault(name, loop.var)
+    return found
+
+
+def _require_no_repetition(around: Sequence[Around], before: For | None, block: Block) -> None:
+    """Each element is initialised anew in each iteration of a loop that does not feed the block, and of
+    a `while`."""
+    for stmt in around:
+        if stmt is before:
+            return
+        is_unit = isinstance(stmt, For) and stmt.extent == ONE
+        if not (isinstance(stmt, If) or is_unit or _counts(stmt, block)):
+            raise not_once(block, "a loop between them repeats the block")
 
 
 def _uses_others(block: Block, targets: Set[str]) -> bool:
@@ -84,7 +160,7 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
     )
 
 
-def _around(stmt: Any, block: Block) -> Iterator[For | While | If]:
+def _around(stmt: Any, block: Block) -> Iterator[Around]:
     """The loops and conditions from a statement down to a block that stands in it."""
     if isinstance(stmt, (For, While, If)) and any(found is block for found in statements((stmt,))):
         yield stmt
@@ -93,30 +169,8 @@ def _around(stmt: Any, block: Block) -> Iterator[For | While | If]:
             yield from _around(inner, block)
 
 
-def _feeds(stmt: For | While | If, block: Block) -> bool:
-    """Whether a loop is one of those that the iterators of a block count."""
-    if isinstance(stmt, For):
-        return stmt.var in free_vars(*(found.value for found in block.iters))
-    return isinstance(stmt, If)
-
-
-def _is_of_element(store: Store, names: set[str]) -> bool:
-    """Whether the value that an init writes is told by where it writes it; whether it does makes no
-    difference then."""
-    return not any(True for _ in Told(store.indices, names, {}).missing(store.value))
-
-
 def _without(stmt: Any, block: Block) -> Any:
     def visit(node: Any) -> Any:
         return () if node is block else map_children(node, visit)
 
     return visit(stmt)
-
-
-def _meeting(block: Block, targets: Set[str], why: str) -> UnsupportedError:
-    return UnsupportedError(
-        "lower.meeting_inits",
-        f"Several points of the block '{block.name}' may initialise one element of "
-        f"'{min(targets)}', and cannot do so once: {why}.",
-        hint="Initialise it in a block of its own before.",
-    )
