@@ -13,10 +13,6 @@ COMPOSABLE = "composable"
 """On a function of the coordinate stage: its iterations are parts of one computation. Elements are
 initialised before the first of them; what each part adds is kept."""
 
-INIT_OF_ELEMENT = "init_of_element"
-"""On a block over fused axes: what its init writes is told by the element, which the verifier has seen at
-the coordinate stage, and which the number of the element does not show any more."""
-
 
 def is_preprocess(node: Block | Iteration) -> bool:
     """Whether a block or iteration is marked as preparing data."""

@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.marks import COMPOSABLE, INIT_OF_ELEMENT, is_composable, without_mark
+from gossamer_ir.marks import COMPOSABLE, is_composable, without_mark
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -46,7 +46,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children, rewrite, statements
+from gossamer_ir.walk import free_vars, map_children, rewrite
 from gossamer_lower.fused import (
     Fused,
     init_visits_others,
@@ -105,14 +105,6 @@ def _lower_function(function: Function) -> Function:
     buffers = (*function.buffers, *lowering.index_buffers.declared())
     notes = without_mark(function, COMPOSABLE).annotations
     return msgspec.structs.replace(function, body=body, buffers=buffers, annotations=notes)
-
-
-def _note_of_init(node: Iteration) -> tuple[tuple[str, bool], ...]:
-    """Says of a block over fused axes whose init writes different values that the element tells which."""
-    is_fused = any(isinstance(axis, FuseAxes) for axis in node.axes)
-    values = [stmt.value for stmt in statements(node.init) if isinstance(stmt, Store)]
-    varies = not free_vars(*values).isdisjoint(node.vars)
-    return ((INIT_OF_ELEMENT, True),) if is_fused and varies else ()
 
 
 class _Lowering:
@@ -177,7 +169,7 @@ class _Lowering:
             self.statements(node.body, nest.in_block),
             init=init,
             predicate=nest.predicate,
-            annotations=(*node.annotations, *_note_of_init(node)),
+            annotations=node.annotations,
         )
         return (where_searchable(_nested(nest.loops, block)),)
 
