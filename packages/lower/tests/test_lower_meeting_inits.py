@@ -218,6 +218,19 @@ for j in T.serial(3):
         np.testing.assert_array_equal(y, expected)
 
 
+def test_no_annotation_says_that_the_element_tells_the_value():
+    body = MARKED["before a reduction"].replace(
+        "            with T.init",
+        '            T.block_attr({"init_of_element": True})\n            with T.init',
+    )
+    expected = np.full(3, 7.0), np.full((4, 3), 7.0)
+    first_points(*expected, start=lambda x, y, z, i: x[i, 0], after=nothing)
+    module = program(body)
+    assert occurrences(Block, *module.functions[0].body)[0].annotations
+    for y, _ in results(module):
+        np.testing.assert_array_equal(y, expected[0])
+
+
 def test_rows_without_terms_meet_others():
     """The reduction may be empty where the init runs, so that nothing follows from its range."""
     body = """

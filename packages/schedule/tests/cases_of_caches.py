@@ -95,6 +95,21 @@ BY_ITERATION = WINDOW.replace("= W[vj]", "= W[vj] + T.float32(i)")
 APART = WINDOW.replace("i + j)", "i * 3 + j)").replace("10", "24").replace("vi + 2", "vi * 3")
 EARLIER = WINDOW.replace("    for j in", "    V[i] = Q[i]\n    for j in")
 BEYOND = WINDOW.replace("Q[vi + 2]", "Q[vi + 3]")
+BY_FIRST = """
+for i in T.serial(8):
+    Q = T.alloc_buffer((10,), "float32")
+    for j in T.serial(3):
+        for k in T.serial(3):
+            with T.block("made"):
+                vj = T.axis.spatial(10, i + j)
+                vk = T.axis.spatial(3, k)
+                with T.init():
+                    Q[vj] = W[vk]
+                Q[vj] = Q[vj] + W[vj]
+    with T.block("used"):
+        vi = T.axis.spatial(8, i)
+        V[vi] = Q[vi] + Q[vi + 2]
+"""
 
 CASES = [
     ("cache_inplace.loads", COPY, "cache_inplace", {"block": "copy", "buffer": "Y", "scope": "local"}),
@@ -136,6 +151,7 @@ CASES = [
     ("rolling_buffer.overlap", APART, "rolling_buffer", MADE),
     ("rolling_buffer.other_access", EARLIER, "rolling_buffer", MADE),
     ("rolling_buffer.not_proved", BEYOND, "rolling_buffer", MADE),
+    ("rolling_buffer.not_proved", BY_FIRST, "rolling_buffer", MADE),
     ("rolling_buffer.kind", WINDOW.replace("i in T.serial", "i in T.unroll"), "rolling_buffer", MADE),
     ("sample_compute_location.move", OUTSIDE, "sample_compute_location",
      {"block": "made", "name": "place", "move": "split"}),

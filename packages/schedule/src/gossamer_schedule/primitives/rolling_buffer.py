@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Compare,
     Expr,
     For,
+    Function,
     Guard,
     Load,
     Module,
@@ -94,8 +95,7 @@ def rolling_buffer(
     otherwise), `.overlap` (two iterations in sequence make nothing in common), `.other_access` (the
     buffer is used before the block or by an `init`, searched, prefetched or guarded), `.not_proved` (an
     access may be outside of the window or the buffer, or points of the block initialise one element to
-    different values), `.dependence` (the `init` depends on the reduction), `.no_buffer`, `.no_block`,
-    `.no_function`, `.stage`.
+    different values), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_ir.script import print_expr
     >>> from gossamer_schedule.examples import WINDOWS
