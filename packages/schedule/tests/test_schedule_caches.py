@@ -323,3 +323,37 @@ def f(x: T.handle, v: T.handle, m: T.int64, n: T.int64) -> None:
         run(module, {"x": x, "v": v, "m": 4, "n": n})
         found.append(v)
     np.testing.assert_array_equal(*found)
+
+
+BEYOND_FIBRES = """
+@T.prim_func
+def shifted(a: T.handle, indptr: T.handle, n: T.int64, nnz: T.int64):
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(n)
+    J = T.sp.dense_varied(I, (3, nnz), indptr)
+    J_indptr = T.match_buffer(indptr, (n + 1,), "int32")
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    for i in T.serial(n):
+        with T.block("shifted"):
+            vi = T.axis.spatial(n, i)
+            T.where(J_indptr[vi] < J_indptr[vi + 1])
+            A[vi, 0] = A[vi, 0] + A[vi, 2]
+"""
+
+
+@pytest.mark.parametrize("op", ["cache_read", "cache_inplace"])
+def test_what_lies_beyond_a_fibre_has_no_place_in_a_cache(op):
+    """A read there is the fill value, a store would stop the program."""
+    module = verify(parse_module(BEYOND_FIBRES))
+    if op == "cache_read":
+        module = verify(
+            parse_module(
+                BEYOND_FIBRES.replace("A[vi, 0] = A[vi, 0] +", "B[vi] =")
+                .replace("a: T.handle,", "a: T.handle, b: T.handle,")
+                .replace("    for i", '    B = T.sp.match_buffer(b, (I,), "float32")\n    for i', 1)
+            )
+        )
+    with pytest.raises(ScheduleError) as raised:
+        apply(module, Step(op, {"block": "shifted", "buffer": "A", "scope": "local"}))
+    assert raised.value.code == f"schedule.{op}.not_proved"
+    assert "beyond their fibres" in str(raised.value)

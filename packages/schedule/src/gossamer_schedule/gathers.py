@@ -10,7 +10,20 @@ from msgspec.structs import replace
 
 from gossamer_ir.build import conjuncts
 from gossamer_ir.effects import buffers_written
-from gossamer_ir.nodes import Block, BlockIter, Expr, If, Load, Stmt, Store
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Block,
+    BlockIter,
+    CompressedVaried,
+    DenseVaried,
+    Expr,
+    If,
+    Load,
+    SparseBuffer,
+    Stmt,
+    Store,
+    Var,
+)
 from gossamer_ir.walk import free_vars, rewrite_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
@@ -103,6 +116,35 @@ def is_safely_read(site: Site, elements: Elements, *, buffer: str) -> bool:
         )
         for read in elements.reads
     )
+
+
+def require_stored(
+    site: Site, old: AnyBuffer, elements: Elements, *, primitive: str, hint: str | None = None
+) -> None:
+    """What is read beyond a varied fibre is the fill value: no copy of it can be stored there.
+
+    Raises `.not_proved`.
+    """
+    if not isinstance(old, SparseBuffer):
+        return
+    axes = {axis.name: axis for axis in site.function.axes}
+    varied = [isinstance(axes[name], (DenseVaried, CompressedVaried)) for name in old.axes]
+    computed = tuple(
+        read
+        for read in elements.reads
+        if any(
+            varies and not isinstance(at, Var)
+            for at, varies in zip(read.indices, varied, strict=True)
+        )
+    )
+    if not is_safely_read(site, replace(elements, reads=computed), buffer=old.name):
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"Elements of buffer '{old.name}' that are read may lie beyond their fibres, where a copy "
+            "has no place for them.",
+            needs="each position lies in its fibre",
+            hint=hint,
+        )
 
 
 def _condition(read: Read) -> tuple[Expr, ...]:

@@ -8,17 +8,25 @@ from gossamer_ir.contracts import Step
 from gossamer_ir.effects import NAMING
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
+    AnyBuffer,
     Block,
     Combine,
     Load,
     Module,
+    Stmt,
     Store,
 )
 from gossamer_ir.walk import occurrences, walk
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.caching import cached_buffer, with_cache
-from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_outside
-from gossamer_schedule.gathers import copying, elements_of
+from gossamer_schedule.copies import (
+    cache_of,
+    copy_nest,
+    names_of_nest,
+    require_lasting_size,
+    require_outside,
+)
+from gossamer_schedule.gathers import Elements, copying, elements_of, require_stored
 from gossamer_schedule.nests import Nest, loop_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_unshared
@@ -87,48 +95,63 @@ def cache_inplace(
     owner, site, old = cached_buffer(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
-    nest = loop_nest(site)
-    require_outside(nest, buffer, primitive=_NAME)
-    _require_in_place(site, buffer)
-    _require_in_body(nest, buffer)
-    used, stored = accesses_of(site, buffer, old.dtype)
-    elements = elements_of(site, buffer, used, primitive=_NAME)
-    written = replace(
-        elements, reads=tuple(found for found in elements.reads if found.indices in stored)
-    )
+    elements, stored = _elements_in_place(site, old)
 
-    namer = namer_of(owner)
-    cache = cache_of(old, scope, namer=namer)
-    copies = [
+    require_lasting_size(owner, old, primitive=_NAME)
+    require_stored(site, old, elements, primitive=_NAME)
+
+    cache = cache_of(old, scope, namer=namer_of(owner))
+    copies = _copies(site, elements, stored, buffer=buffer, cache=cache)
+
+    rewritten = with_cache(
+        module,
+        owner,
+        cache,
+        nest=loop_nest(site),
+        block=redirected(site.node, buffer, to=cache.name),
+        before=copies[:1],
+        after=copies[1:],
+        primitive=_NAME,
+    )
+    require_unshared(loop_nest(site).top, rewritten, _NAME, buffers={buffer})
+
+    taken = step(block=block, buffer=buffer, scope=scope, function=function)
+    names = (cache.name, *(name for copy in copies for name in names_of_nest(copy)))
+    return Result(rewritten, names, Step(_NAME, taken))
+
+
+def _elements_in_place(site: Site, old: AnyBuffer) -> tuple[Elements, Elements]:
+    """The elements that a block reads or writes of a buffer, and those of them that it writes."""
+    nest = loop_nest(site)
+    require_outside(nest, old.name, primitive=_NAME)
+    _require_in_place(site, old.name)
+    _require_in_body(nest, old.name)
+    used, stored = accesses_of(site, old.name, old.dtype)
+    elements = elements_of(site, old.name, used, primitive=_NAME)
+    written = tuple(found for found in elements.reads if found.indices in stored)
+    return elements, replace(elements, reads=written)
+
+
+def _copies(
+    site: Site, elements: Elements, stored: Elements, *, buffer: str, cache: AnyBuffer
+) -> tuple[Stmt, ...]:
+    """The nests that copy elements in and back out. All that is stored was loaded before, so that nothing
+    undefined is written back."""
+    namer = namer_of(site.function)
+    namer.fresh(cache.name)
+    return tuple(
         copy_nest(
-            f"{block}_{cache.name}_{way}",
+            f"{site.node.name}_{cache.name}_{way}",
             chosen.iters,
             copying(chosen, source, to=target, places=[read.indices for read in chosen.reads]),
             conditions=chosen.conditions,
             namer=namer,
         )
         for way, chosen, source, target in (
-            # all that "out" stores was loaded by "in": nothing undefined is written back
             ("in", elements, buffer, cache.name),
-            ("out", written, cache.name, buffer),
+            ("out", stored, cache.name, buffer),
         )
-    ]
-
-    rewritten = with_cache(
-        module,
-        owner,
-        cache,
-        nest=nest,
-        block=redirected(site.node, buffer, to=cache.name),
-        before=(copies[0],),
-        after=(copies[1],),
-        primitive=_NAME,
     )
-    require_unshared(nest.top, rewritten, _NAME, buffers={buffer})
-
-    taken = step(block=block, buffer=buffer, scope=scope, function=function)
-    names = (cache.name, *names_of_nest(copies[0]), *names_of_nest(copies[1]))
-    return Result(rewritten, names, Step(_NAME, taken))
 
 
 def _require_in_place(site: Site, buffer: str) -> None:

@@ -2,32 +2,22 @@
 
 from __future__ import annotations
 
-from msgspec.structs import replace
-
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
-    AnyBuffer,
-    CompressedVaried,
-    DenseVaried,
     Module,
-    SparseBuffer,
-    Var,
 )
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size
 from gossamer_schedule.gathers import (
-    Elements,
     copying,
-    is_safely_read,
     reading_from,
+    require_stored,
     required_elements,
 )
 from gossamer_schedule.nests import loop_nest
 from gossamer_schedule.primitive import primitive
-from gossamer_schedule.refusals import refusal
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import Site
 from gossamer_schedule.steps import step
 
 _NAME = "cache_read"
@@ -77,7 +67,8 @@ def cache_read(
     elements = required_elements(site, buffer, primitive=_NAME)
 
     require_lasting_size(owner, old, primitive=_NAME)
-    _require_stored(site, old, elements)
+    instead = "Use reindex_cache_read, whose buffer has a place for each iteration."
+    require_stored(site, old, elements, primitive=_NAME, hint=instead)
 
     namer = namer_of(owner)
     cache = cache_of(old, scope, namer=namer)
@@ -103,27 +94,3 @@ def cache_read(
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
-
-
-def _require_stored(site: Site, old: AnyBuffer, elements: Elements) -> None:
-    """What is read beyond a varied fibre is the fill value: no copy of it can be stored there."""
-    if not isinstance(old, SparseBuffer):
-        return
-    axes = {axis.name: axis for axis in site.function.axes}
-    varied = [isinstance(axes[name], (DenseVaried, CompressedVaried)) for name in old.axes]
-    computed = tuple(
-        read
-        for read in elements.reads
-        if any(
-            varies and not isinstance(at, Var)
-            for at, varies in zip(read.indices, varied, strict=True)
-        )
-    )
-    if not is_safely_read(site, replace(elements, reads=computed), buffer=old.name):
-        raise refusal(
-            f"{_NAME}.not_proved",
-            f"Elements of buffer '{old.name}' that are read may lie beyond their fibres, where a copy "
-            "has no place for them.",
-            needs="each position lies in its fibre",
-            hint="Use reindex_cache_read, whose buffer has a place for each iteration.",
-        )
