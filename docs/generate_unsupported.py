@@ -68,7 +68,8 @@ SECTIONS: dict[str, dict[str, str]] = {
         "lower.flat_guards": "a flat module from elsewhere that has calls, and accesses that are "
         "not proved in bounds",
         "lower.meeting_inits": "an init of which several points may meet in one element, where a loop "
-        "between them repeats the block, the size of the buffer is read from one, or its runs happen at once",
+        "between them repeats the block, the size of the buffer is read from what is written, or "
+        "iterations run at once",
         "lower.changing_size": "a buffer whose size is read from what the program writes",
         "lower.math": "a math function in the weight of a parallel loop; `fma` of float64 on a "
         "CPU without it",

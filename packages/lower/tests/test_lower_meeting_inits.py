@@ -218,6 +218,23 @@ for j in T.serial(3):
         np.testing.assert_array_equal(y, expected)
 
 
+def test_a_condition_tells_points_apart():
+    """The first of two terms, where there are two, belongs to one row."""
+    body = """
+T.assume(in_range(P, 0, 13))
+T.assume(monotone(P))
+for i in T.serial(n - 1):
+    for j in T.serial(P[i + 1] - P[i]):
+        if j == 1:
+            with T.block("second"):
+                vi = T.axis.spatial(n - 1, i)
+                with T.init():
+                    Y[P[vi] + 1] = X[vi, 0]
+                Y[P[vi] + 1] = Y[P[vi] + 1] * 2.0
+"""
+    assert "initialised" not in body_text(lower_blocks(program(body)))
+
+
 def test_no_annotation_says_that_the_element_tells_the_value():
     body = MARKED["before a reduction"].replace(
         "            with T.init",
@@ -293,8 +310,9 @@ REFUSED = {
     "iterations of loop 'i' run at once": MARKED["several stores of one run"].replace(
         "for i in T.serial", "for i in T.parallel"
     ),
-    "the size of 'W' is read from a buffer": 'W = T.alloc_buffer((P[0] + 3,), "float64")'
-    + FIRST.replace("Y[", "W[").replace("= 1.0", "= X[vi, 0]"),
+    "the size of 'W' is read from what the function writes": 'W = T.alloc_buffer((P[0] + 3,), "float64")'
+    + FIRST.replace("Y[", "W[").replace("= 1.0", "= X[vi, 0]")
+    + "    P[0] = 0",
 }
 
 

@@ -23,12 +23,18 @@ from gossamer_ir.walk import free_vars, resolve, statements
 
 
 def may_meet(
-    loop: For, block: Block, inner: Sequence[For], *, values: Values, function: Function
+    loop: For,
+    block: Block,
+    inner: Sequence[For],
+    *,
+    values: Values,
+    function: Function,
+    conditions: Sequence[Expr] = (),
 ) -> bool:
     """Whether different iterations of a loop around a block may initialise the same element.
 
     `inner` are the loops between the two, `values` what the variables of the block, and of lets around
-    it, stand for.
+    it, stand for, `conditions` those that the block stands under.
 
     >>> from gossamer_ir.build import index, index_var, zero_of
     >>> from gossamer_ir.nodes import BlockIter, Range
@@ -42,25 +48,28 @@ def may_meet(
     ...  may_meet(nest.body[0], block, [], values=values, function=function)]
     [False, True]
     """
-    stores = list(_stores(block, (loop, *inner), values))
+    stores = list(_stores(block, (loop, *inner), conditions, values))
     return any(
         not _is_apart([found for found in stores if found.buffer == buffer], loop, function)
         for buffer in sorted({found.buffer for found in stores})
     )
 
 
-def _stores(block: Block, nest: Iterable[For], values: Values) -> Iterator[Touch]:
+def _stores(
+    block: Block, nest: Iterable[For], conditions: Iterable[Expr], values: Values
+) -> Iterator[Touch]:
     """What an init stores, and what holds there in each iteration of the loops around."""
     loops = tuple(
         For(item.var, resolve(item.start, values), resolve(item.extent, values), ())
         for item in nest
     )
-    held = at_init(Held(loops), block, values)
+    around = tuple(resolve(found, values) for found in conditions)
+    held = at_init(Held(loops, around), block, values)
     fed = reduction_loops(block, values)
     # Without the loops that feed a reduction, what is said about them does not hold.
-    conditions = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))
+    kept = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))
     own = {stmt.buffer.name for stmt in statements(block.init) if isinstance(stmt, Allocate)}
-    for found in touches(block.init, values=values, held=replace(held, conditions=conditions)):
+    for found in touches(block.init, values=values, held=replace(held, conditions=kept)):
         if found.is_store and found.buffer not in own:
             yield found
 

@@ -153,7 +153,7 @@ class _Lowering:
             if isinstance(buffer, Buffer) and buffer.name in place.marked
         }
         around = [item for item in _path_to(loop, block) or () if isinstance(item, For)]
-        require_markable(block, shapes, around)
+        require_markable(block, shapes, around, function=self._function)
         return Marks(block, shapes, self._namer)
 
     def _block(self, block: Block) -> tuple[Stmt, ...]:

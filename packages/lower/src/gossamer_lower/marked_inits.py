@@ -15,6 +15,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import ONE, ZERO, add, conjoined, index_var, zero_of
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.lasting import written_by
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Allocate,
@@ -25,6 +26,7 @@ from gossamer_ir.nodes import (
     Const,
     Expr,
     For,
+    Function,
     Guard,
     If,
     Load,
@@ -108,16 +110,20 @@ def _writes_once(block: Block) -> bool:
 
 
 def require_markable(
-    block: Block, shapes: Mapping[str, tuple[Expr, ...]], around: Iterable[For]
+    block: Block,
+    shapes: Mapping[str, tuple[Expr, ...]],
+    around: Iterable[For],
+    *,
+    function: Function,
 ) -> None:
     """Elements of some buffers can be marked before the first of the loops around a block.
 
-    Raises `UnsupportedError` (`lower.meeting_inits`) where the size of a buffer is read from one, or runs
-    of an init that writes elements several times happen at once.
+    Raises `UnsupportedError` (`lower.meeting_inits`) where the size of a buffer is read from one that the
+    function writes, or runs of an init that writes elements several times happen at once.
     """
     for name in sorted(shapes):
-        if buffers_read(*shapes[name]):
-            raise not_once(block, f"the size of '{name}' is read from a buffer")
+        if buffers_read(*shapes[name]) & written_by(function):
+            raise not_once(block, f"the size of '{name}' is read from what the function writes")
     at_once = [loop.var for loop in around if loop.kind not in ("serial", "unrolled")]
     if at_once and not _writes_once(block):
         raise not_once(block, f"iterations of loop '{at_once[0]}' run at once")

@@ -14,11 +14,13 @@ from gossamer_ir.meeting_points import is_told_by_element, may_meet
 from gossamer_ir.nodes import (
     Allocate,
     Block,
+    Expr,
     For,
     Function,
     If,
     Search,
     Store,
+    Unary,
     While,
 )
 from gossamer_ir.touches import parts_of
@@ -88,7 +90,14 @@ def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function)
     if not feeds(loop, block, "S") or buffers_written(block.init) <= own:
         return False
     values = {found.var: found.value for found in block.iters}
-    return may_meet(loop, block, inner, values=values, function=function)
+    conditions = [_condition(stmt, block) for stmt in _around(loop, block) if isinstance(stmt, If)]
+    return may_meet(loop, block, inner, values=values, function=function, conditions=conditions)
+
+
+def _condition(stmt: If, block: Block) -> Expr:
+    """What holds in the side of a choice that a block stands in."""
+    is_first = any(found is block for found in statements(stmt.then_body))
+    return stmt.condition if is_first else Unary("not", stmt.condition)
 
 
 def _is_repeatable(block: Block, loops: Sequence[For]) -> bool:

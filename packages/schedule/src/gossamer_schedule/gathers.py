@@ -119,7 +119,7 @@ def is_safely_read(site: Site, elements: Elements, *, buffer: str) -> bool:
 
 
 def require_stored(
-    site: Site, old: AnyBuffer, elements: Elements, *, primitive: str, hint: str | None = None
+    site: Site, old: AnyBuffer, elements: Elements, *, primitive: str, hint: str = ""
 ) -> None:
     """What is read beyond a varied fibre is the fill value: no copy of it can be stored there.
 

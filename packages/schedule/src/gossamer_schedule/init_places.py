@@ -42,9 +42,23 @@ def meeting_loops(site: Site) -> set[str]:
         inside = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
         if loop.var in spatial and not stored <= inside:
             inner = loops[count + 1 :]
-            if may_meet(loop, block, inner, values=values, function=site.function):
+            if may_meet(
+                loop,
+                block,
+                inner,
+                values=values,
+                function=site.function,
+                conditions=_conditions_within(site, loop),
+            ):
                 found.add(loop.var)
     return found
+
+
+def _conditions_within(site: Site, loop: For) -> tuple[Expr, ...]:
+    """The conditions between a loop around a block and the block."""
+    found = around(site)
+    inside = next((at for at, part in enumerate(found) if part is loop), len(found))
+    return tuple(part for part in found[inside:] if not isinstance(part, For))
 
 
 def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:
