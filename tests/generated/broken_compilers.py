@@ -74,7 +74,7 @@ DEFECTS = (
     Defect(
         "an element is initialised in every step of its reduction",
         of="lower_blocks", home="lower_blocks",
-        line='if block.init and _feeds(loop, block, "R"):', instead="if False:",
+        line="if block.init and self._place(loop, block).before == loop.var:", instead="if False:",
     ),
     Defect(
         "a search finds what stands behind its window",

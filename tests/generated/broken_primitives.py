@@ -161,7 +161,7 @@ DEFECTS = (
     Defect(
         "a copy that is worked on begins with nothing",
         of="cache_inplace", home="primitives.cache_inplace",
-        line="        before=(copies[0],),\n",
+        line="        before=copies[:1],\n",
         instead="",
     ),
     Defect(
