@@ -7,9 +7,11 @@ import pytest
 
 from gossamer_ir.build import ONE, ZERO, handle, index_var
 from gossamer_ir.effects import (
+    BINDING,
     EFFECTS,
     EXPRESSION_EFFECTS,
     NAMING_BUFFERS,
+    TAKING,
     binds,
     buffers_written,
     effects_of,
@@ -112,6 +114,15 @@ def test_what_is_written_is_what_the_table_says(kind):
     effects = [effects_of(stmt) for stmt in statements(body)]
     told = {write.buffer for found in effects for write in found.writes}
     assert buffers_written(body) == told | {name for found in effects for name in found.passes}
+
+
+@pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)
+def test_kinds_that_bind_and_take_names_are_what_the_table_says(kind):
+    found = effects_of(SAMPLES[kind])
+    allocated = () if found.allocates is None else (found.allocates.name,)
+    assert (BINDING[kind](SAMPLES[kind]) if kind in BINDING else ()) == found.binds
+    assert binds(SAMPLES[kind]) == (*found.labels, *found.binds, *allocated)
+    assert (kind in TAKING) == bool(binds(SAMPLES[kind]))
 
 
 def test_a_body_that_may_not_run_says_so():

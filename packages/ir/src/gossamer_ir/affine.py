@@ -57,6 +57,7 @@ def affine_of(expr: Expr) -> Affine:
     return Affine({expr: 1}, 0) if value is None else Affine({}, value)
 
 
+@lru_cache(maxsize=4096)
 def normal_form(expr: Expr) -> Affine:
     """The affine form of an expression in which indices of loads that are equal look the same.
 

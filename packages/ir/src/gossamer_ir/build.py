@@ -67,6 +67,8 @@ _INTEGERS = frozenset(name for name in SCALARS if DType(name).is_integer)
 
 def add(lhs: Expr, rhs: Expr) -> Expr:
     """Lhs + rhs, both int64."""
+    if type(lhs) is not Const and type(rhs) is not Const:
+        return Binary("add", lhs, rhs)
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right is not None:
         return index(left + right)
@@ -87,6 +89,8 @@ def sub(lhs: Expr, rhs: Expr) -> Expr:
 
 def mul(lhs: Expr, rhs: Expr) -> Expr:
     """Lhs * rhs, both int64."""
+    if type(lhs) is not Const and type(rhs) is not Const:
+        return Binary("mul", lhs, rhs)
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right is not None:
         return index(left * right)

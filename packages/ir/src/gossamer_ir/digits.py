@@ -69,7 +69,9 @@ def span(form: Form, varying: Set[str], *, loops: Loops) -> int:
         for name, product in form.terms.items()
         if name in varying
     )
-    return sum(abs(count) * loops.magnitudes.of_product(atoms) for count, atoms in counts)
+    return sum(
+        abs(count) * (loops.magnitudes.of_product(atoms) if atoms else 1) for count, atoms in counts
+    )
 
 
 def is_positive(product: Product) -> bool:

@@ -10,6 +10,7 @@ tables cover the language, so that a new kind of node cannot be forgotten.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable
+from functools import lru_cache
 from typing import Any
 
 import msgspec
@@ -55,7 +56,7 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import occurrences, statements
+from gossamer_ir.walk import children, has_bodies, occurrences, statements
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -235,6 +236,8 @@ def _naming_a_buffer() -> frozenset[type[Any]]:
 NAMING_BUFFERS = _naming_a_buffer()
 """Kinds of nodes that name the buffer that they access, guard or announce."""
 
+_WITH_BODIES = frozenset(kind for kind in STATEMENTS if has_bodies(kind)) - NAMING_BUFFERS
+
 NAMING: Any = tuple(sorted(NAMING_BUFFERS, key=lambda kind: kind.__name__))
 """These kinds in a fixed order."""
 TOUCHING: Any = tuple(kind for kind in NAMING if kind is not Guard)
@@ -251,7 +254,7 @@ def buffers_named(*nodes: Node) -> frozenset[str]:
     >>> sorted(buffers_named(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
     ['X', 'Y', 'Z']
     """
-    return frozenset([found.buffer for found in occurrences(NAMING, *nodes)])
+    return frozenset().union(*map(_buffers_named_by, nodes))
 
 
 def buffers_touched(*nodes: Node) -> frozenset[str]:
@@ -264,6 +267,13 @@ def buffers_touched(*nodes: Node) -> frozenset[str]:
     return frozenset([found.buffer for found in occurrences(TOUCHING, *nodes)])
 
 
+@lru_cache(maxsize=4096)
+def _buffers_named_by(node: Node) -> frozenset[str]:
+    if type(node) in _WITH_BODIES:  # asked about the statements in it next, often
+        return frozenset().union(*map(_buffers_named_by, children(node)))
+    return frozenset([found.buffer for found in occurrences(NAMING, node)])
+
+
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     """The buffers and handles that statements write, by the names that they use; a function that is
     called may write all that it is given.
@@ -272,8 +282,13 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     >>> sorted(buffers_written((Store("Y", (ZERO,), ONE), Store("Z", (ZERO,), ONE))))
     ['Y', 'Z']
     """
+    return stored_by(statements(body))
+
+
+def stored_by(every: Iterable[Stmt]) -> frozenset[str]:
+    """The buffers that statements write themselves, not those in their bodies."""
     found: set[str] = set()
-    for stmt in statements(body):
+    for stmt in every:
         if isinstance(stmt, Store):  # most statements; `effects_of` builds what is not asked for
             found.add(stmt.buffer)
         elif type(stmt) in _WRITING:
@@ -286,11 +301,28 @@ _WRITING = frozenset({Atomic, ParallelFor, Launch})
 """Kinds other than `Store` that write; a test compares them with the table."""
 
 
+BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+    Let: lambda stmt: (stmt.var.name,),
+    For: lambda stmt: (stmt.var,),
+    Block: lambda stmt: tuple([found.var for found in stmt.iters]),
+    Iteration: lambda stmt: stmt.vars,
+    ParallelFor: lambda stmt: (stmt.var,),
+}
+"""The variables of the kinds of statements that bind some, without the rest of their effects; a test
+compares them with the table."""
+TAKING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
+    **BINDING,
+    Block: lambda stmt: (stmt.name, *[found.var for found in stmt.iters]),
+    Iteration: lambda stmt: (stmt.name, *stmt.vars),
+    Allocate: lambda stmt: (stmt.buffer.name,),
+}
+"""Every name that they take: labels and buffers, too."""
+
+
 def binds(stmt: Stmt) -> tuple[str, ...]:
     """Every name that a statement takes: variables, a buffer, and those that schedules use."""
-    found = effects_of(stmt)
-    allocated = () if found.allocates is None else (found.allocates.name,)
-    return (*found.labels, *found.binds, *allocated)
+    names = TAKING.get(type(stmt))
+    return () if names is None else names(stmt)
 
 
 def handles_of(function: Function) -> dict[str, str]:

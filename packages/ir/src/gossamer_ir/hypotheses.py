@@ -29,6 +29,7 @@ class Hypotheses:
         self._last = 0
         self._about: defaultdict[Expr, list[Affine]] = defaultdict(list)
         self._bounds: defaultdict[str, list[int]] = defaultdict(list)
+        self._bounded: list[list[str]] = []
 
     def __iter__(self) -> Iterator[Affine]:
         return iter(self._forms)
@@ -40,7 +41,9 @@ class Hypotheses:
         self._states.append(self._last)
         for atom in form.terms:
             self._about[atom].append(form)
-        for name in _bounded_above(form):
+        bounded = _bounded_above(form)
+        self._bounded.append(bounded)
+        for name in bounded:
             self._bounds[name].append(len(self._forms))
 
     @property
@@ -59,7 +62,7 @@ class Hypotheses:
             self._states.pop()
             for atom in form.terms:
                 self._about[atom].pop()
-            for name in _bounded_above(form):
+            for name in self._bounded.pop():
                 self._bounds[name].pop()
 
     def about(self, atom: Expr) -> Iterator[Affine]:
@@ -72,8 +75,10 @@ class Hypotheses:
         return bounds[-1] if bounds else 0
 
 
-def _bounded_above(form: Affine) -> Iterator[str]:
+def _bounded_above(form: Affine) -> list[str]:
     """The variables for which a form that is not negative is an upper bound."""
-    for atom, coefficient in form.terms.items():
-        if coefficient < 0 and isinstance(atom, Var) and atom.dtype == "int64":
-            yield atom.name
+    return [
+        atom.name
+        for atom, coefficient in form.terms.items()
+        if coefficient < 0 and isinstance(atom, Var) and atom.dtype == "int64"
+    ]

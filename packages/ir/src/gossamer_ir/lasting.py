@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Iterable
 from functools import lru_cache
 
-from gossamer_ir.effects import buffers_written, handles_of
+from gossamer_ir.effects import buffers_written, handles_of, stored_by
 from gossamer_ir.nodes import Fact, Function, Stmt
 from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import buffers_read
+from gossamer_ir.walk import buffers_read, every_statement
 
 NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 """The fields of facts that hold the name of a buffer, or None."""
@@ -17,13 +17,24 @@ NAMING_FIELDS = ("buffer", "indptr", "left", "right")
 @remembered
 def written_by(function: Function) -> frozenset[str]:
     """The buffers that a function writes, under whatever name."""
-    return written_in(function.body, function)
+    return _known_as(stored_by(every_statement(function)), function)
 
 
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
     """The buffers and handles that a part of a function writes, under whatever name."""
+    found = _written_by_body(body) if isinstance(body, tuple) else buffers_written(body)
+    return _known_as(found, function)
+
+
+_written_by_body = remembered(buffers_written)
+"""Of the body of a loop or choice, several ask in a row."""
+
+
+def _known_as(written: frozenset[str], function: Function) -> frozenset[str]:
+    """These buffers, and all that share a handle with one of them."""
+    if not written:
+        return written
     handles = handles_of(function)
-    written = buffers_written(body)
     stored = {handles.get(name, name) for name in written}
     return written | stored | {name for name, handle in handles.items() if handle in stored}
 

@@ -43,7 +43,8 @@ def product_of(expr: Expr) -> Product:
 
 def times(lhs: Product, rhs: Product) -> Product:
     """The product of two products, atoms in a fixed order."""
-    return (lhs[0] * rhs[0], tuple(sorted(lhs[1] + rhs[1], key=repr)))
+    atoms = lhs[1] + rhs[1]
+    return (lhs[0] * rhs[0], tuple(sorted(atoms, key=repr)) if len(atoms) > 1 else atoms)
 
 
 def is_multiple(product: Product, of: Product) -> bool:

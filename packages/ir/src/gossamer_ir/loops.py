@@ -9,15 +9,20 @@ from msgspec.structs import replace
 from gossamer_ir.magnitudes import Magnitudes, magnitudes_of
 from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt
 from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import resolve, statements
+from gossamer_ir.walk import every_statement, resolve, statements
 
 
 class Loops(dict[str, For]):
     """Loops by name, with bounds of what expressions in their variables are."""
 
-    def __init__(self, magnitudes: Magnitudes) -> None:
+    def __init__(self, function: Function) -> None:
         super().__init__()
-        self.magnitudes = magnitudes
+        self._function = function
+
+    @property
+    def magnitudes(self) -> Magnitudes:
+        """Found out when asked for: most indices are sums of loops alone."""
+        return magnitudes_of(self._function)
 
 
 @remembered
@@ -25,8 +30,8 @@ def loops_of(function: Function) -> Loops:
     """Every loop by name, those of inits too, where it starts and its extent in terms of variables of
     loops."""
     values: dict[str, Expr] = {}
-    found = Loops(magnitudes_of(function))
-    for node in statements(function.body):
+    found = Loops(function)
+    for node in every_statement(function):
         match node:
             case Let():
                 values[node.var.name] = resolve(node.value, values)
@@ -34,7 +39,8 @@ def loops_of(function: Function) -> Loops:
                 values |= {item.var: resolve(item.value, values) for item in node.iters}
             case For():
                 start, extent = resolve(node.start, values), resolve(node.extent, values)
-                found[node.var] = replace(node, start=start, extent=extent)
+                is_same = start is node.start and extent is node.extent
+                found[node.var] = node if is_same else replace(node, start=start, extent=extent)
     return found
 
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator, Sequence
 from copy import copy
+from functools import cache, cached_property, lru_cache
 from itertools import product
 from math import prod
 from typing import NamedTuple, TypeGuard
@@ -31,6 +32,7 @@ from gossamer_ir.nodes import (
     DenseFixed,
     DenseVaried,
     Expr,
+    Fact,
     For,
     Function,
     HasValue,
@@ -51,7 +53,7 @@ from gossamer_ir.nodes import (
     VScale,
 )  # fmt: skip
 from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import LEAVES, children, free_vars, statements
+from gossamer_ir.walk import LEAVES, children, every_statement, free_vars, statements
 
 LARGEST_VSCALE = 2**10
 LARGEST_ARRAY = 2**57
@@ -65,7 +67,7 @@ _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
 def magnitudes_of(function: Function) -> Magnitudes:
     """Bounds of all variables of a function, and of the index buffers that it does not write."""
     found = Magnitudes(function)
-    found.bind_all(function.body)
+    found.bind_each(every_statement(function))
     return found
 
 
@@ -76,40 +78,79 @@ class Part(NamedTuple):
     divisor: int
 
 
-class Magnitudes:
-    """Bounds of absolute values: of sizes, of variables as they are bound, of index buffers."""
+class _Passed:
+    """What is known of the arrays that a function is passed, whatever it does with them."""
 
-    def __init__(self, function: Function) -> None:
-        facts = lasting_facts(function)
-        bound = [buffer for buffer in function.buffers if buffer.handle is not None]
-        self._variables = {
-            name: LARGEST_SIZE for extent in extents_passed(function) for name in free_vars(extent)
-        }
-        self._bound: dict[str, For | tuple[Expr, ...]] = {}
-        shapes = [found.shape for found in bound if isinstance(found, Buffer)]
-        self._arrays = _arrays((*shapes, *_fixed_shapes(bound, function.axes)))
+    def __init__(self, buffers: tuple[AnyBuffer, ...], axes: tuple[Axis, ...]) -> None:
+        self._bound = [buffer for buffer in buffers if buffer.handle is not None]
+        self._axes = axes
+        found: list[Expr] = []
+        for buffer in self._bound:
+            found += buffer.shape if isinstance(buffer, Buffer) else _extents_of(buffer, axes)
+        self.every = tuple(found)
+        self.sizes = {name: LARGEST_SIZE for extent in found for name in free_vars(extent)}
+        self._shapes = [found.shape for found in self._bound if isinstance(found, Buffer)]
         extents: set[Expr] = {
-            shape[0] for shape in shapes if len(shape) == 1 and not isinstance(shape[0], Const)
+            shape[0]
+            for shape in self._shapes
+            if len(shape) == 1 and not isinstance(shape[0], Const)
         }
-        sizes: set[Expr] = {found.lhs for found in extents if _is_one_more(found)}
-        self._extents = extents | sizes
-        self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        less: set[Expr] = {found.lhs for found in extents if _is_one_more(found)}
+        self.extents = extents | less
+
+    @cached_property
+    def arrays(self) -> dict[tuple[Expr, ...], int]:
+        """Found out when asked for: most products are small."""
+        return _arrays((*self._shapes, *_fixed_shapes(self._bound, self._axes)))
+
+
+class _Said:
+    """What facts say that matters here."""
+
+    def __init__(self, facts: tuple[Fact, ...]) -> None:
+        self.ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
         # What these facts say of an element depends on its index, which then must not wrap.
-        self._ordered = frozenset(
+        self.ordered = frozenset(
             fact.buffer
             for fact in facts
             if isinstance(fact, (HasValue, Monotone, ProductSteps, SortedSegments))
         )
 
+
+# Passes ask about functions that differ in their bodies only.
+_passed = lru_cache(maxsize=64)(_Passed)
+_said = lru_cache(maxsize=64)(_Said)
+
+
+class Magnitudes:
+    """Bounds of absolute values: of sizes, of variables as they are bound, of index buffers."""
+
+    def __init__(self, function: Function) -> None:
+        self._passed = _passed(function.buffers, function.axes)
+        said = _said(lasting_facts(function))
+        self._variables = dict(self._passed.sizes)
+        self._bound: dict[str, For | tuple[Expr, ...]] = {}
+        self._open = 0
+        self._found: dict[Expr, int] = {}
+        self._exact: dict[Node, bool] = {}
+        self._extents = self._passed.extents
+        self._ranges = dict(said.ranges)
+        self._ordered = said.ordered
+
     def copy(self) -> Magnitudes:
         """The same bounds, to which others may be added."""
         found = copy(self)
         found._variables, found._bound = dict(self._variables), dict(self._bound)
+        found._found, found._exact = {}, {}
         return found
 
     def bind_all(self, body: Iterable[Stmt]) -> None:
         """Variables of loops, blocks and lets, whose names are unique in a function."""
-        for stmt in statements(body):
+        self.bind_each(statements(body))
+
+    def bind_each(self, every: Iterable[Stmt]) -> None:
+        """Variables that statements bind themselves."""
+        for stmt in every:
             match stmt:
                 case For():
                     self.bind_loop(stmt)
@@ -121,28 +162,41 @@ class Magnitudes:
 
     def bind_loop(self, loop: For) -> None:
         """The variable of a loop is below its end."""
+        self._forget(loop.var)
         self._bound[loop.var] = loop
-        self._variables.pop(loop.var, None)
 
     def bind(self, variable: str, *values: Expr) -> None:
         """A variable is at most as large as these together."""
+        self._forget(variable)
         self._bound[variable] = values
+
+    def _forget(self, variable: str) -> None:
+        """What was found while the variable had another bound."""
         self._variables.pop(variable, None)
+        self._found.clear()
+        self._exact.clear()
 
     def _of_variable(self, name: str, dtype: str) -> int:
         """Found out when first asked for: most variables are not."""
         if name not in self._variables and name in self._bound:
             bound = self._bound.pop(name)  # so that a variable does not bound itself
+            self._open += 1
             if isinstance(bound, For):
                 found = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
             else:
                 found = sum(map(self.of, bound))
+            self._open -= 1
             self._variables[name] = found
         return self._variables.get(name, _limit(dtype))
 
     def of(self, expr: Expr) -> int:
         """A bound of the absolute value at run time."""
-        return min(self._unwrapped(expr), _limit(dtype_of(expr)))
+        found = self._found.get(expr)
+        if found is None:
+            found = min(self._unwrapped(expr), _limit(dtype_of(expr)))
+            if not self._open:  # else some bounds are left out
+                self._found[expr] = found
+        return found
 
     def of_product(self, factors: Sequence[Expr]) -> int:
         """A bound of the absolute value of a product of integers that do not wrap: that of all extents of
@@ -156,7 +210,7 @@ class Magnitudes:
         constants = [abs(value) for value in map(integer_value, factors) if value is not None]
         others = [factor for factor in factors if integer_value(factor) is None]
         parts = [self._part_of_size(factor) or Part(factor, 1) for factor in others]
-        elements = self._arrays.get(_in_order(part.size for part in parts))
+        elements = self._passed.arrays.get(_in_order(part.size for part in parts))
         if elements is None:
             return None
         # A part is less than its quotient plus 1, and the product of such sums is a sum of products. Where
@@ -193,6 +247,12 @@ class Magnitudes:
         """Whether no operation in an integer expression wraps."""
         if type(expr) in LEAVES or expr in self._extents:
             return True
+        found = self._exact.get(expr)
+        if found is None:
+            found = self._exact[expr] = self._is_exact(expr)
+        return found
+
+    def _is_exact(self, expr: Node) -> bool:
         match expr:
             case Binary(op="add" | "sub" | "mul"):
                 fits = self._unwrapped(expr) < _limit(dtype_of(expr))
@@ -277,22 +337,16 @@ class Magnitudes:
         fact = self._ranges.pop(load.buffer, None)  # its ends may read the buffer itself
         if fact is None:
             return limit
+        self._open += 1
         found = max(self.of(fact.low), self.of(fact.high))
+        self._open -= 1
         self._ranges[load.buffer] = fact
         return found
 
 
-@remembered
 def extents_passed(function: Function) -> tuple[Expr, ...]:
     """The extents of the arrays that a function is given, which are not negative."""
-    found: list[Expr] = []
-    for buffer in function.buffers:
-        if buffer.handle is not None:
-            if isinstance(buffer, Buffer):
-                found += buffer.shape
-            else:
-                found += _extents_of(buffer, function.axes)
-    return tuple(found)
+    return _passed(function.buffers, function.axes).every
 
 
 def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
@@ -364,6 +418,7 @@ def _is_one_more(extent: Expr) -> TypeGuard[Binary]:
     return isinstance(extent, Binary) and extent.op == "add" and extent.rhs == ONE
 
 
+@cache
 def _limit(dtype: str) -> int:
     """What no absolute value of a dtype exceeds."""
     kind = DType.parse(dtype)

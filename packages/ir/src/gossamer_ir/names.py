@@ -7,9 +7,9 @@ import re
 from collections.abc import Iterable, Iterator
 from functools import cached_property
 
-from gossamer_ir.effects import binds, effects_of
+from gossamer_ir.effects import BINDING, TAKING
 from gossamer_ir.nodes import Function, Stmt
-from gossamer_ir.walk import statements
+from gossamer_ir.walk import every_statement, statements
 
 _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
 
@@ -77,10 +77,13 @@ def names_of(function: Function) -> Iterator[str]:
     yield from (function.name, *[found.name for found in declared])
     for reducer in function.reducers:
         yield from [var.name for var in (*reducer.lhs, *reducer.rhs)]
-    for stmt in statements(function.body):
-        yield from binds(stmt)
+    for stmt in every_statement(function):
+        names = TAKING.get(type(stmt))
+        if names is not None:
+            yield from names(stmt)
 
 
 def bound_variables(body: Iterable[Stmt]) -> set[str]:
     """The names of all variables that statements bind."""
-    return {name for stmt in statements(body) for name in effects_of(stmt).binds}
+    binding = [stmt for stmt in statements(body) if type(stmt) in BINDING]
+    return {name for stmt in binding for name in BINDING[type(stmt)](stmt)}

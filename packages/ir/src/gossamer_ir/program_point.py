@@ -12,8 +12,9 @@ its own. Three rules make what it says sound:
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from functools import partial
 
 from gossamer_ir import build
 from gossamer_ir.lasting import lasting_facts, written_by, written_in
@@ -38,9 +39,10 @@ from gossamer_ir.nodes import (  # fmt: skip
     Stmt,
 )
 from gossamer_ir.prove import Prover
+from gossamer_ir.remembered import remembered
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.touches import Held
-from gossamer_ir.walk import buffers_read, free_vars, occurrences
+from gossamer_ir.walk import LEAVES, buffers_read, free_vars, occurrences
 
 
 class ProgramPoint:
@@ -76,40 +78,36 @@ class ProgramPoint:
         self.written = written_by(function)
         self._function = function
         self._changing = self.written
-        self._written_by_others: frozenset[str] = frozenset()
+        self.written_by_others: frozenset[str] = frozenset()
         for extent in extents_passed(function):
             if build.integer_value(extent) is None:
                 self.prover.assume_nonnegative(extent)
 
     # --- moving
 
-    @contextmanager
-    def scope(self) -> Iterator[None]:
+    def scope(self) -> AbstractContextManager[None]:
         """What is assumed until the end is forgotten there."""
-        with self.prover.scope():
-            yield
+        return self.prover.scope()
 
-    @contextmanager
-    def inside(self, loop: For) -> Iterator[None]:
+    def inside(self, loop: For) -> AbstractContextManager[None]:
         """The place is in the body of a loop: its variable lies in its range."""
-        self.bind_loop(loop)
-        others = self._written_by_others
-        if loop.kind in ("parallel", "thread_binding"):
-            self._written_by_others |= written_in(loop.body, self._function)
-        with self.prover.scope():
-            self.assume_range(loop, loop.extent)
-            yield
-        self._written_by_others = others
+        return _Moved(self, partial(self._enter, loop))
 
-    @contextmanager
-    def under(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> Iterator[None]:
+    def _enter(self, loop: For) -> None:
+        self.bind_loop(loop)
+        if loop.kind in ("parallel", "thread_binding"):
+            self.written_by_others |= written_in(loop.body, self._function)
+        self.assume_range(loop, loop.extent)
+
+    def under(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> AbstractContextManager[None]:
         """The place is where a condition was true before `body`, which is around the place, began."""
-        with self.prover.scope():
-            changing = self._changing
-            self.begin(body)
-            self.assume(condition)
-            self._changing = changing
-            yield
+        return _Moved(self, partial(self._assume_before, condition, body))
+
+    def _assume_before(self, condition: Expr, body: tuple[Stmt, ...]) -> None:
+        changing = self._changing
+        self.begin(body)
+        self.assume(condition)
+        self._changing = changing
 
     def after(self, stmt: Stmt) -> None:
         """The place is after a statement, in the same body: what it made true holds from here on."""
@@ -162,7 +160,7 @@ class ProgramPoint:
     def begin(self, body: tuple[Stmt, ...]) -> None:
         """The place is in some statements, and before that no other ones run: what these do not write
         stays as it is."""
-        self._changing = written_in(body, self._function) | self._written_by_others
+        self._changing = written_in(body, self._function) | self.written_by_others
 
     def assume_held(self, held: Held) -> None:
         """What holds where an element is touched holds from here on."""
@@ -176,6 +174,8 @@ class ProgramPoint:
 
     def is_lasting(self, expr: Expr) -> bool:
         """Whether an expression keeps its value, which is that of unbounded integers."""
+        if type(expr) in LEAVES:
+            return True
         return self._changing.isdisjoint(buffers_read(expr)) and self.magnitudes.is_exact(expr)
 
     def is_unchanging(self, *exprs: Expr) -> bool:
@@ -219,12 +219,36 @@ class ProgramPoint:
         return is_known_before(expr, loop, self._function)
 
 
+class _Moved(AbstractContextManager[None]):
+    """A place that is left again (a class, since passes enter many)."""
+
+    def __init__(self, point: ProgramPoint, enter: Callable[[], None]) -> None:
+        self._point = point
+        self._enter = enter
+        self._scope = point.prover.scope()
+
+    def __enter__(self) -> None:
+        self._others = self._point.written_by_others
+        self._scope.__enter__()
+        self._enter()
+
+    def __exit__(self, *raised: object) -> None:
+        self._scope.__exit__(None, None, None)
+        self._point.written_by_others = self._others
+
+
 def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:
     """As `ProgramPoint.is_invariant`."""
     reads = buffers_read(expr)
     if reads and not reads.isdisjoint(written_in(body, function)):
         return False
-    return free_vars(expr).isdisjoint(bound_variables(body))
+    return free_vars(expr).isdisjoint(_bound_in(body))
+
+
+@remembered
+def _bound_in(body: tuple[Stmt, ...]) -> set[str]:
+    """Several expressions are asked about, one after the other."""
+    return bound_variables(body)
 
 
 def is_known_before(expr: Expr, loop: For, function: Function, *, is_in_each: bool = False) -> bool:

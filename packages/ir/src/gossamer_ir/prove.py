@@ -11,6 +11,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager
+from functools import lru_cache
 from itertools import permutations
 from math import gcd
 from typing import TypeGuard
@@ -82,26 +83,39 @@ class _Scope(AbstractContextManager[None]):
         self._hypotheses.release(self._mark)
 
 
-class Prover:
-    """Inequalities that hold at a point of a program, and the facts about its index buffers."""
+class _Facts:
+    """Facts by what they are asked for."""
 
-    def __init__(self, facts: Iterable[Fact] = ()) -> None:
-        facts = tuple(facts)
-        self._hypotheses = Hypotheses()
-        self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
-        self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
-        self._values = [fact for fact in facts if isinstance(fact, HasValue)]
-        self._products = {fact.buffer: fact for fact in facts if isinstance(fact, ProductSteps)}
+    def __init__(self, facts: tuple[Fact, ...]) -> None:
+        self.ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        self.monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
+        self.values = [fact for fact in facts if isinstance(fact, HasValue)]
+        self.products = {fact.buffer: fact for fact in facts if isinstance(fact, ProductSteps)}
         padded = {fact.buffer for fact in facts if isinstance(fact, PaddedSlots)}
-        self._segments = [
+        self.segments = [
             fact for fact in facts if isinstance(fact, SortedSegments) and fact.buffer not in padded
         ]
-        self._cuts = {fact.buffer: fact.indptr for fact in self._segments}
-        self._subsets = {
+        self.cuts = {fact.buffer: fact.indptr for fact in self.segments}
+        self.subsets = {
             (fact.left, fact.right)
             for fact in facts
             if isinstance(fact, Relation) and fact.kind == "subset"
         }
+
+
+_by_kind = lru_cache(maxsize=64)(_Facts)
+"""Many provers are made for the facts of one function."""
+
+
+class Prover:
+    """Inequalities that hold at a point of a program, and the facts about its index buffers."""
+
+    def __init__(self, facts: Iterable[Fact] = ()) -> None:
+        self._hypotheses = Hypotheses()
+        known = _by_kind(tuple(facts))
+        self._ranges, self._products = known.ranges, known.products
+        self._monotone, self._values = known.monotone, known.values
+        self._segments, self._cuts, self._subsets = known.segments, known.cuts, known.subsets
         self._steps = 0
         self._nesting = 0
         self._answers: dict[_Question, bool] = {}
@@ -246,6 +260,8 @@ class Prover:
             return False
         self._steps -= 1
         goal = _lowest(goal)
+        if self._is_assumed(goal):
+            return True
         question = self._hypotheses.state, self._nesting, frozenset(goal.terms.items())
         tried, constant = self._unproved.get(question, (0, 0))
         if tried >= depth and constant >= goal.constant:
@@ -254,6 +270,12 @@ class Prover:
         if not is_proved:
             self._unproved[question] = depth, goal.constant
         return is_proved
+
+    def _is_assumed(self, goal: Affine) -> bool:
+        """Whether a goal was assumed as it is, or what is less was; most questions are about the range of
+        one loop."""
+        known = self._hypotheses.about(next(iter(goal.terms)))
+        return any(form.constant <= goal.constant and form.terms == goal.terms for form in known)
 
     def _tries(self, goal: Affine, depth: int) -> bool:
         atoms = list(goal.terms)

@@ -6,6 +6,7 @@ A rewriter returns the same object where nothing changed, so that `is` tells.
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from functools import lru_cache
 from typing import Any, TypeVar, overload
@@ -16,6 +17,7 @@ from gossamer_ir.nodes import (
     EXPRESSIONS,
     Const,
     Expr,
+    Function,
     Lanes,
     Load,
     Node,
@@ -24,6 +26,7 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )  # fmt: skip
+from gossamer_ir.remembered import remembered
 
 N = TypeVar("N", bound=Node)
 A = TypeVar("A", bound=Node)
@@ -189,6 +192,28 @@ def occurs(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
     return False
 
 
+def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
+    """Those of `walk` by their kind.
+
+    >>> from gossamer_ir.build import ONE, add, index_var
+    >>> grouped(add(index_var("i"), ONE))[Var]
+    [Var(name='i', dtype='int64')]
+    """
+    found: defaultdict[type[Any], list[Any]] = defaultdict(list)
+    stack = list(nodes[::-1])
+    while stack:  # `walk` written out, as in `occurrences`
+        current = stack.pop()
+        kind: type[Any] = type(current)
+        found[kind].append(current)
+        for name in _FIELDS_BACKWARDS[kind]:
+            below = getattr(current, name)
+            if type(below) is tuple:
+                stack += below[::-1]
+            elif below is not None:
+                stack.append(below)
+    return dict(found)
+
+
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
     """The statements of a body, each with all below it, parents first: `walk` that stays out of
     expressions."""
@@ -210,6 +235,17 @@ def outermost(kind: type[N], body: Iterable[Stmt]) -> Iterator[N]:
             continue
         for name in _BODIES_BACKWARDS[type(current)]:
             stack += getattr(current, name)[::-1]
+
+
+def has_bodies(kind: type[Node]) -> bool:
+    """Whether statements of a kind hold others."""
+    return bool(_BODIES_BACKWARDS[kind])
+
+
+@remembered
+def every_statement(function: Function) -> tuple[Stmt, ...]:
+    """`statements` of a whole function."""
+    return tuple(statements(function.body))
 
 
 def map_children(node: N, function: Callable[[Any], Any]) -> N:
@@ -277,30 +313,52 @@ class _Rewriting:
             return current if replaced is None else replaced
         is_expression = kind in _EXPRESSIONS
         if is_expression:
-            known = self._done.get(id(current))
-            if known is not None:
-                return known
+            key = id(current)
+            if key in self._done:
+                return self._done[key]
         # `map_children` written out: most of the time is spent here.
         changed: dict[str, Any] = {}
         for name in names:
             below = getattr(current, name)
             if type(below) is tuple:
                 new = self.each(below) if below else below
-            elif below is None or not (self._leaves or _FIELDS[type(below)]):
+            elif below is None:
                 continue
-            else:
+            elif _FIELDS[type(below)]:
                 new = self.visit(below)
+            elif self._leaves:
+                replaced = self._rule(below)
+                if replaced is None:
+                    continue
+                new = replaced
+            else:
+                continue
             if new is not below:
                 changed[name] = new
         inner = replace(current, **changed) if changed else current
         replaced = self._rule(inner)
         result = inner if replaced is None else replaced
         if is_expression:
-            self._done[id(current)] = result
+            self._done[key] = result
         return result
 
     def each(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
-        return _map_tuple(items, self.visit)
+        """`_map_tuple` written out."""
+        result: list[Any] = []
+        is_same = True
+        for item in items:
+            if _FIELDS[type(item)]:
+                new = self.visit(item)
+            else:
+                new = self._rule(item) if self._leaves else item
+                if new is None:
+                    new = item
+            is_same = is_same and new is item
+            if type(new) is tuple:
+                result += new
+            else:
+                result.append(new)
+        return items if is_same else tuple(result)
 
 
 def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
@@ -311,7 +369,7 @@ def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
             return values.get(current.name, current)
         return map_children(current, visit)
 
-    return visit(node) if values else node
+    return visit(node) if values and not _is_without(node, values) else node
 
 
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
@@ -330,9 +388,16 @@ def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
         if type(current) is Var:
             found = values.get(current.name)
             return current if found is None else visit(found)
-        return map_children(current, visit)
+        return current if type(current) in LEAVES else map_children(current, visit)
 
-    return visit(node) if values else node
+    if type(node) in LEAVES:
+        return visit(node)
+    return visit(node) if values and not _is_without(node, values) else node
+
+
+def _is_without(node: Any, values: Mapping[str, Expr]) -> bool:
+    """Whether it is known of an expression that it mentions none of some variables."""
+    return type(node) in _EXPRESSIONS and _free_vars_of(node).isdisjoint(values)
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:
@@ -349,4 +414,11 @@ def _free_vars_of(expr: Node) -> frozenset[str]:
 
 def buffers_read(*nodes: Node) -> frozenset[str]:
     """The buffers that expressions read, or search in."""
+    if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
+        return _buffers_read_by(nodes[0])
     return frozenset([found.buffer for found in occurrences((Load, Search), *nodes)])
+
+
+@lru_cache(maxsize=4096)
+def _buffers_read_by(expr: Node) -> frozenset[str]:
+    return frozenset([found.buffer for found in occurrences((Load, Search), expr)])

@@ -14,7 +14,7 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.by_kind import nodes_by_kind
+from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
@@ -63,7 +63,7 @@ def expand_search(module: Module) -> Module:
 
 
 def _expand_function(function: Function) -> Function:
-    if Search not in nodes_by_kind(function):
+    if Search not in kinds_in(function):
         return function
     expanding = _Expanding(function)
     return msgspec.structs.replace(function, body=expanding.body(function.body, {}))

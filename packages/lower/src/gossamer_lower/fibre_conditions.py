@@ -59,6 +59,8 @@ class FibreConditions:
 
     def exceeds(self, value: Expr, extent: Expr) -> int | None:
         """How much more a value is than an extent, where that is plain to see."""
+        if value == extent:
+            return 0
         form, other = (normal_form(self._unchecked(found)) for found in (value, extent))
         rest = combine(form, other, -1)
         return rest.constant if rest.is_constant else None

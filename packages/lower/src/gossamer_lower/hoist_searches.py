@@ -16,7 +16,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import distance
-from gossamer_ir.by_kind import nodes_by_kind
+from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import written_by
@@ -71,7 +71,7 @@ def hoist_searches(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if Search not in nodes_by_kind(function):
+    if Search not in kinds_in(function):
         return function
     naming = _Naming(function)
     body = naming.body(function.body)

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from typing import Any
 
 from gossamer_ir import build
-from gossamer_ir.by_kind import nodes_by_kind
+from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Buffer,
@@ -60,7 +60,7 @@ def hoist_vectors(module: Module) -> Module:
 
 
 def _hoist_function(function: Function) -> Function:
-    if Ramp not in nodes_by_kind(function):
+    if Ramp not in kinds_in(function):
         return function
     return with_body(function, _Hoisting(function).body(function.body))
 

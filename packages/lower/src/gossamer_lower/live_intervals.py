@@ -7,7 +7,7 @@ the extent of a loop, or what a condition around an access compares with (the la
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
@@ -51,10 +51,12 @@ class Interval(msgspec.Struct, frozen=True):
 def intervals_of(buffer: Buffer, live: tuple[Stmt, ...]) -> list[Interval | None]:
     """One interval for each dimension, while these statements run; None where an index does not
     split, the parts of different accesses do not agree, or a search looks at more than one element."""
-    if any(found.buffer == buffer.name for found in occurrences(Search, *live)):
-        return [None] * len(buffer.shape)
+    accesses: list[tuple[Access, _Conditions]] = []
+    for node, held in _accesses(live, buffer.name, ()):
+        if isinstance(node, Search):
+            return [None] * len(buffer.shape)
+        accesses.append((node, held))
     known = _Known(live)
-    accesses = list(_accesses(live, buffer.name, ()))
     return [
         _merged([known.interval(access.indices[at], held) for access, held in accesses])
         for at in range(len(buffer.shape))
@@ -63,12 +65,13 @@ def intervals_of(buffer: Buffer, live: tuple[Stmt, ...]) -> list[Interval | None
 
 def _accesses(
     body: Iterable[Stmt], name: str, held: _Conditions
-) -> Iterator[tuple[Access, _Conditions]]:
-    """The accesses to a buffer, each with the conditions of the choices that it stands in."""
+) -> Iterator[tuple[Access | Search, _Conditions]]:
+    """The accesses to a buffer, and the searches in it, each with the conditions of the choices that it
+    stands in."""
     for stmt in body:
         effects = effects_of(stmt)
         for node in occurrences(
-            (Load, Store, Prefetch), *(effects.evaluates if effects.bodies else (stmt,))
+            (Load, Store, Prefetch, Search), *(effects.evaluates if effects.bodies else (stmt,))
         ):
             if node.buffer == name:
                 yield node, held
@@ -78,8 +81,19 @@ def _accesses(
             yield from _accesses(inner.statements, name, (*held, *conditions))
 
 
-_Bounds: TypeAlias = dict[str, tuple[int, int] | Expr | None]
-"""Smallest and largest value of each variable, or the extent of a loop from 0 on that is known outside."""
+_Range: TypeAlias = tuple[int, int] | Expr | None
+"""Smallest and largest value of a variable, or the extent of a loop from 0 on that is known outside."""
+
+
+def ends_of(form: Affine, range_of: Callable[[Expr], object]) -> tuple[int, int] | None:
+    """The constants that a sum lies between, where its atoms do."""
+    low = high = form.constant
+    for atom, by in form.terms.items():
+        found = range_of(atom)
+        if not isinstance(found, tuple):
+            return None
+        low, high = low + min(by * end for end in found), high + max(by * end for end in found)
+    return low, high
 
 
 class _Known:
@@ -96,7 +110,7 @@ class _Known:
         }
         bounds = dict(_bounds(live))
         self._bound = frozenset(bounds)
-        self._bounds: _Bounds = {
+        self._bounds: dict[str, _Range] = {
             name: None if isinstance(found, Node) and not self._is_fixed(found) else found
             for name, found in bounds.items()
         }
@@ -106,21 +120,11 @@ class _Known:
         form = affine_of(index)
         fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
         rest = combine(form, Affine(fixed, 0), -1)
-        ends = self._ends(rest)
+        ends = ends_of(rest, self._range_of)
         if ends is not None:
             return Interval(Affine(fixed, 0), *ends)
         lengths = tuple(self._lengths(rest, held)) if fixed else ()
         return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
-
-    def _ends(self, rest: Affine) -> tuple[int, int] | None:
-        """The constants that the part that varies lies between."""
-        low = high = rest.constant
-        for atom, by in rest.terms.items():
-            found = self._range_of(atom)
-            if not isinstance(found, tuple):
-                return None
-            low, high = low + min(by * end for end in found), high + max(by * end for end in found)
-        return low, high
 
     def _lengths(self, rest: Affine, held: _Conditions) -> Iterator[Affine]:
         """Lengths that the part that varies stays below, if it is not negative."""
@@ -138,7 +142,7 @@ class _Known:
                 if self._is_fixed(expr_of(length)):
                     yield length
 
-    def _range_of(self, atom: Expr) -> tuple[int, int] | Expr | None:
+    def _range_of(self, atom: Expr) -> _Range:
         return self._bounds.get(atom.name) if isinstance(atom, Var) else None
 
     def _is_fixed(self, expr: Expr) -> bool:
@@ -153,15 +157,16 @@ class _Known:
         )
 
 
-def _bounds(live: tuple[Stmt, ...]) -> Iterator[tuple[str, tuple[int, int] | Expr | None]]:
+def _bounds(live: tuple[Stmt, ...]) -> Iterator[tuple[str, _Range]]:
     for node in statements(live):
         if isinstance(node, For):
-            yield node.var, _range_of_loop(node)
+            yield node.var, range_of_loop(node)
         elif isinstance(node, Let):
             yield node.var.name, None
 
 
-def _range_of_loop(loop: For) -> tuple[int, int] | Expr | None:
+def range_of_loop(loop: For) -> _Range:
+    """What is known of the variable of a loop, where its extent is known."""
     start, extent = build.integer_value(loop.start), build.integer_value(loop.extent)
     if extent is None:
         return loop.extent if start == 0 else None

@@ -8,7 +8,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.by_kind import of_kind
+from gossamer_ir.by_kind import in_body
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
@@ -68,7 +68,7 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
         Y[i] = t_2 + T.abs(X[i])
     """
     require_stage(module, "flat")
-    found = (node for function in module.functions for node in of_kind(function, Binary, Call))
+    found = (node for function in module.functions for node in in_body(function, Binary, Call))
     if not any(_is_lowered(node, instructions) for node in found):
         return module
     functions = tuple(_lower_function(found, instructions) for found in module.functions)

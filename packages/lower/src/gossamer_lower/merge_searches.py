@@ -14,7 +14,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import distance
-from gossamer_ir.by_kind import nodes_by_kind
+from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -78,7 +78,7 @@ def merge_searches(module: Module) -> Module:
 
 
 def _merge_function(function: Function) -> Function:
-    if Search not in nodes_by_kind(function):
+    if Search not in kinds_in(function):
         return function
     merging = _Merging(function)
     return msgspec.structs.replace(function, body=merging.body(function.body))

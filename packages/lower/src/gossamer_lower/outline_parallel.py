@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from itertools import chain
-from typing import Any, TypeAlias
+from typing import TypeAlias
 
 import msgspec
 
@@ -33,8 +33,8 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import buffers_read, free_vars, occurrences, rewrite_body
-from gossamer_lower.bodies import each, with_bodies
+from gossamer_ir.walk import buffers_read, free_vars, occurrences
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import require_stage
 
 
@@ -199,13 +199,15 @@ def _buffers_of(fact: Fact) -> set[str]:
 def _with_serial_loops(loop: For) -> For:
     """The loop, parallel loops inside of which run in order. Their iterations then share nothing, so
     that they need no atomic steps unless those of the loop itself do."""
+    return with_body(loop, _in_order(loop.body))
 
-    def rule(node: Any) -> For | None:
-        if not isinstance(node, For) or node.kind != "parallel":
-            return None
-        kept = tuple(item for item in node.annotations if item[0] != ATOMIC)
-        return msgspec.structs.replace(
-            node, kind="serial", weight=None, grain=None, annotations=kept
-        )
 
-    return msgspec.structs.replace(loop, body=rewrite_body(loop.body, rule))
+def _in_order(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return each(body, lambda stmt: (_serial(with_bodies(stmt, _in_order)),))
+
+
+def _serial(stmt: Stmt) -> Stmt:
+    if not isinstance(stmt, For) or stmt.kind != "parallel":
+        return stmt
+    kept = tuple(item for item in stmt.annotations if item[0] != ATOMIC)
+    return msgspec.structs.replace(stmt, kind="serial", weight=None, grain=None, annotations=kept)

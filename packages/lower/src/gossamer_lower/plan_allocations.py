@@ -9,13 +9,13 @@ allocates already lives no longer than that body.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from typing import Any
 
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, combine, expr_of
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.effects import buffers_named
 from gossamer_ir.injective import is_injective
 from gossamer_ir.lasting import lasting_facts
@@ -33,12 +33,20 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
     Store,
+    Var,
 )  # fmt: skip
 from gossamer_ir.prove import Prover
-from gossamer_ir.walk import occurrences, rewrite_body, substitute
+from gossamer_ir.walk import buffers_read, occurrences, rewrite_body, statements, substitute
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.guard_accesses import guard_buffers
-from gossamer_lower.live_intervals import Access, Interval, intervals_of, shrunk
+from gossamer_lower.live_intervals import (
+    Access,
+    Interval,
+    ends_of,
+    intervals_of,
+    range_of_loop,
+    shrunk,
+)
 from gossamer_lower.stages import map_functions
 
 Facts = tuple[Fact, ...]
@@ -67,7 +75,8 @@ def plan_allocations(module: Module) -> Module:
 
 def _plan_function(function: Function) -> Function:
     planned = _planned(function)
-    guarded = guard_buffers(function, _shrunk_unseen(function, planned))
+    unseen = _shrunk_unseen(function, planned)
+    guarded = guard_buffers(function, unseen) if unseen else function
     return planned if guarded is function else _planned(guarded)
 
 
@@ -86,24 +95,51 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
     the program also where all that is accessed exists now: so they are guarded before."""
     before, after = _allocated(function), _allocated(planned)
     shrunk = {name: shape for name, shape in before.items() if after.get(name) != shape}
+    if not shrunk:
+        return set()
+    loops = {found.var: found for found in statements(function.body) if isinstance(found, For)}
     return {
         node.buffer
         for node in occurrences((Load, Store), *function.body)
-        if node.buffer in shrunk and not _is_inside(node.indices, shrunk[node.buffer])
+        if node.buffer in shrunk and not _is_inside(node.indices, shrunk[node.buffer], loops)
     }
 
 
 def _allocated(function: Function) -> dict[str, tuple[Expr, ...]]:
     """The shapes of the buffers that a function allocates."""
     declared = [found for found in function.buffers if isinstance(found, Buffer)]
-    inside = [found.buffer for found in occurrences(Allocate, *function.body)]
+    inside = [found.buffer for found in statements(function.body) if isinstance(found, Allocate)]
     return {found.name: found.shape for found in (*declared, *inside) if not found.handle}
 
 
-def _is_inside(indices: tuple[Expr, ...], shape: tuple[Expr, ...]) -> bool:
-    """Whether an element is one of constant indices that exists."""
-    pairs = zip(map(build.integer_value, indices), map(build.integer_value, shape), strict=True)
-    return all(at is not None and size is not None and 0 <= at < size for at, size in pairs)
+def _is_inside(
+    indices: tuple[Expr, ...], shape: tuple[Expr, ...], loops: Mapping[str, For]
+) -> bool:
+    """Whether an element exists for a reason that takes no search for a proof, as most do."""
+    pairs = zip(indices, shape, strict=True)
+    return all(_is_below(at, size, loops) or _is_over(at, size, loops) for at, size in pairs)
+
+
+def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
+    """Whether an index lies between constants that are in range, by the ranges of loops. It may wrap on
+    the way there, as it is a sum of products."""
+
+    def range_of(atom: Expr) -> object:
+        loop = loops.get(atom.name) if isinstance(atom, Var) else None
+        return loop and range_of_loop(loop)
+
+    count = build.integer_value(size)
+    ends = None if count is None else ends_of(affine_of(at), range_of)
+    return ends is not None and ends[0] >= 0 and ends[1] < (count or 0)
+
+
+def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
+    """Whether an index is the variable of a loop over the dimension. A size that is read from memory
+    might change in between."""
+    loop = loops.get(at.name) if isinstance(at, Var) else None
+    if loop is None or loop.start != build.ZERO:
+        return False
+    return loop.extent == size and not buffers_read(size)
 
 
 def _replaced(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:

@@ -11,7 +11,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.by_kind import of_kind
+from gossamer_ir.by_kind import in_body
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
 from gossamer_ir.program_point import ProgramPoint
@@ -40,7 +40,7 @@ def remove_masks(module: Module) -> Module:
 
 
 def _remove_in_function(function: Function) -> Function:
-    if not any(isinstance(found.lhs, Ramp) for found in of_kind(function, Compare)):
+    if not any(isinstance(found.lhs, Ramp) for found in in_body(function, Compare)):
         return function
     removing = _Removing(function)
     body = rewrite_body(function.body, removing.rule)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gossamer_ir.by_kind import nodes_by_kind
+from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.names import Namer, bound_variables, namer_of
 from gossamer_ir.nodes import Expr, For, Function, If, Load, Module, Reinterpret, Stmt, Var
 from gossamer_ir.walk import free_vars, rewrite, statements, walk
@@ -39,7 +39,7 @@ def unswitch_loops(module: Module) -> Module:
 
 
 def _unswitch_function(function: Function) -> Function:
-    if Reinterpret not in nodes_by_kind(function):
+    if Reinterpret not in kinds_in(function):
         return function
     namer = namer_of(function)
     return msgspec.structs.replace(function, body=_body(function.body, namer))

@@ -7,6 +7,7 @@ from collections.abc import Callable, Mapping, Sequence, Set
 from functools import cache
 from inspect import CO_VARARGS, unwrap
 from operator import index
+from types import CodeType
 from typing import Any
 
 import msgspec
@@ -37,6 +38,7 @@ _TYPES: dict[str, Any] = {
 schedule)."""
 
 
+@cache
 def one_by_one(primitive: Callable[..., Any]) -> str:
     """The argument that a primitive takes one by one, which is a tuple in a step; or nothing.
 
@@ -63,11 +65,23 @@ def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> d
     several = one_by_one(primitive)
     if several:
         return {several: args}
-    code = unwrap(primitive).__code__
-    names = code.co_varnames[1 : code.co_argcount]
+    names = _positional(primitive) if args else ()
     if len(args) > len(names):
         raise _too_many(primitive, args, len(names))
     return dict(zip(names, args, strict=False))
+
+
+@cache
+def _positional(primitive: Callable[..., Any]) -> tuple[str, ...]:
+    """The arguments after the module that a primitive takes by position."""
+    code: CodeType = unwrap(primitive).__code__
+    return code.co_varnames[1 : code.co_argcount]
+
+
+@cache
+def takes_intrinsics(primitive: Callable[..., Any]) -> bool:
+    """Whether a primitive needs the intrinsics of a machine."""
+    return INTRINSICS in unwrap(primitive).__kwdefaults__
 
 
 def _too_many(primitive: Callable[..., Any], args: tuple[Any, ...], count: int) -> Exception:
@@ -103,8 +117,9 @@ def checked(
     """
     types, required = parameters(primitive)
     op, several = primitive.__name__, one_by_one(primitive)
-    beside = {INTRINSICS} & set(unwrap(primitive).__kwdefaults__)
-    rest = {name: value for name, value in keywords.items() if name not in beside}
+    rest, beside = dict(keywords), {}
+    if INTRINSICS in rest and takes_intrinsics(primitive):
+        beside[INTRINSICS] = _intrinsics(op, rest.pop(INTRINSICS))
     for name in rest:
         if name not in types:
             raise _unknown(op, name, list(types))
@@ -119,7 +134,7 @@ def checked(
                 hint=listing("arguments", types),
             )
     found = {name: _converted(op, name, value, types[name]) for name, value in given.items()}
-    return found | {name: _intrinsics(op, keywords[name]) for name in beside & keywords.keys()}
+    return found | beside
 
 
 def _intrinsics(op: str, value: Any) -> Any:
@@ -192,15 +207,12 @@ def plain(value: Any) -> Any:
         return value
 
 
+@cache
 def parameters(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
     """The types of a primitive's arguments, and which must be given."""
-    return _parameters(unwrap(primitive))
-
-
-@cache
-def _parameters(primitive: Any) -> tuple[dict[str, Any], list[str]]:
-    hints, several = primitive.__annotations__, one_by_one(primitive)
+    function: Any = unwrap(primitive)
+    hints, several = function.__annotations__, one_by_one(primitive)
     types = {name: _TYPES[hints[name]] for name in hints if name not in _GIVEN}
     if several:
         types[several] = _TYPES[f"tuple[{hints[several]}, ...]"]
-    return types, [name for name in types if name not in primitive.__kwdefaults__]
+    return types, [name for name in types if name not in function.__kwdefaults__]

@@ -92,7 +92,7 @@ def _runs_before(site: Site, around: Sequence[tuple[For, Kind]]) -> bool:
     may meet in an element."""
     if any(kind == "R" for _, kind in around):
         return True
-    return not meeting_loops(site).isdisjoint(loop.var for loop, _ in around)
+    return bool(meeting_loops(site, {loop.var for loop, _ in around}))
 
 
 def _require_init(

@@ -15,7 +15,7 @@ from gossamer_ir.meeting_points import may_meet
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Module, Store
 from gossamer_ir.touches import parts_of, reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve, walk
-from gossamer_schedule.accesses import mentioned, values_at, values_within
+from gossamer_schedule.accesses import allocated, mentioned, values_at, values_within
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around
 from gossamer_schedule.races import difference, is_ordered
@@ -31,16 +31,17 @@ def blocks_with_init(top: Site) -> Iterator[Site]:
             yield Site(found.node, (*top.path, *found.path))
 
 
-def meeting_loops(site: Site) -> set[str]:
-    """The loops around a block in which it may initialise the same element in several iterations: the init
-    then runs before the first of them, once for each element."""
+def meeting_loops(site: Site, among: Set[str]) -> set[str]:
+    """Those of some loops around a block in which it may initialise the same element in several
+    iterations: the init then runs before the first of them, once for each element."""
     block, loops = site.node, site.scope
     values, spatial = values_within(site), spatial_loops(site.node, values_at(site))
     stored = {found.buffer for found in statements(block.init) if isinstance(found, Store)}
     found: set[str] = set()
     for count, loop in enumerate(loops):
-        inside = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
-        if loop.var in spatial and not stored <= inside:
+        if loop.var not in spatial or loop.var not in among:
+            continue
+        if not stored <= allocated(loop.body):
             inner = loops[count + 1 :]
             if may_meet(
                 loop,

@@ -14,7 +14,7 @@ from gossamer_ir.pipelines import copies_ahead, is_pipelined
 from gossamer_schedule.arguments import a_value, arguments_by_name, checked, one_by_one
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.result import Result
-from gossamer_schedule.sites import name_of, sites, statements
+from gossamer_schedule.sites import name_of, sites, statements_of
 from gossamer_schedule.threads import split_buffers
 
 P = ParamSpec("P")
@@ -77,8 +77,9 @@ def _require_module(module: object, name: str) -> None:
 
 def _result(function: Callable[..., Result], module: Module, given: dict[str, Any]) -> Result:
     """What a primitive makes, unless its expressions are nested deeper than can be followed."""
-    several = given.get(one_by_one(function), ())
-    named = {name: value for name, value in given.items() if name != one_by_one(function)}
+    listed = one_by_one(function)
+    named = dict(given) if listed else given
+    several = named.pop(listed, ())
     try:
         return function(module, *several, **named)
     except RecursionError:
@@ -93,7 +94,7 @@ def _result(function: Callable[..., Result], module: Module, given: dict[str, An
 def _require_marks(module: Module, name: str) -> None:
     """Marked loops are still what their marks say."""
     for function in module.functions:
-        for found in statements(function.body):
+        for found in statements_of(function):
             if not isinstance(found, For) or not found.annotations:
                 continue
             if is_atomic(found):

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from inspect import unwrap
 
 from gossamer_ir.contracts import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
-from gossamer_schedule.arguments import INTRINSICS, parameters
+from gossamer_schedule.arguments import INTRINSICS, parameters, takes_intrinsics
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.samples import with_values
@@ -42,7 +41,7 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
             f"{step.op} has no argument '{INTRINSICS}'.",
             hint="They are those of a machine: ScheduleBuilder(module, intrinsics=...).",
         )
-    if INTRINSICS in unwrap(primitive).__kwdefaults__:
+    if takes_intrinsics(primitive):
         return primitive(module, **step.args, intrinsics=intrinsics)
     return primitive(module, **step.args)
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Allocate, AnyBuffer, Block, For, Function, Iteration, Module
 from gossamer_schedule.refusals import listing, refusal
-from gossamer_schedule.sites import Site, name_of, named, sites, statements
+from gossamer_schedule.sites import Site, name_of, named, sites, statements, statements_of
 
 
 def find_function(module: Module, primitive: str, *, function: str | None) -> Function:
@@ -81,7 +81,7 @@ def find_buffer(function: Function, primitive: str, *, buffer: str) -> AnyBuffer
 
 def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
     """The function's buffers and those of its `Allocate`s."""
-    found = [item.buffer for item in statements(function.body) if isinstance(item, Allocate)]
+    found = [item.buffer for item in statements_of(function) if isinstance(item, Allocate)]
     return (*function.buffers, *found)
 
 

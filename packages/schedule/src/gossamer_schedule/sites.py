@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     Stmt,
     While,
 )
+from gossamer_ir.remembered import remembered
 
 Hop: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""
@@ -135,14 +136,17 @@ def _sites_in(top: Any, path: tuple[Hop, ...]) -> list[Site]:
 def named(top: Any, kind: type, name: str) -> list[Site]:
     """The sites of the statements of a kind that have a name, without those of all others."""
     found: list[Site] = []
+    naming = _NAMES[kind]
     stack: list[tuple[Any, Any, str, int]] = [(top, None, "", 0)]
     while stack:
         entry = stack.pop()
         node = entry[0]
-        if type(node) is kind and name_of(node) == name:
+        if type(node) is kind and getattr(node, naming) == name:
             found.append(Site(node, _path(entry)))
-        for field in BODIES.get(type(node), ()):
-            stack += [(child, entry, field, at) for at, child in enumerate(getattr(node, field))]
+        for field in BODIES[type(node)]:
+            for at, child in enumerate(getattr(node, field)):
+                if type(child) in BODIES:  # what has a name has a body
+                    stack.append((child, entry, field, at))
     return found
 
 
@@ -163,6 +167,12 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
         yield child
         for name in reversed(BODIES.get(type(child), ())):
             stack += getattr(child, name)[::-1]
+
+
+@remembered
+def statements_of(function: Function) -> tuple[Any, ...]:
+    """`statements` of a whole function."""
+    return tuple(statements(function.body))
 
 
 def replaced(site: Site, new: tuple[Stmt, ...]) -> Function:

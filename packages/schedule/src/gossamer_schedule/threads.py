@@ -8,7 +8,7 @@ from gossamer_ir.effects import TOUCHING
 from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.resolve import all_buffers
-from gossamer_schedule.sites import Site, named, statements
+from gossamer_schedule.sites import Site, named, replaced, statements_of
 
 SEEN_BY: dict[str, tuple[str, ...]] = {
     "global": (),
@@ -31,26 +31,25 @@ def split_buffers(function: Function) -> Iterator[tuple[Site, str]]:
     """
     loops = [
         found
-        for found in statements(function.body)
+        for found in statements_of(function)
         if isinstance(found, For) and (found.kind == "parallel" or found.thread is not None)
     ]
     if not loops:
         return
     scopes = {found.name: found.scope for found in all_buffers(function) if found.scope != "global"}
-    total = _uses(function.body) if scopes else {}
     for loop in loops:
-        inside = _uses(loop.body) if scopes else {}
-        for buffer, scope in scopes.items():
-            if _is_apart(loop, scope) and 0 < inside.get(buffer, 0) < total[buffer]:
-                yield named(function, For, loop.var)[0], buffer
+        apart = [buffer for buffer, scope in scopes.items() if _is_apart(loop, scope)]
+        if not apart:
+            continue
+        site = named(function, For, loop.var)[0]
+        outside = _used(replaced(site, ()).body).intersection(apart)
+        inside = _used(loop.body) if outside else set()
+        yield from [(site, buffer) for buffer in apart if buffer in outside & inside]
 
 
-def _uses(body: tuple[Stmt, ...]) -> dict[str, int]:
-    """How often statements touch each buffer."""
-    counts: dict[str, int] = {}
-    for found in occurrences(TOUCHING, *body):
-        counts[found.buffer] = counts.get(found.buffer, 0) + 1
-    return counts
+def _used(body: tuple[Stmt, ...]) -> set[str]:
+    """The buffers that statements touch."""
+    return {found.buffer for found in occurrences(TOUCHING, *body)}
 
 
 def _is_apart(loop: For, scope: str) -> bool:

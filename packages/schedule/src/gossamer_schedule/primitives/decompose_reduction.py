@@ -123,7 +123,7 @@ def _require_enclosing(site: Site, top: Site, *, module: Module) -> Nest:
 
 def _require_outside_reduction(site: Site, top: Site) -> None:
     fed = reduction_loops(site.node, values_at(site))
-    meeting = meeting_loops(site)
+    meeting = meeting_loops(site, {found.var for found in top.scope})
     for found in top.scope:
         if found.var in meeting:
             raise refusal(

@@ -114,7 +114,7 @@ def _require_no_reduction(site: Site, block: Block, *, module: Module) -> None:
         loop, why = site.node.var, ""
         if loop in reduction_loops(found.node, values_at(inner)):
             why = f"is one of a reduction in block '{found.node.name}', whose init belongs"
-        elif loop in meeting_loops(inner):
+        elif meeting_loops(inner, {loop}):
             why = (
                 f"may initialise an element again in block '{found.node.name}', whose init belongs"
             )
