@@ -67,6 +67,20 @@ def main(y: T.handle, n: T.int64) -> None:
                 Y[0] = 0
             Y[0] = Y[0] + T.int32(vi)
 """
+AGAIN = """
+@T.prim_func
+def main(y: T.handle, p: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (n,), "int32")
+    P = T.match_buffer(p, (4,), "int64")
+    for i in T.serial(4):
+        for j in T.serial(P[i]):
+            with T.block("step"):
+                vj = T.axis.spatial(16, j)
+                with T.init():
+                    Y[0] = 0
+                Y[0] = Y[0] + 1
+"""
 PARTS = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:

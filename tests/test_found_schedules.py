@@ -10,6 +10,7 @@ import pytest
 from gossamer_ir.contracts import Step
 from gossamer_ir.script import parse_module
 from tests.found_programs import (
+    AGAIN,
     ALLOCATED,
     ATTACHED,
     BESIDE,
@@ -459,6 +460,11 @@ LATER = {
         COUNTED,
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("blockize", {"loop": "i"}), Step("lift_loop", {"loop": "i"}))},
+    ),
+    "an init in each iteration of a loop around is in each of them where a bound of that loop is added": (
+        AGAIN,
+        {"y": np.full(2, 7, I32), "p": np.array([0, 1, 3, 2]), "n": 2},
+        {"loop": (Step("loop_partition", {"loop": "j", "points": (0,)}),)},
     ),
 }
 """Programs of the later stages."""

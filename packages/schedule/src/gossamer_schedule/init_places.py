@@ -98,6 +98,10 @@ def require_inits_beside(
     for site in blocks_with_init(fed):
         reducing = reduction_loops(site.node, values_at(site))
         if reducing.isdisjoint(feeding):
+            # A loop that none of its iterators depended on becomes one of the block's points.
+            added = mentions - reducing - spatial_loops(site.node, values_at(site))
+            crossed = {loop.var for loop in fed.scope if loop.var in added}
+            require_same_effect(site, top, crossed, module=module, primitive=primitive)
             continue
         _require_conditions(site, mentions, module=module, primitive=primitive)
         if not any(loop.var in reducing for loop in top.scope):

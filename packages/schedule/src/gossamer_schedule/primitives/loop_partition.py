@@ -24,6 +24,7 @@ from gossamer_schedule.clones import Clone, clones, forwards_of
 from gossamer_schedule.init_places import (
     blocks_with_init,
     require_inits_apart,
+    require_inits_beside,
     require_same_effect,
 )
 from gossamer_schedule.inits import left_out
@@ -93,6 +94,7 @@ def loop_partition(
     copies = clones((site.node,), len(cuts) + 1, namer_of(owner))
     with _known_around(site) as point:
         starts, extents = _ranges(cuts, site, point=point)
+    require_inits_beside(site, {loop}, starts, module=module, primitive=_NAME)
     parts = _parts(copies, starts, extents, once=once)
 
     rewritten = with_function(module, owner, replaced(site, parts))
