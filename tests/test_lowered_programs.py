@@ -12,7 +12,9 @@ import pytest
 
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_to_flat
+from gossamer_schedule.table import PRIMITIVES
 from tests.generated import fuzz_lowered
+from tests.generated.drawers import DRAWERS
 from tests.generated.elements import Undecided
 from tests.generated.fuzz_lowered import Programs, drawn, judge, machine
 from tests.generated.lowered.drawing import draw_lowered
@@ -20,6 +22,7 @@ from tests.generated.lowered.evaluator import evaluated
 from tests.generated.lowered.features import REQUIRED, features
 from tests.generated.lowered.judging import judged
 from tests.generated.lowered.machines import Machine, Outcome
+from tests.generated.lowered.scheduling import COMMON, WEIGHTS
 from tests.generated.typed import CALLS, draw_call
 
 PLAIN = {"seed": "tests", "native": 0.15, "scheduled": 0.0}
@@ -35,16 +38,16 @@ def process():
 
 def test_programs_mean_the_same_before_and_after_each_pass():
     found = Programs()
-    for number in range(120):
+    for number in range(60):
         judge(number, found, **PLAIN)
     assert found.failures == []
-    assert found.native > 5
-    assert found.refused.total() < 20, found.refused
+    assert found.native > 3
+    assert found.refused.total() < 12, found.refused
 
 
 @pytest.mark.parametrize("stage", ["loop", "flat"])
 def test_programs_without_axes_mean_the_same_before_and_after_each_pass(stage):
-    for number in range(60):
+    for number in range(25):
         program = draw_lowered(Random(f"tests/{stage}/{number}"), stage)
         found = judged(program, machine=machine() if number % 8 == 0 else None)
         assert found is None or found.is_refusal, f"{number}: {found}\n{program}"
@@ -52,16 +55,24 @@ def test_programs_without_axes_mean_the_same_before_and_after_each_pass(stage):
 
 def test_schedules_change_no_meaning():
     found = Programs()
-    for number in range(60):
+    for number in range(30):
         judge(number, found, **SCHEDULED)
     assert found.failures == []
-    assert found.accepted.total() > 60
+    assert found.accepted.total() > 50
     assert len(found.accepted) > 10
+
+
+def test_each_primitive_is_drawn_or_has_a_reason():
+    coordinate = {"sparse_reorder", "sparse_fuse", "sparse_unfuse", "sparse_compute_at"}
+    unsafe = {op for op in PRIMITIVES if op.startswith("unsafe_")}
+    assert DRAWERS.keys() == PRIMITIVES.keys() - unsafe, "the user vouches for what is unsafe"
+    assert coordinate <= DRAWERS.keys(), "there are no sparse iterations at the later stages"
+    assert all(WEIGHTS.get(op, COMMON) > 0 for op in DRAWERS)
 
 
 def test_everything_that_has_to_be_met_is_drawn():
     found = Programs()
-    for number in range(300):
+    for number in range(200):
         program = drawn(number, **PLAIN).program
         found.met.update(features(program))
         found.judged += 1
@@ -112,7 +123,7 @@ def test_a_process_that_dies_is_a_finding_and_another_one_goes_on():
 
 def test_whatever_is_typed_ends_in_a_result_or_in_an_error_of_ours():
     kinds: Counter[str] = Counter()
-    for number in range(400):
+    for number in range(200):
         call = draw_call(Random(f"tests/typed/{number}"))
         assert call.wrong() is None, f"{number}: {call.says}"
         kinds[call.kind] += 1

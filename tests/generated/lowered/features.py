@@ -43,7 +43,7 @@ REQUIRED = {
     "block": 5000, "block with a condition": 2000, "block with an init": 1500,
     "a condition on an outer loop": 1000, "an init whose points may meet": 200,
     "varied axis": 3000, "a position beyond a fibre": 300, "fill value": 200,
-    "extreme number": 1500, "extreme scalar": 2000, "extreme data": 1500,
+    "extreme number": 1500, "extreme scalar": 1500, "extreme data": 1500,
     "fact": 4000, "parallel": 1000, "nested parallel loops": 50, "vectorized": 500,
     "unrolled": 400, "atomic": 200, "reducer": 250, "lanes": 250, "threads": 60, "weight": 100,
     "a weight that may have been written": 30, "a start that may have been written": 250,

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import partial
+from itertools import islice
 
 import numpy as np
 
@@ -13,6 +14,7 @@ from gossamer_ir.interpret import GuardFailed, InterpreterError
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import diagnostics
+from gossamer_ir.walk import walk
 from tests.generated.compilers import BEFORE, COMPILER, Compiler
 from tests.generated.lowered.limited import TooManySteps, run_limited
 from tests.generated.lowered.machines import Machine, Outcome
@@ -22,6 +24,7 @@ from tests.generated.races import Race, require_no_race
 PRINTED = 8
 """The text of one in so many programs is parsed again."""
 MACHINE_CODE = "machine code"
+MOST_NODES, TOO_LARGE = 200_000, "too large to be interpreted"
 Step = tuple[str, Callable[[Module], Module]]
 
 
@@ -61,6 +64,8 @@ def judged(
         except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for
             return Finding(name, f"{type(error).__name__}: {error}", print_module(module))
         is_guarded |= name == "guard_accesses"
+        if name == "guard_accesses" and _is_large(after):
+            return Finding(name, TOO_LARGE, is_refusal=True)
         found = (
             None if after == module else interpreted(program, after, name, is_guarded=is_guarded)
         )
@@ -84,6 +89,13 @@ def _steps(
         yield name, lower
         if name == "lower_buffers" and schedule is not None:
             yield "the schedule of the loop stage", schedule
+
+
+def _is_large(module: Module) -> bool:
+    """Whether the interpreter would take a minute to translate a module: the guard of an access repeats
+    all that its index is made of."""
+    nodes = (node for function in module.functions for stmt in function.body for node in walk(stmt))
+    return next(islice(nodes, MOST_NODES, None), None) is not None
 
 
 def _staged(module: Module, *, stage: str) -> Module:
