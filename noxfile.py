@@ -119,6 +119,8 @@ DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
 BY_SHORT = {distribution.short: distribution for distribution in DISTRIBUTIONS}
 CROSSING_NOTHING = ("benchmarks", "house", "public_names")
 """Tests of the repository that have nothing to say about the borders between packages."""
+PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
+"""How pytest-xdist shares tests out: most tests compile in one thread."""
 EACH = [nox.param(short, id=short) for short in BY_SHORT]
 
 
@@ -208,14 +210,14 @@ def tests(session: nox.Session, part: str) -> None:
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
         install(session, DISTRIBUTIONS, *group("test"))
-        session.run("python", "-m", "pytest", "-q", "tests", *session.posargs, env=env)
+        session.run("python", "-m", "pytest", "-q", *PARALLEL, "tests", *session.posargs, env=env)
         return
     distribution = BY_SHORT[part]
     install(session, [distribution], *group("coverage"), extra="test")
     env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
     report = ["--cov-report", "term-missing:skip-covered", f"--cov-fail-under={COVERED}"]
     arguments = session.posargs or ["--cov", distribution.package, *report]
-    session.run("pytest", "-q", f"{distribution.place}/tests", *arguments, env=env)
+    session.run("pytest", "-q", *PARALLEL, f"{distribution.place}/tests", *arguments, env=env)
 
 
 @nox.session(requires=["build"])
@@ -225,7 +227,7 @@ def wire(session: nox.Session) -> None:
     needless = [f"--ignore=tests/test_{name}.py" for name in CROSSING_NOTHING]
     places = session.posargs or ["packages/gossamer/tests", "tests", *needless]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
-    session.run("python", "-m", "pytest", "-q", "-p", "tests.wire", *places, env=env)
+    session.run("python", "-m", "pytest", "-q", *PARALLEL, "-p", "tests.wire", *places, env=env)
 
 
 @nox.session(requires=["build"])

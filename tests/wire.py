@@ -180,8 +180,18 @@ def never_crossed() -> list[Border]:
 
 
 def pytest_sessionfinish(session: pytest.Session) -> None:
-    if never_crossed() and session.exitstatus == pytest.ExitCode.OK:
+    output = getattr(session.config, "workeroutput", None)
+    if output is not None:
+        output["crossed"] = [CROSSED[border] for border in BORDERS]
+    elif never_crossed() and session.exitstatus == pytest.ExitCode.OK:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Adds what a process of pytest-xdist has counted; the last hook before the session ends."""
+    for border, count in zip(BORDERS, node.workeroutput["crossed"], strict=True):
+        CROSSED[border] += count
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -38,18 +39,28 @@ def program(
     text = script(name)
     for old, new in {"default=0.0": f"default={fill}", **(changes or {})}.items():
         text = text.replace(old, new)
+    return _program(text, dtype, index, tuple((dtypes or {}).items()))
+
+
+# Tests differ in their arguments more often than in their programs: the last ones are kept.
+
+
+@lru_cache(maxsize=8)
+def _program(text: str, dtype: str, index: str, dtypes: tuple[tuple[str, str], ...]) -> Module:
     module = retyped(parse_module(text), dtype=dtype, index_dtype=index)
-    return specialize(module, {}, dtypes=dtypes) if dtypes else module
+    return specialize(module, {}, dtypes=dict(dtypes)) if dtypes else module
 
 
+@lru_cache(maxsize=8)
 def kernels(module: Module) -> tuple[Kernel, ...]:
     """The kernel without a schedule, and the one that the rules choose one for."""
     return tuple(build(module, schedule=found).kernel for found in (Schedule(), None))
 
 
-def stages(module: Module) -> list[Module]:
+@lru_cache(maxsize=8)
+def stages(module: Module) -> tuple[Module, ...]:
     """The module at each stage."""
-    return list(lowered(module, Schedule()))
+    return tuple(lowered(module, Schedule()))
 
 
 def guards(module: Module) -> list[str]:

@@ -14,7 +14,6 @@ from script_runs import assert_everywhere, assert_refused, guards, program
 from gossamer_ir.equality import structural_equal
 from gossamer_testkit import script_names
 
-SPELLINGS = ["", "_paper"]
 OTHER_PROGRAM = ("argmin_rows_paper", "sparse_softmax_paper")
 """Those that do not say the same as another script of their name."""
 
@@ -45,15 +44,14 @@ def operands(mask, feat, dtype):
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
 @pytest.mark.parametrize("feat", [0, 1, 5])
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_csr_times_dense(spelling, feat, dtype, index, pattern):
+def test_csr_times_dense(feat, dtype, index, pattern):
     mask = PATTERNS[pattern]
     (indptr, indices), (a, b, product) = csr(mask, index), operands(mask, feat, dtype)
     arguments = {
         "a": a, "b": b, "c": nothing(product.shape, dtype), "indptr": indptr, "indices": indices,
         "m": mask.shape[0], "n": mask.shape[1], "feat_size": feat, "nnz": len(a),
     }  # fmt: skip
-    module = program(f"csr_spmm{spelling}", dtype=dtype, index=index)
+    module = program("csr_spmm", dtype=dtype, index=index)
     assert_everywhere(module, arguments, c=product)
 
 
@@ -175,7 +173,6 @@ def block_copies(shape, rows):
     return arguments, expected
 
 
-@pytest.mark.parametrize("spelling", SPELLINGS)
 @pytest.mark.parametrize(
     ("shape", "rows"),
     [
@@ -186,9 +183,9 @@ def block_copies(shape, rows):
         ((64, 96), (60, 48, 32)),
     ],
 )
-def test_copies_in_blocks_of_three_sizes(shape, rows, spelling):
+def test_copies_in_blocks_of_three_sizes(shape, rows):
     arguments, expected = block_copies(shape, rows)
-    assert_everywhere(program(f"csr_spmm_by_blocks{spelling}"), arguments, **expected)
+    assert_everywhere(program("csr_spmm_by_blocks"), arguments, **expected)
 
 
 def test_blocks_that_reach_beyond_the_matrix_are_refused():
@@ -251,8 +248,7 @@ def sums_of(values, starts):
 
 @pytest.mark.parametrize("lengths", LENGTHS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_sums_of_fused_ragged_fibres(spelling, dtype, index, lengths):
+def test_sums_of_fused_ragged_fibres(dtype, index, lengths):
     levels = LENGTHS[lengths]
     starts = [offsets(level, index) for level in levels]
     x = data(sum(levels[2]), dtype)
@@ -262,7 +258,7 @@ def test_sums_of_fused_ragged_fibres(spelling, dtype, index, lengths):
         sizes = {f"most_{name}": max(level, default=0), f"nnz_{name}": sum(level)}
         arguments |= {f"indptr_{name}": found, **sizes}
     for name, expected in (("three", of_three), ("two", sums_of(of_three, starts[1]))):
-        module = program(f"ragged_sums_{name}_fused{spelling}", dtype=dtype, index=index)
+        module = program(f"ragged_sums_{name}_fused", dtype=dtype, index=index)
         assert guards(module) == []
         arguments |= {"y": nothing(expected.shape, dtype)}
         assert_everywhere(module, arguments, y=expected)
@@ -290,8 +286,7 @@ def square(pattern):
 
 @pytest.mark.parametrize("pattern", PATTERNS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_convolution_of_edges_of_several_kinds(spelling, dtype, index, pattern):
+def test_convolution_of_edges_of_several_kinds(dtype, index, pattern):
     mask, relations = square(pattern), 3
     arguments, features = convolution(mask, relations, dtype, index, transposed=False)
     indptr, indices = csr(mask, index)
@@ -300,7 +295,7 @@ def test_convolution_of_edges_of_several_kinds(spelling, dtype, index, pattern):
     expected = np.zeros(arguments["y"].shape)
     np.add.at(expected, rows, features[etype, columns])
     arguments |= {"etype": etype, "indptr": indptr, "indices": indices, "nnz": len(rows)}
-    module = program(f"rgcn_homogeneous{spelling}", dtype=dtype, index=index)
+    module = program("rgcn_homogeneous", dtype=dtype, index=index)
     assert guards(module) == []
     assert_everywhere(module, arguments, y=expected)
 
@@ -335,8 +330,7 @@ RELATIONS = dict(relation_masks())
 
 @pytest.mark.parametrize("relations", RELATIONS)
 @pytest.mark.parametrize(("dtype", "index"), KINDS)
-@pytest.mark.parametrize("spelling", SPELLINGS)
-def test_convolution_of_several_graphs(spelling, dtype, index, relations):
+def test_convolution_of_several_graphs(dtype, index, relations):
     """Nodes that no relation stores keep what was passed; those that several store add up."""
     mask = RELATIONS[relations]
     arguments, features = convolution(mask, len(mask), dtype, index, transposed=True)
@@ -351,7 +345,7 @@ def test_convolution_of_several_graphs(spelling, dtype, index, relations):
     }  # fmt: skip
     sums = (dense_of(mask, a) @ features).sum(axis=0)
     expected = np.where(stored.any(axis=0)[:, None], sums, -77.0)
-    module = program(f"rgcn_heterogeneous{spelling}", dtype=dtype, index=index)
+    module = program("rgcn_heterogeneous", dtype=dtype, index=index)
     assert guards(module) == []
     assert_everywhere(module, arguments, y=expected)
 
