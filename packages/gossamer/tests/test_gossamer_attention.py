@@ -6,6 +6,7 @@ import math
 
 import numpy as np
 import pytest
+from masks import KINDS
 from scipy import sparse
 from test_gossamer_operators import DTYPES, NAMES, matrices
 
@@ -104,8 +105,7 @@ def small(dtype):
 MEANS = {"short rows": 2, "long rows": 60, "unknown": None}
 
 
-@pytest.mark.parametrize("index", ["int32", "int64"])
-@pytest.mark.parametrize("dtype", DTYPES)
+@pytest.mark.parametrize(("dtype", "index"), KINDS)
 @pytest.mark.parametrize("mean", MEANS)
 @pytest.mark.parametrize("features", [1, 7, 33, None])
 def test_every_stage_interpreted(features, mean, dtype, index):

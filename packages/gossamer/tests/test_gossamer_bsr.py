@@ -141,17 +141,17 @@ def test_sizes_may_be_symbolic(names, dtype, index):
 @pytest.mark.parametrize("names", [("bh", "bw", "feat"), ("bh", "bw"), ()], ids=str)
 @pytest.mark.parametrize(("shape", "features"), [((2, 2), 5), ((5, 3), 19), ((9, 1), 1)])
 def test_every_stage_means_the_same(shape, features, names, dtype):
+    sizes = dict(zip(("bh", "bw", "feat"), (*shape, features), strict=True))
+    known = {name: sizes[name] for name in names}
+    module = specialize(MODULE, known, dtypes={**dict.fromkeys("ABC", dtype), "JO": "int32"})
+    stages = tuple(lowered(module, default_schedule(module, Target("generic-cpu"), None)))
     for pattern in PATTERNS.values():
         matrix = blocks(pattern, shape, dtype=dtype)
-        sizes = known_sizes(matrix, features, names)
-        module = specialize(MODULE, sizes, dtypes=retyped(matrix))
         dense = matrix.dense(features)
         left = {**matrix.sizes, "feat": features}
-        for name in names:
-            del left[name]
-        for stage in lowered(module, default_schedule(module, Target("generic-cpu"), None)):
+        for stage in stages:
             result, arrays = matrix.arguments(dense)
-            run(stage, {**arrays, **left})
+            run(stage, {**arrays, **{name: left[name] for name in left.keys() - set(names)}})
             np.testing.assert_array_equal(result, matrix.product(dense))
 
 
