@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import tomllib
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -10,6 +12,8 @@ from typing import Any
 import pytest
 
 ROOT = Path(__file__).resolve().parents[1]
+SHOWN = ROOT / "tests" / "golden" / "shown.json"
+"""For each test that asks for `is_shown_within`, the first number that shows what it looks for."""
 
 
 @dataclass(frozen=True)
@@ -51,3 +55,24 @@ def distributions():
 @pytest.fixture
 def root():
     return ROOT
+
+
+@pytest.fixture
+def is_shown_within(request):
+    """Whether one of the first so many numbers shows something. The one that is known to do so is tried
+    first: drawing all programs before it takes minutes. `--update-golden` writes down the first."""
+    name = f"{request.path.stem}[{request.node.callspec.id}]"
+
+    def found(most: int, shows: Callable[[int], bool]) -> bool:
+        known = json.loads(SHOWN.read_text())
+        is_update = request.config.getoption("--update-golden", default=False)
+        if not is_update and name in known and shows(known[name]):
+            return True
+        first = next(filter(shows, range(most)), None)
+        if is_update:
+            SHOWN.write_text(
+                json.dumps(dict(sorted({**known, name: first}.items())), indent=1) + "\n"
+            )
+        return first is not None
+
+    return found

@@ -48,6 +48,6 @@ def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> 
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.of)
-def test_a_primitive_with_a_defect_is_caught(defect: Defect) -> None:
+def test_a_primitive_with_a_defect_is_caught(defect: Defect, is_shown_within) -> None:
     builder = defect.builder()
-    assert any(is_shown_by(defect, number, builder) for number in range(SEQUENCES))
+    assert is_shown_within(SEQUENCES, lambda number: is_shown_by(defect, number, builder))

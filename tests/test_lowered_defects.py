@@ -64,9 +64,9 @@ def is_shown_by(defect: Defect, broken: Compiler, number: int) -> bool:
 
 
 @pytest.mark.parametrize("defect", DEFECTS, ids=lambda defect: defect.says)
-def test_a_compiler_with_a_defect_is_caught(defect: Defect) -> None:
+def test_a_compiler_with_a_defect_is_caught(defect: Defect, is_shown_within) -> None:
     broken = defect.compiler()
-    assert any(is_shown_by(defect, broken, number) for number in range(PROGRAMS))
+    assert is_shown_within(PROGRAMS, lambda number: is_shown_by(defect, broken, number))
 
 
 SEQUENCES = 1500
@@ -91,6 +91,8 @@ def is_shown_by_steps(
 
 
 @pytest.mark.parametrize("defect", STEPS, ids=lambda defect: defect.says)
-def test_a_primitive_with_a_defect_is_caught(defect: broken_primitives.Defect) -> None:
+def test_a_primitive_with_a_defect_is_caught(
+    defect: broken_primitives.Defect, is_shown_within
+) -> None:
     builder = defect.builder()
-    assert any(is_shown_by_steps(defect, builder, number) for number in range(SEQUENCES))
+    assert is_shown_within(SEQUENCES, lambda number: is_shown_by_steps(defect, builder, number))
