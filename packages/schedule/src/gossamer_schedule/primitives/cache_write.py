@@ -12,6 +12,7 @@ from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Load, Module, Store
 from gossamer_ir.touches import reduction_loops
+from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size
@@ -27,7 +28,7 @@ from gossamer_schedule.scatters import (
     require_existing,
     required_element,
 )
-from gossamer_schedule.sites import Site
+from gossamer_schedule.sites import Site, statements
 from gossamer_schedule.steps import step
 from gossamer_schedule.unblocked import unblocked
 
@@ -83,7 +84,7 @@ def cache_write(
     owner, site, old = cached_buffer(
         module, _NAME, block=block, buffer=buffer, scope=scope, function=function
     )
-    alone = unblocked(site, primitive=_NAME)
+    alone = unblocked(site, primitive=_NAME) if _is_of_inner(site, buffer) else site
     element = required_element(alone, buffer, primitive=_NAME)
     is_loading = _require_initialised(alone, element)
     if is_loading and alone is not site:
@@ -119,6 +120,14 @@ def cache_write(
 
     taken = step(block=block, buffer=buffer, scope=scope, function=function)
     return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))
+
+
+def _is_of_inner(site: Site, buffer: str) -> bool:
+    """Whether an inner block tells the element that a block writes."""
+    inside = [found for found in statements(site.node.body) if isinstance(found, Block)]
+    names = {item.var for found in inside for item in found.iters}
+    stores = (store for store in statements(site.node.body) if isinstance(store, Store))
+    return any(free_vars(*store.indices) & names for store in stores if store.buffer == buffer)
 
 
 def _same_nest(site: Site, alone: Nest) -> Nest:
