@@ -69,7 +69,8 @@ DEFECTS = (
     Defect(
         "a search ends where it would in the first fibre",
         of="lower_buffers", home="lower_buffers",
-        line="end=element(start, node.end)", instead="end=node.end",
+        line="build.add(start, node.begin), element(start, node.end)",
+        instead="build.add(start, node.begin), node.end",
     ),
     Defect(
         "an element is initialised in every step of its reduction",

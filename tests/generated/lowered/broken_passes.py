@@ -8,8 +8,7 @@ DEFECTS = (
     Defect(
         "a guard moves before a loop that writes what it reads",
         of="hoist_guards", home="hoist_guards",
-        line="        return self._written.isdisjoint(reads)\n",
-        instead="        return True\n",
+        line="if not self._point.is_unchanging(condition, loop.start, extent):", instead="if False:",
     ),
     Defect(
         "the condition of a while loop is guarded before its first iteration only",
@@ -65,7 +64,7 @@ DEFECTS = (
     Defect(
         "a search begins at the first element of all",
         of="expand_search", home="search_cells",
-        line="return (*cell(self.low, begin), *cell(self.size, build.sub(end, begin)))",
+        line="return (*cell(self.low, begin), *cell(self.size, size))",
         instead="return (*cell(self.low, build.ZERO), *cell(self.size, end))",
     ),
     Defect(
