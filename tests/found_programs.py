@@ -67,6 +67,21 @@ def main(y: T.handle, n: T.int64) -> None:
                 Y[0] = 0
             Y[0] = Y[0] + T.int32(vi)
 """
+TURNED = """
+@T.prim_func
+def main(y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (n,), "int32")
+    for t in T.serial(3):
+        for i in T.serial(n):
+            for j in T.serial(2):
+                with T.block("step"):
+                    vi = T.axis.spatial(n, i)
+                    vj = T.axis.reduce(2, j)
+                    with T.init():
+                        Y[(vi + t) % n] = 0
+                    Y[(vi + t) % n] = Y[(vi + t) % n] + 1
+"""
 AGAIN = """
 @T.prim_func
 def main(y: T.handle, p: T.handle, n: T.int64) -> None:

@@ -39,6 +39,7 @@ from tests.found_programs import (
     STORED,
     SUMMED,
     SUMS,
+    TURNED,
     TWOFOLD,
     UNSIZED,
 )  # fmt: skip
@@ -465,6 +466,11 @@ LATER = {
         AGAIN,
         {"y": np.full(2, 7, I32), "p": np.array([0, 1, 3, 2]), "n": 2},
         {"loop": (Step("loop_partition", {"loop": "j", "points": (0,)}),)},
+    ),
+    "an init in each iteration of a loop around is in each of them where a block is put around it": (
+        TURNED,
+        {"y": np.full(4, 7, I32), "n": 4},
+        {"loop": (Step("blockize", {"loop": "j"}),)},
     ),
 }
 """Programs of the later stages."""

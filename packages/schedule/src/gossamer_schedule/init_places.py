@@ -98,15 +98,30 @@ def require_inits_beside(
     for site in blocks_with_init(fed):
         reducing = reduction_loops(site.node, values_at(site))
         if reducing.isdisjoint(feeding):
-            # A loop that none of its iterators depended on becomes one of the block's points.
-            added = mentions - reducing - spatial_loops(site.node, values_at(site))
-            crossed = {loop.var for loop in fed.scope if loop.var in added}
-            require_same_effect(site, top, crossed, module=module, primitive=primitive)
+            require_points_kept(site, mentions, module=module, primitive=primitive)
             continue
         _require_conditions(site, mentions, module=module, primitive=primitive)
         if not any(loop.var in reducing for loop in top.scope):
             crossed = outside(fed.scope[len(top.scope) :], reducing)
             require_same_effect(site, top, crossed, module=module, primitive=primitive)
+
+
+def require_points_kept(site: Site, feeding: Set[str], *, module: Module, primitive: str) -> None:
+    """Refuses a rewriting by which some loops come to feed the block at a site, unless its init has the same
+    effect where it runs once for all iterations of those that fed no iterator before.
+
+    Raises `.not_proved`.
+    """
+    values = values_at(site)
+    before = reduction_loops(site.node, values) | spatial_loops(site.node, values)
+    added = {loop.var for loop in site.scope if loop.var in feeding - before}
+    if added:
+        outside_first = (site.up(count) for count in range(len(site.path), -1, -1))
+        top = next(
+            found for found in outside_first
+            if isinstance(found.node, For) and found.node.var in added
+        )  # fmt: skip
+        require_same_effect(site, top, added, module=module, primitive=primitive)
 
 
 def require_inits_apart(top: Site, *, module: Module, primitive: str) -> None:
