@@ -123,6 +123,13 @@ for i in T.serial(S[0], S[0] + 1):
     for j in T.serial(3):
         S[0] = S[T.max(T.min(i, 3), 0)] + 1
 """,
+    "a size that is read where a loop runs": """
+for i in T.serial(S[3]):
+    row = T.alloc_buffer((P[S[2]], 3), "float32")
+    for j in T.serial(P[S[2]]):
+        row[j, 1] = X[j]
+    Y[i] = row[0, 1]
+""",
     "an unrolled loop that starts where its body changes": """
 for i in T.unroll(S[0], S[0] + 3):
     S[T.max(T.min(i, 3), 0)] = 2

@@ -25,6 +25,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     Guard,
+    IfThenElse,
     Let,
     Load,
     Module,
@@ -94,6 +95,7 @@ class _Hoisting:
         self._namer = namer_of(function)
         self._lasting = {found.name for found in function.buffers} - written_by(function)
         self._handed = _handed(function)
+        self._conditional: list[Guard] = []
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         """Statements that no loop is around, or none that allocations may leave."""
@@ -106,10 +108,12 @@ class _Hoisting:
         """The statements that stay in the body of a loop, and the buffers that leave it."""
         kept: list[Stmt] = []
         leaving: list[_Moving] = []
-        guards: list[Guard] = []
+        guards, outer = list[Guard](), [*self._conditional]
         for stmt in body:
             if isinstance(stmt, Guard):
                 guards.append(stmt)
+                if occurrences(IfThenElse, stmt.condition):
+                    self._conditional.append(stmt)
             new, moving = self._statement(stmt)
             for found in moving:
                 if loop is not None and self._may_leave(found, loop, guards):
@@ -117,6 +121,7 @@ class _Hoisting:
                 else:
                     kept += self._placed(found)
             kept += () if new is None else (new,)
+        self._conditional = outer
         return same(body, tuple(kept)), tuple(leaving)
 
     def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_Moving, ...]]:
@@ -142,7 +147,8 @@ class _Hoisting:
             return False
         if not moving.depends().isdisjoint(bound_variables(loop.body)):
             return False
-        return not any(_may_protect(guard, moving) for guard in guards)
+        # A guard that left the loop says nothing where the loop does not run.
+        return not any(_may_protect(guard, moving) for guard in (*guards, *self._conditional))
 
     def _placed(self, moving: _Moving) -> Iterator[Stmt]:
         """The allocation, behind what finds out the size of each dimension."""
@@ -176,9 +182,10 @@ def _may_protect(guard: Guard, moving: _Moving) -> bool:
     """Whether what a size reads may be in bounds because of a guard that stands before the allocation:
     before the loop, nothing has checked it. A read that no guard is needed for is proved in bounds for
     all iterations."""
-    indices = [
-        part for read in occurrences(READS, *moving.expressions()) for part in children(read)
-    ]
+    read_from = occurrences(READS, *moving.expressions())
+    if any(read.buffer == guard.buffer for read in read_from):
+        return True
+    indices = [part for read in read_from for part in children(read)]
     checked = {*occurrences(READS, guard.condition), *occurrences(Var, guard.condition)}
     return not checked.isdisjoint({*occurrences(READS, *indices), *occurrences(Var, *indices)})
 
