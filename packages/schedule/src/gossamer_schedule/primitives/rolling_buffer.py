@@ -372,7 +372,7 @@ def _making_news(
 def _require_one_value(site: Site, own: tuple[For, ...]) -> None:
     """What the block initialises before all of its points is what the first of them initialises."""
     block: Block = site.node
-    meeting = meeting_loops(site) & {found.var for found in own}
+    meeting = meeting_loops(site, {found.var for found in own})
     if meeting and not is_told_by_element(block, own):
         raise refusal(
             f"{_NAME}.not_proved",
