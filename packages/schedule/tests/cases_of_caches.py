@@ -14,6 +14,14 @@ for i in T.serial(8):
 """
 BESIDE = UPDATE + "    W[i] = V[i]\n"
 CONDITIONED = UPDATE.replace("        V[vi] =", "        T.where(V[vi] < 3.0)\n        V[vi] =")
+BEYOND_ALL = """
+R = T.decl_buffer((8,), "float32")
+for i in T.serial(8):
+    with T.block("beyond"):
+        vi = T.axis.spatial(8, i)
+        if vi < 3:
+            R[9] = 1.0
+"""
 LOOKED_UP = """
 for i in T.serial(8):
     for j in T.serial(8):
@@ -138,8 +146,8 @@ CASES = [
      {"block": "copy", "access": "search", "buffers": ("X",)}),
     ("hide_buffer_access.region", COPY, "hide_buffer_access",
      {"block": "copy", "access": "write", "buffers": ("X",)}),
-    ("hide_buffer_access.region", COPY, "hide_buffer_access",
-     {"block": "copy", "access": "read", "buffers": ("X", "Y")}),
+    ("hide_buffer_access.region", BEYOND_ALL, "hide_buffer_access",
+     {"block": "beyond", "access": "write", "buffers": ()}),
     ("rolling_buffer.scope", OUTSIDE, "rolling_buffer", MADE),
     ("rolling_buffer.scope", BY_TWO, "rolling_buffer", MADE),
     ("rolling_buffer.scope", SIZED, "rolling_buffer", MADE),

@@ -7,6 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Block, Function, Module, Region
 from gossamer_ir.regions import block_regions
+from gossamer_ir.verify.regions import outside
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import LOOP_STAGES, find_block, find_function, require_stage
@@ -33,7 +34,8 @@ def hide_buffer_access(
     follows from the body. The program means the same, and the step hides nothing from a proof.
 
     Raises `ScheduleError`: `schedule.hide_buffer_access.access` (neither "read" nor "write"), `.region` (the
-    block has no region of a buffer), `.no_block`, `.no_function`, `.stage`.
+    block has no region of a buffer, or one that does not hold what it touches), `.no_block`,
+    `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import GATHER
     >>> from gossamer_schedule.show import body_text
@@ -60,6 +62,7 @@ def hide_buffer_access(
     left = tuple(found for found in regions if found.buffer not in buffers)
 
     changed: Block = replace(site.node, **{f"{access}s": left})
+    _require_within(changed)
     rewritten = with_function(module, owner, replaced(site, (changed,)))
 
     taken = step(block=block, access=access, buffers=buffers, function=function)
@@ -90,4 +93,14 @@ def _require_regions(block: Block, regions: tuple[Region, ...], buffers: tuple[s
             f"{_NAME}.region",
             f"Block '{block.name}' has no such region of '{missing[0]}'.",
             hint=listing("buffers", known),
+        )
+
+
+def _require_within(block: Block) -> None:
+    """Regions that follow from the body lie in the buffer, and hold no access beyond it."""
+    for field, count in outside(block):
+        raise refusal(
+            f"{_NAME}.region",
+            f"No region that holds what block '{block.name}' touches of "
+            f"'{getattr(block, field)[count].buffer}' is known.",
         )
