@@ -180,3 +180,36 @@ for i in T.serial(4):
         run(verify(each), given)
         found.append(y)
     np.testing.assert_array_equal(*found)
+
+
+ROWS_BEYOND = """
+T.assume(monotone(P))
+T.assume(in_range(P, 0, 9))
+for i_0 in T.serial(3):
+    for i_1 in T.serial(3):
+        for k in T.serial(4):
+            for j in T.serial(T.if_then_else(i_0 * 3 + i_1 < 8, T.int64(P[i_0 * 3 + i_1 + 1]) - T.int64(P[i_0 * 3 + i_1]), 0)):
+                with T.block("rows"):
+                    vi = T.axis.spatial(8, i_0 * 3 + i_1)
+                    vj = T.axis.spatial(T.int64(P[vi + 1]) - T.int64(P[vi]), j)
+                    vk = T.axis.reduce(4, k)
+                    T.where(vi < 8)
+                    with T.init():
+                        V[T.int64(P[vi]) + vj] = 0.0
+                    V[T.int64(P[vi]) + vj] = V[T.int64(P[vi]) + vj] + X[vi, vk]
+"""  # noqa: E501
+
+
+def test_parts_of_a_row_that_is_not_there_are_none(program):
+    module = program(ROWS_BEYOND)
+    builder = ScheduleBuilder(module).blockize("k").rfactor("k", axis=1)
+    arrays = {"x": np.arange(64, dtype="float32").reshape(8, 8), "p": np.arange(9, dtype="int32")}
+    for found in (module, builder.module):
+        v = np.full(64, -1, "float32")
+        run(
+            found,
+            {name: np.zeros((8, 8), "float32") for name in "yz"}
+            | arrays
+            | {"v": v, "w": v.copy(), "n": 4},
+        )
+        np.testing.assert_array_equal(v[:8], arrays["x"][:, :4].sum(axis=1))

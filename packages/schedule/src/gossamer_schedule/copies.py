@@ -7,7 +7,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ONE, add, conjoined, index_var, integer_value
+from gossamer_ir.build import ONE, ZERO, add, conjoined, index_var, integer_value
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     Expr,
     For,
     Function,
+    IfThenElse,
     Node,
     Range,
     Scope,
@@ -122,7 +123,7 @@ def copy_nest(
 ) -> Stmt:
     """A block of the stores for all values of some iterators, in one loop each, or for those in `tiles`,
     in no loop where that is one; all but the one that is `reduced` become spatial."""
-    tiles = tiles or {}
+    tiles, conditions = tiles or {}, tuple(conditions)
     fresh = {found.var: namer.fresh(f"{found.var}_c") for found in iters}
     looped = [found for found in iters if found.var not in tiles or tiles[found.var].extent != ONE]
     loops = {found.var: namer.fresh(f"{_stem(found.var)}_c") for found in looped}
@@ -146,11 +147,20 @@ def copy_nest(
         predicate=conjoined(substitute(part, in_block) for part in conditions),
     )
     for item in reversed(looped):
-        visited = tiles.get(item.var)
-        whole = substitute(item.domain.extent, in_loops)
-        extent = whole if visited is None else visited.extent
+        whole = substitute(_whole(item, tiles, conditions), in_loops)
+        extent = tiles[item.var].extent if item.var in tiles else whole
         nest = For(loops[item.var], item.domain.start, extent, (nest,))
     return nest
+
+
+def _whole(item: BlockIter, tiles: Mapping[str, Range], conditions: Sequence[Expr]) -> Expr:
+    """How often the loop of an iterator runs; never where a tile that tells it reaches beyond a domain,
+    and what it is read from may have no element."""
+    extent, needed = item.domain.extent, free_vars(item.domain.extent)
+    if not needed & tiles.keys() or not mentioned((extent,)):
+        return extent
+    held = conjoined(part for part in conditions if free_vars(part) & needed)
+    return extent if held is None else IfThenElse(held, extent, ZERO)
 
 
 def _variables(names: Mapping[str, str]) -> dict[str, Expr]:
