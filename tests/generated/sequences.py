@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import islice
 from math import prod
 from random import Random
 
@@ -12,7 +13,7 @@ from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Allocate, Binary, Expr, For, Module, StageName, Stmt
-from gossamer_ir.walk import statements
+from gossamer_ir.walk import statements, walk
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.sites import BODIES
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
@@ -27,6 +28,8 @@ TRIES = 4
 """How many are tried for each that is wanted."""
 MOST_ITERATIONS, USUAL_EXTENT = 300_000, 8
 """Steps after which more statements would run are left out: caches of all elements in inner loops."""
+MOST_NODES = 10_000
+"""Nor may a module get larger: indices that are moved into indices double what holds them."""
 COMMON = 4
 WEIGHTS = {
     "annotate": 1, "unannotate": 2, "sample_categorical": 1, "sample_perfect_tile": 2,
@@ -62,7 +65,7 @@ class Sequence:
             step, trace = self._drawn(builder), builder.trace
             if step is not None:
                 self.tried[step.op] += 1
-                if is_taken(builder, step) and iterations(builder.module) > MOST_ITERATIONS:
+                if is_taken(builder, step) and is_too_large(builder.module):
                     builder = self._begun(module, trace)
         self.traces[module.stage] = builder.trace
         return builder.module
@@ -80,6 +83,12 @@ class Sequence:
             if args is not None:
                 return Step(op, args)
         return None
+
+
+def is_too_large(module: Module) -> bool:
+    """Whether it has too many nodes, or runs too many statements."""
+    has_more = next(islice(walk(module), MOST_NODES, None), None) is not None
+    return has_more or iterations(module) > MOST_ITERATIONS
 
 
 def iterations(module: Module) -> int:
