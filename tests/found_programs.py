@@ -67,6 +67,43 @@ def main(y: T.handle, n: T.int64) -> None:
                 Y[0] = 0
             Y[0] = Y[0] + T.int32(vi)
 """
+CONDITIONED = """
+@T.prim_func
+def main(y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (n,), "int32")
+    for i in T.serial(3):
+        if n < 100:
+            with T.block("step"):
+                vi = T.axis.spatial(3, i)
+                with T.init():
+                    Y[vi // 3] = 0
+                Y[vi // 3] = Y[vi // 3] + 1
+"""
+GOING_ON = """
+@T.prim_func
+def main(y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (n,), "int32")
+    for i in T.serial(3):
+        if n < 100:
+            with T.block("step"):
+                vi = T.axis.spatial(3, i)
+                Y[1] = Y[1] + 1
+"""
+EVERY_TURN = """
+@T.prim_func
+def main(y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (n,), "int32")
+    for t in T.serial(3):
+        for i in T.serial(4):
+            with T.block("step"):
+                vi = T.axis.spatial(4, i)
+                with T.init():
+                    Y[0] = 0
+                Y[0] = Y[0] + 1
+"""
 TURNED = """
 @T.prim_func
 def main(y: T.handle, n: T.int64) -> None:

@@ -14,13 +14,16 @@ from tests.found_programs import (
     ALLOCATED,
     ATTACHED,
     BESIDE,
+    CONDITIONED,
     COPIED,
     COUNTED,
+    EVERY_TURN,
     FIBRES,
     FIVE,
     FOUR,
     FUSED,
     GATHERED,
+    GOING_ON,
     INDEXED,
     MEETING,
     MODULO,
@@ -471,6 +474,29 @@ LATER = {
         TURNED,
         {"y": np.full(4, 7, I32), "n": 4},
         {"loop": (Step("blockize", {"loop": "j"}),)},
+    ),
+    "a cache over the points of a block is not started anew for points that meet beyond its nest": (
+        CONDITIONED,
+        {"y": np.full(2, 7, I32), "n": 2},
+        {
+            "loop": (
+                Step("reindex_cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
+            )
+        },
+    ),
+    "a cache that begins at 0 does so again for each time that it is added to the old value": (
+        GOING_ON,
+        {"y": np.full(2, 7, I32), "n": 2},
+        {
+            "loop": (
+                Step("reindex_cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
+            )
+        },
+    ),
+    "an init in each iteration of a loop around is in each of them where that is fused with its points": (
+        EVERY_TURN,
+        {"y": np.full(2, 7, I32), "n": 2},
+        {"loop": (Step("fuse", {"loops": ("t", "i")}),)},
     ),
 }
 """Programs of the later stages."""

@@ -124,6 +124,25 @@ def require_points_kept(site: Site, feeding: Set[str], *, module: Module, primit
         require_same_effect(site, top, added, module=module, primitive=primitive)
 
 
+def require_init_of_nest(nest: Nest, *, primitive: str) -> None:
+    """Refuses the block of a nest where its init runs before a loop around the nest, once for points that
+    meet there in an element, so that an iteration of that loop goes on from what others left.
+
+    Raises `.not_proved`.
+    """
+    site = nest.block
+    beyond = {loop.var for loop in nest.top.scope}
+    if site.node.init and (meeting := meeting_loops(site, beyond)):
+        loop = min(meeting)
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"It is not proved that iterations of loop '{loop}' initialise different elements, and block "
+            f"'{site.node.name}' initialises each once.",
+            needs=f"a different element in each iteration of {loop}",
+            hint=f"Only loops may stand between loop '{loop}' and the block.",
+        )
+
+
 def require_inits_apart(top: Site, *, module: Module, primitive: str) -> None:
     """Refuses a rewriting by which the inits of different blocks in the loop at `top`, which all run before a
     loop, change places, unless none of them touches what another one writes.

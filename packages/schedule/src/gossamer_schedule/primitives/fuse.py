@@ -12,6 +12,7 @@ from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, product
 from gossamer_ir.contracts import Step
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Compare, Expr, For, Module
+from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.init_places import (
@@ -20,6 +21,7 @@ from gossamer_schedule.init_places import (
     read_by_init,
     require_inits_beside,
     require_inits_in_place,
+    require_points_kept,
 )
 from gossamer_schedule.inits import conditions_around, left_out, needed_by_init, unselecting
 from gossamer_schedule.knowledge import point_in
@@ -47,8 +49,9 @@ def fuse(module: Module, *loops: str, function: str | None = None) -> Result:
     before holds, into one loop `<outer>_<inner>`.
 
     Raises `ScheduleError`: `schedule.fuse.loops` (fewer than two), `.not_nested`, `.dependence` (the
-    extent of one depends on another), `.not_proved` (an init may be lost where a loop is empty, an
-    extent may change, or be negative), `.start`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
+    extent of one depends on another), `.not_proved` (an init may be lost where a loop is empty, or run
+    less often, an extent may change, or be negative), `.start`, `.kind`, `.no_loop`, `.no_function`,
+    `.stage`.
 
     >>> from gossamer_schedule.examples import MATMUL
     >>> from gossamer_schedule.show import body_text
@@ -177,6 +180,7 @@ def _require_same_inits(found: Sequence[Site], module: Module) -> None:
     feeding, factors = {loop.var for loop in chain}, [loop.extent for loop in chain[1:]]
     require_inits_beside(found[0], feeding, factors, module=module, primitive="fuse")
     for site in blocks_with_init(found[0]):
+        _require_same_points(site, found, module=module)
         idle = [loop for loop in found if loop.node.var in left_out(site)]
         others = [loop for loop in found if loop not in idle]
         if idle and others:
@@ -185,6 +189,15 @@ def _require_same_inits(found: Sequence[Site], module: Module) -> None:
             _require_run(site, changed, module=module)
             names = {loop.node.var for loop in changed}
             _require_same_conditions(site, names, is_run=is_run, module=module)
+
+
+def _require_same_points(block: Site, found: Sequence[Site], *, module: Module) -> None:
+    """All of the loops come to feed the points of a block, if any of them does."""
+    chain, values = {site.node.var for site in found}, values_at(block)
+    around = chain | {loop.var for loop in found[0].scope}
+    is_before = bool(reduction_loops(block.node, values) & around)
+    if not is_before and chain & spatial_loops(block.node, values):
+        require_points_kept(block, chain, module=module, primitive="fuse")
 
 
 def _joining(chain: Sequence[For], reducing: Set[str]) -> set[str]:

@@ -14,6 +14,7 @@ from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import copy_nest, names_of_nest, selecting_iters
 from gossamer_schedule.distinct import require_distinct
+from gossamer_schedule.init_places import require_init_of_nest
 from gossamer_schedule.nests import reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reassociating, reduction_of
@@ -54,9 +55,9 @@ def reindex_cache_write(
 
     Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither given a
     value nor reduced, or the cache would be initialised again), `.not_proved` (also: two points may be
-    one element), `.order` and `.shape` as in `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`,
-    `.element`, `.predicate`, `.domain`, `.other_access` and `.race` as in `cache_write`,
-    `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+    one element, in iterations around the nest that initialise it once, too), `.order` and `.shape` as in
+    `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`, `.element`, `.predicate`, `.domain`,
+    `.other_access` and `.race` as in `cache_write`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
     >>> from gossamer_schedule.show import body_text
@@ -112,6 +113,7 @@ def scattered(
         site, element.iters, order, elements=elements, primitive=primitive
     )
     reduction = _require_initialised(site, element, primitive=primitive)
+    require_init_of_nest(reduction_nest(site), primitive=primitive)
 
     namer = namer_of(owner)
     cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
@@ -142,8 +144,11 @@ def scattered(
         after=(copy,),
         primitive=primitive,
     )
-    if reduction is None:
-        changed = find_function(rewritten, primitive, function=owner.name)
+    changed = find_function(rewritten, primitive, function=owner.name)
+    if reduction is not None:
+        made = find_block(changed, primitive, block=block)
+        require_init_of_nest(reduction_nest(made), primitive=primitive)
+    else:
         scattering = find_block(changed, primitive, block=names_of_nest(copy)[0])
         require_distinct(scattering, buffer, primitive=primitive)
     return rewritten, (cache.name, *names_of_nest(copy))
