@@ -147,19 +147,26 @@ def copy_nest(
         predicate=conjoined(substitute(part, in_block) for part in conditions),
     )
     for item in reversed(looped):
-        whole = substitute(_whole(item, tiles, conditions), in_loops)
+        whole = substitute(_whole(item, iters, tiles, conditions), in_loops)
         extent = tiles[item.var].extent if item.var in tiles else whole
         nest = For(loops[item.var], item.domain.start, extent, (nest,))
     return nest
 
 
-def _whole(item: BlockIter, tiles: Mapping[str, Range], conditions: Sequence[Expr]) -> Expr:
+def _whole(
+    item: BlockIter,
+    iters: Sequence[BlockIter],
+    tiles: Mapping[str, Range],
+    conditions: Sequence[Expr],
+) -> Expr:
     """How often the loop of an iterator runs; never where a tile that tells it reaches beyond a domain,
     and what it is read from may have no element."""
     extent, needed = item.domain.extent, free_vars(item.domain.extent)
     if not needed & tiles.keys() or not mentioned((extent,)):
         return extent
-    held = conjoined(part for part in conditions if free_vars(part) & needed)
+    others = {found.var for found in iters} - needed
+    told = (part for part in conditions if not free_vars(part) & others)
+    held = conjoined(part for part in told if free_vars(part) & needed)
     return extent if held is None else IfThenElse(held, extent, ZERO)
 
 
