@@ -91,6 +91,11 @@ def main(y: T.handle, n: T.int64) -> None:
                 vi = T.axis.spatial(3, i)
                 Y[1] = Y[1] + 1
 """
+TRIPLED = GOING_ON + "        Y[1] = Y[1] * 3\n"
+STARTED = TRIPLED.replace(
+    "                Y[1]",
+    "                with T.init():\n                    Y[1] = 0\n                Y[1]",
+)
 EVERY_TURN = """
 @T.prim_func
 def main(y: T.handle, n: T.int64) -> None:

@@ -39,9 +39,11 @@ from tests.found_programs import (
     RAGGED,
     ROWS,
     SLOTTED,
+    STARTED,
     STORED,
     SUMMED,
     SUMS,
+    TRIPLED,
     TURNED,
     TWOFOLD,
     UNSIZED,
@@ -492,6 +494,16 @@ LATER = {
                 Step("reindex_cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),
             )
         },
+    ),
+    "a cache that is loaded once for points that meet beyond its nest holds what others store there": (
+        TRIPLED,
+        {"y": np.full(2, 7, I32), "n": 2},
+        {"loop": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
+    ),
+    "a cache that is initialised once for points that meet beyond its nest holds what others store": (
+        STARTED,
+        {"y": np.full(2, 7, I32), "n": 2},
+        {"loop": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
     ),
     "an init in each iteration of a loop around is in each of them where that is fused with its points": (
         EVERY_TURN,

@@ -45,7 +45,7 @@ def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
     require_outside(nest, buffer, primitive=primitive)
     store = _require_one_store(site, buffer, primitive=primitive)
     _require_own_element(site, store, primitive=primitive)
-    require_sole_user(nest, buffer, primitive=primitive)
+    require_sole_user(site, nest.top, buffer, primitive=primitive)
     iters = selecting_iters(site.node, store.indices)
     _require_spatial(site, iters, store=store, primitive=primitive)
     tiles = required_tiles(nest, iters, primitive=primitive)
@@ -83,18 +83,18 @@ def _require_own_element(site: Site, store: Store, *, primitive: str) -> None:
             )
 
 
-def require_sole_user(nest: Nest, buffer: str, *, primitive: str) -> None:
-    """Nothing else in the nest of the block may use the buffer.
+def require_sole_user(site: Site, top: Site, buffer: str, *, primitive: str) -> None:
+    """Nothing in the loop at `top` but the block at a site may use the buffer.
 
     Raises `.other_access`.
     """
-    for found in statements_beside(nest.block, nest.top):
+    for found in statements_beside(site, top):
         if buffer in used_by(found):
             kind = _KINDS.get(type(found))
             name = f"{kind} '{name_of(found)}'" if kind else "A statement"
             raise refusal(
                 f"{primitive}.other_access",
-                f"{name} uses '{buffer}' in the same nest as block '{nest.name}'.",
+                f"{name} uses '{buffer}' in the same nest as block '{site.node.name}'.",
                 hint=f"Apply {primitive} before decompose_reduction; fission gives statements nests of "
                 "their own.",
             )

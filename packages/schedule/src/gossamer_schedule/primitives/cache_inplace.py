@@ -179,7 +179,7 @@ def _require_in_body(nest: Nest, buffer: str) -> None:
             f"The init of block '{block.name}' uses '{buffer}', of which nothing needs to be copied in.",
             hint="Apply cache_write, or decompose_reduction before.",
         )
-    require_sole_user(nest, buffer, primitive=_NAME)
+    require_sole_user(nest.block, nest.top, buffer, primitive=_NAME)
     header = replace(block, body=(), init=(), reads=None, writes=None)
     others = (found for found in occurrences(NAMING, *block.body) if found.buffer == buffer)
     if buffer in mentioned((header,)) or any(type(found) not in (Load, Store) for found in others):

@@ -10,15 +10,17 @@ from gossamer_ir.disjoint import verdict, written_accesses
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
-from gossamer_ir.nodes import Block, Load, Module, Store
+from gossamer_ir.nodes import Block, For, Load, Module, Store
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size
+from gossamer_schedule.init_places import meeting_loops
 from gossamer_schedule.nests import Nest, around, reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
+from gossamer_schedule.resolve import find_block
 from gossamer_schedule.result import Result
 from gossamer_schedule.scatters import (
     Element,
@@ -26,9 +28,10 @@ from gossamer_schedule.scatters import (
     is_initialising,
     redirected,
     require_existing,
+    require_sole_user,
     required_element,
 )
-from gossamer_schedule.sites import Site, statements
+from gossamer_schedule.sites import Site, replaced, statements
 from gossamer_schedule.steps import step
 from gossamer_schedule.unblocked import unblocked
 
@@ -55,7 +58,8 @@ def cache_write(
     `.not_proved` (the loops may not visit the whole domain of an iterator, or an old value may not
     exist), `.predicate` (a
     condition is not about the element), `.domain` (a domain depends on more than the element, or a
-    condition on what the nest writes), `.other_access` (the nest uses the buffer elsewhere), `.race` and
+    condition on what the nest writes), `.other_access` (the nest uses the buffer elsewhere, or a loop
+    around it does in which points meet in an element), `.race` and
     `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
 
     >>> from gossamer_schedule.examples import ROW_SUM
@@ -91,14 +95,16 @@ def cache_write(
         raise _not_initialised(alone, buffer)
 
     require_lasting_size(owner, old, primitive=_NAME)
+    place, dtype = element.store.indices, dtype_of(element.store.value)
+    old_value = Load(buffer, place, dtype)
+    loaded = (Store(buffer, place, old_value),) if is_loading else ()
+    _require_kept(_with_init(alone, loaded), buffer)
 
     namer = namer_of(owner)
     cache = cache_of(old, scope, namer=namer)
-    place, dtype = element.store.indices, dtype_of(element.store.value)
     caching = redirected(site.node, buffer, to=cache.name)
     if is_loading:
-        old_value = Store(cache.name, place, Load(buffer, place, dtype))
-        caching = replace(caching, init=(*caching.init, old_value))
+        caching = replace(caching, init=(*caching.init, Store(cache.name, place, old_value)))
     copy = copy_nest(
         f"{block}_{cache.name}",
         element.iters,
@@ -159,6 +165,23 @@ def _require_initialised(site: Site, element: Element) -> bool:
         raise _not_initialised(site, store.buffer)
     require_existing(site, element, primitive=_NAME)
     return True
+
+
+def _with_init(site: Site, init: tuple[Store, ...]) -> Site:
+    """The site of a block that has some more inits."""
+    block: Block = site.node
+    changed = replaced(site, (replace(block, init=(*block.init, *init)),))
+    return find_block(changed, _NAME, block=block.name)
+
+
+def _require_kept(site: Site, buffer: str) -> None:
+    """Where points meet in an element in iterations around the nest, the cache, which is initialised once for
+    these, holds what the element does: nothing else in such a loop uses it."""
+    meeting = meeting_loops(site, {loop.var for loop in reduction_nest(site).top.scope})
+    outside_first = (site.up(count) for count in range(len(site.path), 0, -1))
+    for top in outside_first:
+        if isinstance(top.node, For) and top.node.var in meeting:
+            require_sole_user(site, top, buffer, primitive=_NAME)
 
 
 def _is_loaded_once(site: Site, store: Store) -> bool:
