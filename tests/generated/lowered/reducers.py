@@ -6,19 +6,35 @@ from tests.generated.lowered.lines import Lines, under
 from tests.generated.lowered.scope import Drawn, DrawnReducer, Scope, Variable
 from tests.generated.lowered.terms import Terms
 
-PLAIN = ("a + b", "T.max(a, b)", "T.min(a, b)", "T.if_then_else(a < b, b, a)")
-BEST = "lambda i, a, j, b: (T.Select(a >= b, i, j), T.Select(a >= b, a, b))"
+PLAIN = (
+    ("a + b", "zero"), ("T.max(a, b)", "least"), ("T.min(a, b)", "most"),
+    ("T.if_then_else(a < b, b, a)", "least"),
+)  # fmt: skip
+"""How single values are combined, and which of them changes nothing."""
+BEST = "lambda i, a, j, b: (T.Select(a > b or (a == b and i < j), i, j), T.Select(a >= b, a, b))"
+"""The first of the largest values, in whatever order they come."""
 
 
 def draw_reducers(scope: Scope) -> Lines:
     """Lines that declare one of single values and one of pairs of a place and a value."""
     dtype = scope.choose([item.dtype for item in scope.buffers if item.role == "value"])
-    zero = "0.0" if dtype == "float32" else "0"
     scope.reducers = [DrawnReducer("fold", (dtype,)), DrawnReducer("best", ("int64", dtype))]
+    combined, kind = scope.choose(PLAIN)
+    least = _identity("least", dtype)
     return [
-        f"fold = T.comm_reducer(lambda a, b: {scope.choose(PLAIN)}, T.{dtype}({zero}))",
-        f"best = T.comm_reducer({BEST}, (T.int64(-1), T.{dtype}({zero[0]})))",
+        f"fold = T.comm_reducer(lambda a, b: {combined}, {_identity(kind, dtype)})",
+        f"best = T.comm_reducer({BEST}, ({_identity('most', 'int64')}, {least}))",
     ]
+
+
+def _identity(kind: str, dtype: str) -> str:
+    """The value that, combined with others, changes none of them."""
+    is_float = dtype == "float32"
+    if kind == "zero":
+        return f"T.{dtype}({'0.0' if is_float else '0'})"
+    if is_float:
+        return f'T.{dtype}("{"-inf" if kind == "least" else "inf"}")'
+    return f'T.{"min" if kind == "least" else "max"}_value("{dtype}")'
 
 
 def draw_combine(scope: Scope, terms: Terms) -> Lines:
