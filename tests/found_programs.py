@@ -462,3 +462,37 @@ def main(y: T.handle, indptr_j: T.handle, indptr_k: T.handle, offsets: T.handle,
     with T.sp.iteration([I], "S", "step") as [l]:
         Y[l] = 2
 """
+ABSENT_ROW = """
+@T.prim_func
+def main(a: T.handle, indptr: T.handle, p: T.handle, y: T.handle, n: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(n)
+    J = T.sp.dense_varied(I, (8, nnz), indptr, "int32")
+    A = T.sp.match_buffer(a, (I, J), "int32", default=2)
+    P = T.match_buffer(p, (1,), "int64")
+    Y = T.match_buffer(y, (1,), "int32")
+    Y[0] = A[1, P[0]]
+"""
+IDLE = """
+@T.prim_func
+def main(p: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "int64")
+    for i in T.serial(P[0], P[0] + n):
+        pass
+"""
+UNUSED = """
+@T.prim_func
+def main(p: T.handle, y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "int64")
+    Y = T.match_buffer(y, (n,), "int64")
+    for i in T.serial(P[1], P[1] + 1):
+        with T.block("step"):
+            vi = T.axis.spatial(64, P[2])
+            T.where(P[0] > %s)
+            Y[0] = vi
+    with T.block("idle"):
+        T.where(P[%s] > 0)
+        pass
+"""

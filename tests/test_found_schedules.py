@@ -10,6 +10,7 @@ import pytest
 from gossamer_ir.contracts import Step
 from gossamer_ir.script import parse_module
 from tests.found_programs import (
+    ABSENT_ROW,
     AGAIN,
     ALLOCATED,
     ATTACHED,
@@ -24,6 +25,7 @@ from tests.found_programs import (
     FUSED,
     GATHERED,
     GOING_ON,
+    IDLE,
     INDEXED,
     MEETING,
     MODULO,
@@ -47,6 +49,7 @@ from tests.found_programs import (
     TURNED,
     TWOFOLD,
     UNSIZED,
+    UNUSED,
 )  # fmt: skip
 from tests.generated import Program
 from tests.generated.disagreements import judged
@@ -509,6 +512,38 @@ LATER = {
         EVERY_TURN,
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("fuse", {"loops": ("t", "i")}),)},
+    ),
+    "a row beyond the last one stops the program whatever the position in it": (
+        ABSENT_ROW,
+        {
+            "a": np.zeros(0, I32),
+            "indptr": np.zeros(1, I32),
+            "p": np.array([-1]),
+            "y": np.zeros(1, I32),
+            "n": 0,
+            "nnz": 0,
+        },
+        {},
+    ),
+    "where a loop starts is read also where none of its parts runs": (
+        IDLE,
+        {"p": np.zeros(0, np.int64), "n": 0},
+        {"loop": (Step("loop_partition", {"loop": "i", "points": (1,)}),)},
+    ),
+    "where a loop of one iteration starts is read": (
+        UNUSED % (0, 0),
+        {"p": np.zeros(1, np.int64), "y": np.zeros(1, np.int64), "n": 1},
+        {},
+    ),
+    "what a block binds is read also where its condition does not hold": (
+        UNUSED % (0, 0),
+        {"p": np.zeros(2, np.int64), "y": np.zeros(2, np.int64), "n": 2},
+        {},
+    ),
+    "the condition of a block that does nothing is read": (
+        UNUSED % (0, 3),
+        {"p": np.zeros(3, np.int64), "y": np.zeros(3, np.int64), "n": 3},
+        {},
     ),
 }
 """Programs of the later stages."""

@@ -21,6 +21,7 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
     Store,
+    Var,
 )  # fmt: skip
 from gossamer_ir.walk import LEAVES, children, free_vars, resolve
 
@@ -224,6 +225,27 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
             if type(child) not in LEAVES:
                 stack.append((child, is_certain))
     return found
+
+
+def is_evaluated(name: str, expr: Any) -> bool:
+    """Whether a variable is asked for wherever an expression is evaluated.
+
+    >>> from gossamer_ir.build import ZERO, index_var
+    >>> from gossamer_ir.nodes import Compare, IfThenElse
+    >>> choice = IfThenElse(Compare("lt", index_var("i"), ZERO), index_var("j"), ZERO)
+    >>> is_evaluated("i", choice), is_evaluated("j", choice)
+    (True, False)
+    """
+    kind = type(expr)
+    if kind is Var:
+        return bool(expr.name == name)
+    lazy = LAZY.get(kind, ())
+    parts = (
+        (getattr(expr, field) for field in kind.__struct_fields__ if field not in lazy)
+        if lazy
+        else children(expr)
+    )
+    return any(is_evaluated(name, part) for part in parts)
 
 
 def _touch(node: _Access, values: Values, held: Held, *, is_certain: bool) -> Touch:

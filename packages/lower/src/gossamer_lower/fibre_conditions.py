@@ -83,9 +83,10 @@ class FibreConditions:
                 is_found = Compare("ge", found, build.ZERO)
         check = Check(fibre.inner(), fibre.length(), is_found)
         is_plain = form.constant >= 0 if not form.terms else walked is not None
+        # How long the fibre is comes first: it stops the kernel where the axes above have no such place.
+        yield self._storage.proved_by(check, "lt", fibre.position, extent)
         if not is_plain:
             yield self._storage.proved_by(check, "ge", fibre.position, extent)
-        yield self._storage.proved_by(check, "lt", fibre.position, extent)
 
     def _unchecked(self, expr: Expr) -> Expr:
         """An expression where all checks in it succeed, as they do where a position is asked about: those

@@ -6,7 +6,7 @@ that would be something else, elements that are initialised are marked. Loops of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from typing import Any, TypeAlias
 
 import msgspec
@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
+    Let,
     Module,
     Stmt,
     Unary,
@@ -31,8 +32,9 @@ from gossamer_ir.nodes import (
 from gossamer_ir.pipelines import PIPELINE
 from gossamer_ir.program_point import is_invariant
 from gossamer_ir.simplify import simplify_unguarded
-from gossamer_ir.touches import selecting
+from gossamer_ir.touches import is_evaluated, parts_of, selecting
 from gossamer_ir.walk import (
+    buffers_read,
     free_vars,
     map_children,
     outermost,
@@ -117,8 +119,9 @@ class _Lowering:
                 body = tuple(_without_init(stmt, block.name) for stmt in body)
         if _is_unit(loop) and is_invariant(loop.start, loop.body, self._function):
             self._units[loop.var] = loop.start
+            lets = self._still_read({loop.var: loop.start}, body)
             body = substitute_body(body, {loop.var: loop.start})
-            return (*marks, *inits, *self.body(body))
+            return (*marks, *inits, *lets, *self.body(body))
         return (*marks, *inits, msgspec.structs.replace(loop, body=self.body(body)))
 
     def _place(self, loop: For, block: Block) -> InitPlace:
@@ -163,7 +166,17 @@ class _Lowering:
             selected = {found.var for found in selecting(block)}
             visited = _part_without(block.predicate, values.keys() - selected)
             body = (*_under(visited, self.body(block.init)), *body)
-        return substitute_body(body, values)
+        return (*self._still_read(values, body), *substitute_body(body, values))
+
+    def _still_read(self, values: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
+        """Lets of values that read something, where the first statement of a body does not evaluate the
+        variables that they replace: out of bounds, a read stops the program whatever comes of it."""
+        asked = parts_of(body[0]) if body else ()
+        return tuple(
+            Let(build.index_var(self._namer.fresh(name)), value)
+            for name, value in values.items()
+            if buffers_read(value) and not any(is_evaluated(name, part) for part in asked)
+        )
 
     # --- init
 
@@ -273,7 +286,9 @@ def _without(path: Sequence[Around], dropped: set[str]) -> tuple[Around, ...]:
 
 
 def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    return body if condition is None or not body else (If(condition, body),)
+    """Statements under a condition, which is asked also where they are none if it reads something."""
+    is_asked = condition is not None and (body or buffers_read(condition))
+    return (If(condition, body),) if condition is not None and is_asked else body
 
 
 def _replacing(stmt: Any, block: Block, by: Block) -> Any:

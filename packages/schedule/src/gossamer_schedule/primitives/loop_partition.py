@@ -18,7 +18,7 @@ from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import simplify
 from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute_body
-from gossamer_schedule.accesses import values_at
+from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.asked import expression_at
 from gossamer_schedule.clones import Clone, clones, forwards_of
 from gossamer_schedule.init_places import (
@@ -206,11 +206,15 @@ def _ranges(
 def _parts(
     copies: Sequence[Clone], starts: Sequence[Expr], extents: Sequence[Expr], *, once: Set[str]
 ) -> tuple[Stmt, ...]:
-    """The copies of a loop, each over its part of the iterations."""
+    """The copies of a loop, each over its part of the iterations. Where the loop starts is read also where
+    it has none."""
     parts: list[Stmt] = []
     for copy, first, extent in zip(copies, starts, extents, strict=True):
         (made,) = copy.body
         assert isinstance(made, For)
+        if not parts and mentioned((first,)):
+            parts.append(replace(made, start=first, extent=extent))
+            continue
         shifted = {made.var: add(index_var(made.var), first)}
         body = substitute_body(made.body, shifted)
         if parts:
