@@ -69,7 +69,7 @@ def test_a_compiler_with_a_defect_is_caught(defect: Defect, is_shown_within) -> 
     assert is_shown_within(PROGRAMS, lambda number: is_shown_by(defect, broken, number))
 
 
-SEQUENCES = 1500
+SEQUENCES = 2000
 
 
 @cache
