@@ -39,7 +39,7 @@ def test_texts_are_read_or_refused(text):
         read_script(f"@T.prim_func\ndef f(n: T.int64) -> None:\n    {text}")
 
 
-@settings(max_examples=60)
+@settings(max_examples=60, deadline=None)
 @given(st.integers(0, 2**32))
 @pytest.mark.filterwarnings("ignore::SyntaxWarning")
 def test_damage_upon_damage(seed):
@@ -60,7 +60,7 @@ HUGE = {
     "objects": (b'{"a":' * 5_000_000, "wire.depth"),
     "brackets in a string": (b'"' + b"[" * 20_000_000, "wire."),
     "escapes": (b'"' + b"\\" * 20_000_001, "wire."),
-    "brackets that close": (HEADER + b"[]," * 400_000, "wire."),
+    "brackets that close": (HEADER + b"[]," * 100_000, "wire."),
     "strings": (HEADER + b'"a",' * 1_000_000, "wire."),
     "spaces": (b" " * 20_000_000, "wire."),
     "a number": (HEADER + b"9" * 10_000_000, "wire."),
