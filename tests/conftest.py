@@ -69,7 +69,7 @@ def is_shown_within(request):
         if not is_update and name in known and shows(known[name]):
             return True
         first = next(filter(shows, range(most)), None)
-        if is_update:
+        if is_update and first is not None:
             SHOWN.write_text(
                 json.dumps(dict(sorted({**known, name: first}.items())), indent=1) + "\n"
             )
