@@ -473,6 +473,19 @@ def main(a: T.handle, indptr: T.handle, p: T.handle, y: T.handle, n: T.int64, nn
     Y = T.match_buffer(y, (1,), "int32")
     Y[0] = A[1, P[0]]
 """
+UNREAD = """
+@T.prim_func
+def main(p: T.handle, y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    P = T.match_buffer(p, (n,), "int64")
+    Y = T.match_buffer(y, (1,), "int64")
+    R = T.alloc_buffer((4,), "int64")
+    for i in T.serial(4):
+        with T.block("make"):
+            vi = T.axis.spatial(4, i)
+            R[vi] = P[vi]
+    Y[0] = R[0]
+"""
 IDLE = """
 @T.prim_func
 def main(p: T.handle, n: T.int64) -> None:

@@ -48,6 +48,7 @@ from tests.found_programs import (
     TRIPLED,
     TURNED,
     TWOFOLD,
+    UNREAD,
     UNSIZED,
     UNUSED,
 )  # fmt: skip
@@ -529,6 +530,11 @@ LATER = {
         IDLE,
         {"p": np.zeros(0, np.int64), "n": 0},
         {"loop": (Step("loop_partition", {"loop": "i", "points": (1,)}),)},
+    ),
+    "what nobody reads does not stop the program once it is computed where it is read": (
+        UNREAD,
+        {"p": np.zeros(2, np.int64), "y": np.zeros(1, np.int64), "n": 2},
+        {"loop": (Step("compute_inline", {"block": "make"}),)},
     ),
     "where a loop of one iteration starts is read": (
         UNUSED % (0, 0),

@@ -4,7 +4,7 @@ extreme integers."""
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import Any
@@ -105,18 +105,22 @@ def _integers(value: object) -> list[int | None]:
     return []
 
 
-def replayed(
-    traces: Traces, builder: type[ScheduleBuilder] = ScheduleBuilder
-) -> Callable[[Module], Module]:
+@dataclass(frozen=True)
+class Replayed:
     """A schedule of given steps, without those that are refused."""
 
-    def schedule(module: Module) -> Module:
-        made = builder(module, intrinsics=INTRINSICS)
-        for step in traces.get(module.stage, ()):
+    traces: Traces
+    builder: type[ScheduleBuilder] = ScheduleBuilder
+
+    def __call__(self, module: Module) -> Module:
+        made = self.builder(module, intrinsics=INTRINSICS)
+        for step in self.traces.get(module.stage, ()):
             try:
                 made.replay((step,))
             except UserError:
                 continue
         return made.module
 
-    return schedule
+
+def replayed(traces: Traces, builder: type[ScheduleBuilder] = ScheduleBuilder) -> Replayed:
+    return Replayed(traces, builder)

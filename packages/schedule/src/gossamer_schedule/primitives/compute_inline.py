@@ -69,7 +69,8 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
 
     Where it is not proved that the block makes the element that is loaded, the expression is evaluated
     only where it does: elsewhere the load had no defined value. It may have one where the block runs
-    again in a loop outside of which the buffer is allocated, so there it must be proved.
+    again in a loop outside of which the buffer is allocated, so there it must be proved. What nobody reads
+    is not computed: where only that stops the program, by a read out of bounds, it goes on.
 
     Raises `ScheduleError`: `schedule.compute_inline.form` (the block is not one assignment),
     `.parameter` (it writes a parameter), `.writers` (something else writes the buffer, too),
