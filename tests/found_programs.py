@@ -96,6 +96,19 @@ STARTED = TRIPLED.replace(
     "                Y[1]",
     "                with T.init():\n                    Y[1] = 0\n                Y[1]",
 )
+IN_TURNS = """
+@T.prim_func
+def main(y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (2,), "int32")
+    for i in T.serial(3):
+        if n < 100:
+            for j in T.serial(2):
+                with T.block("step"):
+                    vi = T.axis.spatial(3, i)
+                    vj = T.axis.reduce(2, j)
+                    Y[1] = Y[1] + T.int32(vj)
+"""
 EVERY_TURN = """
 @T.prim_func
 def main(y: T.handle, n: T.int64) -> None:

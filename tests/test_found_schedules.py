@@ -26,6 +26,7 @@ from tests.found_programs import (
     GATHERED,
     GOING_ON,
     IDLE,
+    IN_TURNS,
     INDEXED,
     MEETING,
     MODULO,
@@ -508,6 +509,11 @@ LATER = {
         STARTED,
         {"y": np.full(2, 7, I32), "n": 2},
         {"loop": (Step("cache_write", {"block": "step", "buffer": "Y", "scope": "local"}),)},
+    ),
+    "parts that begin at 0 do so again for each time that they are combined": (
+        IN_TURNS,
+        {"y": np.full(2, 7, I32), "n": 2},
+        {"loop": (Step("rfactor", {"loop": "j"}),)},
     ),
     "an init in each iteration of a loop around is in each of them where that is fused with its points": (
         EVERY_TURN,

@@ -25,6 +25,7 @@ from gossamer_schedule.factored import (
     parts_of,
     selected_by,
 )
+from gossamer_schedule.init_places import require_init_of_nest
 from gossamer_schedule.nests import Nest, reduction_nest
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_unshared
@@ -117,6 +118,7 @@ def rfactor(module: Module, loop: str, *, axis: int = 0, function: str | None = 
     changed = parts.added(replaced(site, reassociating((inner,))))
     outer = _combined(changed, site, element, found=found, parts=parts, part=part)
     nest = Nest(find_block(changed, _NAME, block=inner.name), reduction_nest(site).around)
+    require_init_of_nest(nest, primitive=_NAME)
     rewritten = with_function(module, owner, replaced(nest.top, (nest.top.node, outer)))
     made = {new.name for new in parts.buffers}
     require_unshared(nest.top, rewritten, _NAME, buffers=made)
