@@ -19,7 +19,7 @@ from tests.generated.many import TooLong, at_most
 from tests.generated.passing import Passed, Place
 from tests.generated.schedules import scheduled
 
-PROGRAMS = 300
+PROGRAMS = 600
 """A defect that so many programs do not show is not caught."""
 
 
