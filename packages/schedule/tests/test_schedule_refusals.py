@@ -816,7 +816,9 @@ def code_of(primitive, /, *args, **keywords) -> str:
     return caught.value.code.removeprefix("schedule.")
 
 
-@pytest.mark.parametrize(("code", "body", "op", "arguments"), CASES)
+@pytest.mark.parametrize(
+    ("code", "body", "op", "arguments"), CASES, ids=[code for code, *_ in CASES]
+)
 def test_refusals(program, code, body, op, arguments):
     assert code_of(apply, program(body), Step(op, arguments)) == code
 
