@@ -216,23 +216,23 @@ def _is_apart(loop: For, start: Affine, length: Affine, facts: Facts) -> bool:
 
 
 MOST_ELEMENTS = 1 << 12
-"""What a dimension of unknown length shrinks to at most: where accesses go out of bounds, it may have
-been shorter."""
+"""How far beyond its end, at most, a dimension is accessed: by lanes that are masked off, which need no mask
+where the elements are there, or out of bounds, which a guard finds only after the allocation."""
 
 
-def _is_smaller(interval: Interval | None, extent: Expr) -> bool:
-    """Whether a dimension becomes no longer than it is, or stays short."""
+def _is_short(interval: Interval | None, extent: Expr) -> bool:
+    """Whether a dimension becomes not much longer than it is, or stays short."""
     if interval is None or interval.lengths:
         return True
-    size = build.integer_value(extent)
-    return interval.high - interval.low < (MOST_ELEMENTS if size is None else max(size, 1))
+    size = max(build.integer_value(extent) or 0, 0)
+    return interval.high - interval.low < size + MOST_ELEMENTS
 
 
 def _compact(
     buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
 ) -> tuple[Buffer, tuple[Stmt, ...]]:
     pairs = list(zip(buffer.shape, intervals, strict=True))
-    intervals = [found if _is_smaller(found, extent) else None for extent, found in pairs]
+    intervals = [found if _is_short(found, extent) else None for extent, found in pairs]
     shape: list[Expr] = []
     for extent, interval in zip(buffer.shape, intervals, strict=True):
         if interval is None:
