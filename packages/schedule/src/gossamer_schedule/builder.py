@@ -89,7 +89,7 @@ class ScheduleBuilder(Fluent):
     @property
     def module(self) -> Module:
         """The module with all steps applied."""
-        return self._results[-1].module if self._results else self._given
+        return self._latest()
 
     @property
     def trace(self) -> Trace:
@@ -272,7 +272,11 @@ class ScheduleBuilder(Fluent):
         return self._handles(look_up(self.module, self._current(name), function=self._function))
 
     def _handles(self, names: tuple[str, ...]) -> tuple[Handle, ...]:
-        return tuple(Handle(name, module=self.module) for name in names)
+        return tuple(Handle(name, module=self._latest()) for name in names)
+
+    def _latest(self) -> Module:
+        """The very module by which handles are told apart, also where others are given its bytes."""
+        return self._results[-1].module if self._results else self._given
 
     def _current(self, value: Any) -> Any:
         """An argument with the names that its handles stand for."""
