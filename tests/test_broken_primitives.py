@@ -22,15 +22,16 @@ SEQUENCES = 500
 def is_told_apart(program: Program, sequence: Sequence) -> bool:
     """Whether the defect has to do with what a sequence, which is drawn here, makes of a program: else
     no result needs to be looked at. Large programs take long, and small ones show it as well."""
-    module, is_apart = program.module, False
+    module = program.module
     names = ("lower_iterations", "lower_buffers")[BEFORE[module.stage] :]
     for lower in (*map(COMPILER.pass_of, names), None):
         made: Module = sequence(module)
         if is_too_large(made):
             return False
-        is_apart = is_apart or made != kept(sequence.traces, module)
+        if made != kept(sequence.traces, module):
+            return True
         module = lower(made) if lower else module
-    return is_apart
+    return False
 
 
 def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> bool:
