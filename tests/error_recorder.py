@@ -62,10 +62,10 @@ def _program(frame: FrameType | None) -> str:
     inside: list[FrameType] = []
     around: list[FrameType] = []
     while frame is not None:
-        name = frame.f_code.co_filename
-        if "/src/gossamer" in name:
+        # By module, not by file: the packages may be installed from wheels.
+        if str(frame.f_globals.get("__name__")).startswith("gossamer"):
             inside.append(frame)
-        elif "/tests/test_" in name:
+        elif "/tests/test_" in frame.f_code.co_filename:
             around.append(frame)
         frame = frame.f_back
     values = [value for outer in (*inside[::-1], *around) for value in [*outer.f_locals.values()]]
