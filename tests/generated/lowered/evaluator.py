@@ -13,6 +13,7 @@ from itertools import pairwise
 from typing import Any
 
 import numpy as np
+from msgspec.structs import replace
 
 from gossamer_ir.build import conjuncts, dtype_of
 from gossamer_ir.constants import value_of
@@ -88,37 +89,39 @@ class Memory:
 class Sparse(Memory):
     """Elements by the positions on each axis."""
 
-    __slots__ = ("counts", "fill", "table")
+    __slots__ = ("fill", "is_fixed", "prefixes", "table")
 
     def __init__(self, elements: list[Any], buffer: SparseBuffer, forest: Forest) -> None:
         super().__init__(elements, (), buffer.dtype)
         zero = 0.0 if "float" in buffer.dtype else 0
         self.fill = zero if buffer.fill is None else value_of(buffer.fill)
         self.table = _table(buffer, forest)
-        self.counts = [_width(name, forest) for name in buffer.axes]
+        self.is_fixed = [_is_fixed(name, forest) for name in buffer.axes]
         if buffer.extra_storage and len(buffer.axes) == 1:
             first = len(self.table)
             self.table |= {(first + at,): first + at for at in range(buffer.extra_storage)}
+        self.prefixes = {
+            prefix
+            for depth in range(1, len(buffer.axes))
+            for prefix in _table(replace(buffer, axes=buffer.axes[:depth]), forest)
+        }
 
     def offset(self, indices: list[int]) -> int | None:
+        """As in the base class; the first axis that has no such position decides."""
         found = self.table.get(tuple(indices))
         if found is not None:
             return found
-        for index, count in zip(indices, self.counts, strict=True):
-            if count is not None and not 0 <= index < count:
-                raise Stop
-        if all(count is not None for count in self.counts):
+        depths = range(1, len(indices))
+        absent = (depth for depth in depths if tuple(indices[:depth]) not in self.prefixes)
+        if self.is_fixed[next(absent, len(indices)) - 1]:
             raise Stop
         return None
 
 
-def _width(name: str, forest: Forest) -> int | None:
-    """The size of each fibre of an axis; None where they vary."""
+def _is_fixed(name: str, forest: Forest) -> bool:
+    """Whether all fibres of an axis have one size."""
     axis = forest[name].axis
-    width = getattr(axis, "width", None)
-    if width is None and hasattr(axis, "indptr"):
-        return None
-    return forest.number(width if width is not None else axis.length)
+    return getattr(axis, "width", None) is not None or not hasattr(axis, "indptr")
 
 
 def _table(buffer: SparseBuffer, forest: Forest) -> dict[tuple[int, ...], int]:
