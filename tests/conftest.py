@@ -42,6 +42,14 @@ def read_distributions() -> list[Distribution]:
     return [Distribution(p.parent, tomllib.loads(p.read_text())["project"]) for p in sorted(files)]
 
 
+def pytest_addoption(parser):
+    try:  # the tests of the language have it, too, and may be run together with these
+        parser.addoption("--update-golden", action="store_true", help="Rewrite the golden files.")
+    except ValueError as error:
+        if "already added" not in str(error):
+            raise
+
+
 def pytest_generate_tests(metafunc):
     if "distribution" in metafunc.fixturenames:
         metafunc.parametrize("distribution", read_distributions(), ids=str)

@@ -49,13 +49,7 @@ def is_shown_by(defect: Defect, number: int, builder: type[ScheduleBuilder]) -> 
     return disagrees(builder) and not disagrees(ScheduleBuilder)
 
 
-RARE = pytest.mark.xfail(reason="no small program is known that shows it", run=False)
-
-
-@pytest.mark.parametrize(
-    "defect",
-    [pytest.param(d, id=d.of, marks=[RARE] if d.of == "cache_index" else []) for d in DEFECTS],
-)
+@pytest.mark.parametrize("defect", [pytest.param(d, id=d.of) for d in DEFECTS])
 def test_a_primitive_with_a_defect_is_caught(defect: Defect, is_shown_within) -> None:
     builder = defect.builder()
     assert is_shown_within(SEQUENCES, lambda number: is_shown_by(defect, number, builder))

@@ -9,6 +9,7 @@ from random import Random
 from gossamer_schedule import ScheduleBuilder
 from tests.generated.chains import draw_chain
 from tests.generated.drawing import draw_program
+from tests.generated.lookups import draw_lookup
 from tests.generated.mutations import Mutation
 from tests.generated.nests import draw_nest
 from tests.generated.program import Program
@@ -169,6 +170,7 @@ DEFECTS = (
         of="cache_index", home="primitives.cache_index",
         line="    if not is_safe(site.function, (part,), iters=iters, held=conditions):\n",
         instead="    if False:\n",
+        draw=draw_lookup,
     ),
     Defect(
         "a sum starts from what is written after that",
