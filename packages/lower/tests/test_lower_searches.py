@@ -96,8 +96,10 @@ def test_searches_find_what_numpy_finds(where, kind, index):
     module = program(spelled(LOOPS[where], kind), index)
     stages = [module]
     for lower in FLAT_PASSES:
-        stages.append(lower(stages[-1]))
-        assert diagnostics(stages[-1]) == ()
+        lowered = lower(stages[-1])
+        assert diagnostics(lowered) == ()
+        if lowered != stages[-1]:  # most passes leave it alone
+            stages.append(lowered)
     for array in SORTED.values():
         for values in VALUES.values():
             for stage in stages:
