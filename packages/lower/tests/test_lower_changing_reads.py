@@ -48,6 +48,33 @@ for i in T.serial(4):
     if i > 1:
         Y[i] = W[i + S[0] - 3]
 """,
+    "a buffer whose offset is read in the loop": """
+W = T.decl_buffer((8,), "float32", scope="local")
+for i in T.serial(2):
+    if i == 0:
+        W[i - Q[i]] = X[i]
+    if i == 1:
+        Y[i] = W[i - Q[i]]
+""",
+    "a buffer whose index wraps in a loop": """
+W = T.decl_buffer((8,), "float32", scope="local")
+for i in T.serial(5):
+    if i == 0:
+        W[i * 4611686018427387904] = X[i]
+    if i == 4:
+        Y[i] = W[i * 4611686018427387904]
+""",
+    "a buffer up to a bound that wraps": """
+W = T.decl_buffer((20,), "float32", scope="local")
+for j in T.serial(n // 4):
+    for k in T.serial(4):
+        if m + j * 4 + k < n:
+            W[Q[0] + j * 4 + k] = X[j * 4 + k]
+for j_2 in T.serial(n // 4):
+    for k_2 in T.serial(4):
+        if m + j_2 * 4 + k_2 < n:
+            Y[j_2] = Y[j_2] + W[Q[0] + j_2 * 4 + k_2]
+""",
     "a buffer that shrinks and is accessed out of bounds": """
 W = T.decl_buffer((4,), "float32", scope="local")
 W[S[1]] = X[0]

@@ -10,14 +10,11 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import accesses_of
-from gossamer_ir.disjoint import verdict, without_changing
 from gossamer_ir.lasting import written_in
-from gossamer_ir.loops import loops_within
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Let, Stmt, Store
-from gossamer_ir.ordered import are_ordered
 from gossamer_ir.touches import Held, Touch, Values, at_init, reduction_loops, touches
+from gossamer_ir.unshared import are_unshared
 from gossamer_ir.verify.elements import Told
 from gossamer_ir.walk import free_vars, resolve, statements
 
@@ -49,8 +46,14 @@ def may_meet(
     [False, True]
     """
     stores = list(_stores(block, (loop, *inner), conditions, values))
-    return any(
-        not _is_apart([found for found in stores if found.buffer == buffer], loop, function)
+    changing = written_in(loop.body, function)
+    return not all(
+        are_unshared(
+            [found for found in stores if found.buffer == buffer],
+            loop,
+            changing=changing,
+            function=function,
+        )
         for buffer in sorted({found.buffer for found in stores})
     )
 
@@ -72,17 +75,6 @@ def _stores(
     for found in touches(block.init, values=values, held=replace(held, conditions=kept)):
         if found.is_store and found.buffer not in own:
             yield found
-
-
-def _is_apart(found: Sequence[Touch], loop: For, function: Function) -> bool:
-    """Whether elements of a buffer that are initialised in different iterations of a loop differ,
-    whatever iterations of the inner loops they are in."""
-    changing = written_in(loop.body, function)
-    forms = [without_changing(access, changing) for access in accesses_of(found, function)]
-    varying = loops_within((loop,))
-    if verdict(loop.var, forms, varying=varying, function=function) == "disjoint":
-        return True
-    return are_ordered(found, loop, changing=changing, function=function)
 
 
 def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:

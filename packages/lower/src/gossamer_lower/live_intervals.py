@@ -15,11 +15,13 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.effects import READS, buffers_written, effects_of
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import (
     Buffer,
     Compare,
     Expr,
     For,
+    Function,
     If,
     Let,
     Load,
@@ -48,15 +50,17 @@ class Interval(msgspec.Struct, frozen=True):
     lengths: tuple[Affine, ...] = ()
 
 
-def intervals_of(buffer: Buffer, live: tuple[Stmt, ...]) -> list[Interval | None]:
-    """One interval for each dimension, while these statements run; None where an index does not
-    split, the parts of different accesses do not agree, or a search looks at more than one element."""
+def intervals_of(
+    buffer: Buffer, live: tuple[Stmt, ...], function: Function
+) -> list[Interval | None]:
+    """One interval for each dimension, while these statements of a function run; None where an index does
+    not split, the parts of different accesses do not agree, or a search looks at more than one element."""
     accesses: list[tuple[Access, _Conditions]] = []
     for node, held in _accesses(live, buffer.name, ()):
         if isinstance(node, Search):
             return [None] * len(buffer.shape)
         accesses.append((node, held))
-    known = _Known(live)
+    known = _Known(live, function)
     return [
         _merged([known.interval(access.indices[at], held) for access, held in accesses])
         for at in range(len(buffer.shape))
@@ -99,7 +103,8 @@ def ends_of(form: Affine, range_of: Callable[[Expr], object]) -> tuple[int, int]
 class _Known:
     """What is known of the variables that statements bind, where these begin to run."""
 
-    def __init__(self, live: tuple[Stmt, ...]) -> None:
+    def __init__(self, live: tuple[Stmt, ...], function: Function) -> None:
+        self._function = function
         self._stored = buffers_written(live)
         self._read = {
             node
@@ -139,7 +144,7 @@ class _Known:
             if isinstance(condition, Compare) and condition.op == "lt":
                 slack = combine(affine_of(condition.rhs), affine_of(condition.lhs), -1)
                 length = combine(slack, rest, 1)
-                if self._is_fixed(expr_of(length)):
+                if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
                     yield length
 
     def _range_of(self, atom: Expr) -> _Range:
@@ -149,6 +154,9 @@ class _Known:
         """Whether an expression has one value while the statements run, and reads only what they read in
         any case: other elements need not exist where they begin to run."""
         return self._read.issuperset(occurrences(READS, expr)) and self._is_free(expr)
+
+    def _is_exact(self, *exprs: Expr) -> bool:
+        return all(map(magnitudes_of(self._function).is_exact, exprs))
 
     def _is_free(self, expr: Expr) -> bool:
         """Whether an expression has one value while the statements run."""

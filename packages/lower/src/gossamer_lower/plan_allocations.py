@@ -15,17 +15,14 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.affine import affine_of, expr_of
 from gossamer_ir.effects import buffers_named
-from gossamer_ir.injective import is_injective
-from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.lasting import written_in
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
     Buffer,
-    Compare,
     Expr,
-    Fact,
     For,
     Function,
     If,
@@ -35,8 +32,9 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
-from gossamer_ir.walk import buffers_read, occurrences, rewrite_body, statements, substitute
+from gossamer_ir.touches import touches
+from gossamer_ir.unshared import are_unshared
+from gossamer_ir.walk import buffers_read, free_vars, occurrences, rewrite_body, statements
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.guard_accesses import guard_buffers
 from gossamer_lower.live_intervals import (
@@ -49,7 +47,6 @@ from gossamer_lower.live_intervals import (
 )
 from gossamer_lower.stages import map_functions
 
-Facts = tuple[Fact, ...]
 Intervals = list[Interval | None]
 """Those of each dimension."""
 
@@ -81,11 +78,10 @@ def _plan_function(function: Function) -> Function:
 
 
 def _planned(function: Function) -> Function:
-    facts = lasting_facts(function)
-    body = _replaced(function.body, facts)
+    body = _replaced(function.body, function)
     for buffer in function.buffers:
         if buffer.handle is None and isinstance(buffer, Buffer):
-            body = _place(body, buffer, facts)
+            body = _place(body, buffer, function)
     kept = tuple(found for found in function.buffers if found.handle is not None)
     return msgspec.structs.replace(function, body=body, buffers=kept)
 
@@ -142,19 +138,19 @@ def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
     return loop.extent == size and not buffers_read(size)
 
 
-def _replaced(body: tuple[Stmt, ...], facts: Facts) -> tuple[Stmt, ...]:
+def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
     """The body with what it allocates itself, in inner bodies too, placed in what follows."""
     result: tuple[Stmt, ...] = ()
     for stmt in reversed(body):
         if isinstance(stmt, Allocate):
-            result = _place(result, stmt.buffer, facts)
+            result = _place(result, stmt.buffer, function)
         else:
-            result = (with_bodies(stmt, lambda inner: _replaced(inner, facts)), *result)
+            result = (with_bodies(stmt, lambda inner: _replaced(inner, function)), *result)
     return result
 
 
 def _place(
-    body: tuple[Stmt, ...], buffer: Buffer, facts: Facts, *, known: Intervals | None = None
+    body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, known: Intervals | None = None
 ) -> tuple[Stmt, ...]:
     """The body with the buffer where it lives; `known` are its intervals while the body runs."""
     users = [at for at, stmt in enumerate(body) if _mentions((stmt,), buffer.name)]
@@ -163,17 +159,17 @@ def _place(
     first, last = users[0], users[-1] + 1
     only = body[first]
     if len(users) == 1 and isinstance(only, For) and only.kind in ("serial", "parallel"):
-        inside = intervals_of(buffer, only.body)
-        if _is_private(only, inside, facts):
-            inner = _place(only.body, buffer, facts, known=inside)
+        inside = intervals_of(buffer, only.body, function)
+        if _is_private(only, buffer, inside, function):
+            inner = _place(only.body, buffer, function, known=inside)
             placed = msgspec.structs.replace(only, body=inner)
             return (*body[:first], placed, *body[last:])
     if len(users) == 1 and isinstance(only, If) and _is_in_one_side(only, buffer.name):
-        sides = _place(only.then_body, buffer, facts), _place(only.else_body, buffer, facts)
+        sides = _place(only.then_body, buffer, function), _place(only.else_body, buffer, function)
         return (*body[:first], If(only.condition, *sides), *body[last:])
     live = body[first:last]
     if known is None or len(live) < len(body):
-        known = intervals_of(buffer, live)
+        known = intervals_of(buffer, live, function)
     compacted, live = _compact(buffer, live, known)
     return (*body[:first], Allocate(compacted), *live, *body[last:])
 
@@ -190,29 +186,31 @@ def _is_in_one_side(stmt: If, name: str) -> bool:
     return using.count(True) == 1 and not _mentions((stmt.condition,), name)
 
 
-def _is_private(loop: For, intervals: Intervals, facts: Facts) -> bool:
-    """Whether different iterations touch different elements, along some dimension."""
-    return any(_separates(loop, found, facts) for found in intervals if found is not None)
-
-
-def _separates(loop: For, interval: Interval, facts: Facts) -> bool:
-    if interval.lengths:
-        return any(_is_apart(loop, interval.fixed, length, facts) for length in interval.lengths)
-    step = abs(interval.fixed.terms.get(build.index_var(loop.var), 0))
-    if interval.high - interval.low < step:
+def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:
+    """Whether different iterations touch different elements, along dimensions of which it is known what
+    one iteration touches."""
+    if any(found is not None and _is_variable(found, loop) for found in intervals):
         return True
-    (only, *others) = interval.fixed.terms or (build.ZERO,)
-    is_one = interval.high == interval.low and not others
-    return is_one and is_injective(only, loop, facts)
+    known = [dim for dim, found in enumerate(intervals) if found and _moves(found, loop)]
+    if not known:
+        return False
+    found = [
+        msgspec.structs.replace(touch, indices=tuple(touch.indices[dim] for dim in known))
+        for touch in touches(loop.body, buffers={buffer.name})
+    ]
+    changing = written_in(loop.body, function)
+    return are_unshared(found, loop, changing=changing, function=function)
 
 
-def _is_apart(loop: For, start: Affine, length: Affine, facts: Facts) -> bool:
-    """Whether the segment of any later iteration starts where that of an iteration ends, or behind."""
-    later = build.index_var(f"{loop.var}'")
-    prover = Prover(facts)
-    prover.assume(Compare("gt", later, build.index_var(loop.var)))
-    begin = substitute(expr_of(start), {loop.var: later})
-    return prover.proves_nonnegative(build.sub(begin, expr_of(combine(start, length, 1))))
+def _is_variable(interval: Interval, loop: For) -> bool:
+    """Whether an index is the variable of a loop, as that of most is, or as far from it in each iteration."""
+    is_one = interval.low == interval.high and not interval.lengths
+    return is_one and interval.fixed.terms == {build.index_var(loop.var): 1}
+
+
+def _moves(interval: Interval, loop: For) -> bool:
+    """Whether it depends on the loop which elements an iteration touches."""
+    return any(loop.var in free_vars(atom) for atom in interval.fixed.terms)
 
 
 MOST_ELEMENTS = 1 << 12
