@@ -1,6 +1,7 @@
 """Statements of the flat stage, calls between functions, and what `run` refuses."""
 
 import math
+import pickle
 
 import numpy as np
 import pytest
@@ -96,6 +97,16 @@ def test_an_allocation_is_sized_at_run_time_and_full_of_garbage():
     x = np.zeros(3)
     run(flat(body), {"x": x, "n": 3})
     np.testing.assert_array_equal(x, [NAN, NAN, NAN])
+
+
+@pytest.mark.parametrize("size", [2**45, 2**62, 2**63 - 1])
+def test_a_buffer_that_cannot_be_allocated_is_an_error(size):
+    body = '    W = T.alloc_buffer((n, 8), "float64")\n    X[0] = 1.0'
+    with pytest.raises(
+        InterpreterError, match=rf"shape \({size}, 8\) needs {64 * size} bytes"
+    ) as found:
+        run(flat(body, shape="1"), {"x": array(0), "n": size})
+    assert str(pickle.loads(pickle.dumps(found.value))) == str(found.value)
 
 
 def test_garbage_integers_are_no_index():

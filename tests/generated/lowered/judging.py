@@ -12,6 +12,7 @@ import numpy as np
 
 from gossamer_ir.errors import GossamerError, PluginError, UnsupportedError
 from gossamer_ir.interpret import GuardFailed, InterpreterError
+from gossamer_ir.interpret.errors import AllocationFailed
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import diagnostics
@@ -140,6 +141,8 @@ def interpreted(
             # Later, nothing tells which lanes combine what each of them has summed up.
             require_no_race(module, {**fresh(program), **program.sizes})
         what = compared(program, arrays)
+    except AllocationFailed:
+        return Finding(where, TOO_LARGE, is_refusal=True)
     except InterpreterError as error:
         what = None if program.expected is None else f"stops: {error}"
         if is_guarded and not isinstance(error, GuardFailed):

@@ -15,7 +15,21 @@ class InterpreterError(GossamerError):
         super().__init__(message)
 
 
-class GuardFailed(InterpreterError):  # noqa: N818  (what happened, not what kind of thing it is)
+class AllocationFailed(InterpreterError):  # noqa: N818  (what happened, not what kind of thing it is)
+    """There is no memory for a buffer; `shape` in elements, `size` in bytes."""
+
+    def __init__(self, shape: tuple[int, ...], size: int) -> None:
+        self.shape, self.size = shape, size
+        super().__init__(
+            f"A buffer of shape {shape} needs {size} bytes, which cannot be allocated."
+        )
+
+    def __reduce__(self) -> tuple[type[AllocationFailed], tuple[tuple[int, ...], int]]:
+        """Another process gets the same message."""
+        return AllocationFailed, (self.shape, self.size)
+
+
+class GuardFailed(InterpreterError):  # noqa: N818  (as above)
     """A guard's condition was false: a kernel would return the status OUT_OF_BOUNDS."""
 
     def __init__(self, buffer: str, why: str = "") -> None:

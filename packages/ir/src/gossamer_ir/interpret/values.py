@@ -6,6 +6,7 @@ arrays are uint16, the upper halves of the float32 patterns.
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -15,6 +16,7 @@ import numpy.typing as npt
 
 from gossamer_ir.constants import value_of
 from gossamer_ir.dtypes import DType
+from gossamer_ir.interpret.errors import AllocationFailed
 from gossamer_ir.nodes import Const
 
 Array = npt.NDArray[Any]
@@ -34,7 +36,7 @@ _SCALARS: dict[str, Any] = {
     "float32": np.float32,
     "float64": np.float64,
 }
-_GARBAGE = 0xA5
+_PATTERN = 0xA5
 _HALF = np.uint32(16)
 
 
@@ -134,12 +136,22 @@ def _saturated(value: Any, target: Any) -> Any:
 
 
 def garbage(shape: tuple[int, ...], dtype: str) -> Array:
-    """A fresh array whose content no correct program depends on: NaN, or a pattern of bits."""
+    """A fresh array whose content no correct program depends on: NaN, or a pattern of bits.
+
+    Raises `AllocationFailed` where there is not so much memory.
+    """
+    try:
+        return _garbage(shape, dtype)
+    except (MemoryError, ValueError) as error:  # ValueError: more than NumPy can count
+        raise AllocationFailed(shape, math.prod(shape) * storage_type(dtype).itemsize) from error
+
+
+def _garbage(shape: tuple[int, ...], dtype: str) -> Array:
     storage = storage_type(dtype)
     if dtype == "bfloat16":
         return np.full(shape, encode_bfloat16(np.float32(np.nan)), storage)
     if storage.kind == "f":
         return np.full(shape, np.nan, storage)
     array = np.empty(shape, storage)
-    array.view(np.uint8)[...] = 1 if storage.kind == "b" else _GARBAGE
+    array.view(np.uint8)[...] = 1 if storage.kind == "b" else _PATTERN
     return array
