@@ -8,7 +8,11 @@ whoever compares sees to it that nothing wraps (`magnitudes`).
 
 from __future__ import annotations
 
+from collections import Counter
+from collections.abc import Iterable
 from functools import lru_cache, reduce
+from math import gcd
+from operator import and_
 from typing import Any
 
 import msgspec
@@ -16,7 +20,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
-from gossamer_ir.walk import free_vars, map_children
+from gossamer_ir.walk import map_children
 
 MAX_TERMS = 16
 """A product of sums with more terms stays as it is."""
@@ -31,6 +35,13 @@ class Affine(msgspec.Struct, frozen=True, gc=False):
     @property
     def is_constant(self) -> bool:
         return not self.terms
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.terms.items()), self.constant))
+
+
+NOTHING = Affine({}, 0)
+UNIT = Affine({}, 1)
 
 
 @lru_cache(maxsize=4096)
@@ -149,6 +160,114 @@ def multiplier_of(factor: Expr, form: Affine) -> Affine:
     return result
 
 
+def times(lhs: Affine, rhs: Affine) -> Affine:
+    """The form lhs * rhs; where it has too many terms, one atom that is their product."""
+    if not (lhs.terms or rhs.terms):
+        return Affine({}, lhs.constant * rhs.constant)
+    return product(lhs, rhs) or Affine({_multiplied(expr_of(lhs), expr_of(rhs)): 1}, 0)
+
+
+def quotient(form: Affine, by: Affine) -> Affine | None:
+    """The form that multiplied with `by` is another one; None where there is none of few terms.
+
+    >>> from gossamer_ir.build import ONE, add, index, index_var, mul
+    >>> m, n = map(index_var, "mn")
+    >>> rows, columns = (affine_of(add(mul(size, index(4)), ONE)) for size in (m, n))
+    >>> quotient(times(rows, columns), columns) == rows
+    True
+    >>> quotient(rows, columns)
+    """
+    if form == by and by != NOTHING:
+        return UNIT
+    if not by.terms:
+        return _over_constant(form, by.constant)
+    if not form.terms:
+        return None if form.constant else NOTHING
+    (below, count), result = _leading(by), NOTHING
+    for _ in range(MAX_TERMS if len(by.terms) <= MAX_TERMS else 0):
+        if form == NOTHING:
+            return result
+        above, coefficient = _leading(form)
+        left = _without(above, below)
+        if left is None or coefficient % count:
+            return None
+        part = Affine({reduce(_multiplied, left): 1}, 0) if left else UNIT
+        result = combine(result, part, coefficient // count)
+        form = combine(form, times(part, by), -(coefficient // count))
+    return None
+
+
+def _over_constant(form: Affine, divisor: int) -> Affine | None:
+    if divisor == 0 or any(count % divisor for count in (form.constant, *form.terms.values())):
+        return None
+    terms = {atom: count // divisor for atom, count in form.terms.items()}
+    return Affine(terms, form.constant // divisor)
+
+
+def _leading(form: Affine) -> tuple[tuple[Expr, ...], int]:
+    """The factors of the first term of a form, in an order that a common factor does not change, and
+    what these are multiplied by."""
+    terms = [(factors_of(atom), count) for atom, count in form.terms.items()]
+    if form.constant:
+        terms.append(((), form.constant))
+    if len(terms) == 1:
+        return terms[0]
+    return max(terms, key=lambda term: (len(term[0]), sorted(map(repr, term[0]))))
+
+
+def _without(factors: Iterable[Expr], others: Iterable[Expr]) -> list[Expr] | None:
+    """Some factors but for others; None where these are not among them."""
+    left = list(factors)
+    for other in others:
+        if other not in left:
+            return None
+        left.remove(other)
+    return left
+
+
+def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, ...]]:
+    """A form as an integer times factors, in a fixed order. These are what all terms have in common, the
+    `sums` that divide it, and a sum that is left.
+
+    >>> from gossamer_ir.build import ONE, add, index, index_var, mul
+    >>> m, n = map(index_var, "mn")
+    >>> count, (first, second) = factored(affine_of(mul(add(mul(m, index(4)), index(4)), n)))
+    >>> count, first == add(m, ONE), second == n
+    (4, True, True)
+    """
+    if not form.terms:
+        return form.constant, ()
+    factors: list[Expr] = []
+    for found in sums:
+        by = affine_of(found)
+        while by.terms and (rest := quotient(form, by)) is not None:
+            factors.append(found)
+            form = rest
+    counts = [count for count in (form.constant, *form.terms.values()) if count]
+    content = gcd(*counts) if any(count > 0 for count in counts) else -gcd(*counts)
+    shared = () if form.constant else _common_factors(form)
+    part = Affine({reduce(_multiplied, shared): content}, 0) if shared else Affine({}, content)
+    left = quotient(form, part)
+    if left is not None and not left.is_constant:
+        factors.append(expr_of(left))
+    factors += shared
+    return content, tuple(sorted(factors, key=repr) if len(factors) > 1 else factors)
+
+
+def _common_factors(form: Affine) -> tuple[Expr, ...]:
+    """What all terms of a form are multiples of."""
+    several = list(map(factors_of, form.terms))
+    if len(several) < 2:
+        return several[0] if several else ()
+    return tuple(reduce(and_, map(Counter, several)).elements())
+
+
+def product_of(form: Affine) -> Expr:
+    """An expression of a form as a product of its factors, an integer first."""
+    count, factors = factored(form)
+    return build.product((build.index(count), *factors))
+
+
 def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
     """The form lhs + factor * rhs."""
     terms = dict(lhs.terms)
@@ -177,30 +296,6 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
         return None
     half = 1 << (DType.parse(build.dtype_of(lhs)).bits - 1)
     return (apart.constant + half) % (2 * half) - half
-
-
-def along(form: Affine, name: str) -> tuple[Affine, Affine] | None:
-    """A form as a multiple of a variable and the rest, neither of which depends on the variable; None
-    where it is not one.
-
-    >>> from gossamer_ir.build import add, index_var, mul
-    >>> i, m, n = map(index_var, "imn")
-    >>> [expr_of(part) for part in along(affine_of(add(mul(i, m), n)), "i")] == [m, n]
-    True
-    >>> along(affine_of(mul(i, i)), "i")
-    """
-    variable = build.index_var(name)
-    step, rest = Affine({}, 0), Affine({}, form.constant)
-    for atom, count in form.terms.items():
-        if name not in free_vars(atom):
-            rest = combine(rest, Affine({atom: 1}, 0), count)
-            continue
-        factors = list(factors_of(atom))
-        if variable not in factors:
-            return None
-        factors.remove(variable)
-        step = combine(step, affine_of(build.product(factors)), count)
-    return None if any(name in free_vars(atom) for atom in step.terms) else (step, rest)
 
 
 def scale(form: Affine, factor: int) -> Affine:

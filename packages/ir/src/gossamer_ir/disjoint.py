@@ -8,11 +8,12 @@ from typing import Literal, TypeAlias
 from msgspec.structs import replace
 
 from gossamer_ir.accesses import Access, accesses, written
+from gossamer_ir.affine import Affine
 from gossamer_ir.axis_facts import coordinate_facts
 from gossamer_ir.build import integer_value
-from gossamer_ir.digits import digit_key, fits, span
+from gossamer_ir.digits import digit_key, digits_of, fits, span
 from gossamer_ir.injective import is_injective, loaded
-from gossamer_ir.linear import Form, form_of, product_of
+from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import Loops, loops_of
 from gossamer_ir.nodes import (
     Binary,
@@ -192,9 +193,9 @@ def leading_coordinate(
     if form is None or form.base.constant or len(form.base.terms) != 1:
         return None
     ((atom, count),) = form.base.terms.items()
-    digits = {name: (by, product_of(loops[name].extent)) for name, by in form.terms.items()}
+    digits = digits_of(form, form.terms.keys(), loops=loops)
     is_low = all(name in varying and integer_value(loops[name].start) == 0 for name in digits)
-    is_told = is_low and fits(list(digits.values()), (count, ()))
+    is_told = is_low and fits(list(digits.values()), Affine({}, count))
     if not is_told or not _is_narrow(form, atom, count, loops=loops, varying=varying):
         return None
     return atom, count

@@ -9,8 +9,9 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, along, combine, distance
+from gossamer_ir.affine import UNIT, Affine, affine_of, combine, distance
 from gossamer_ir.dtypes import DType
+from gossamer_ir.linear import along
 from gossamer_ir.nodes import (
     Cast,
     Expr,
@@ -62,7 +63,7 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     """Whether a position is the loop's variable counted from the begin of one segment, and the loop
     ends where the segment does; without `indptr`, whether it runs along one row."""
     parts = along(affine_of(position), loop.var)
-    if parts is None or parts[0] != Affine({}, 1):
+    if parts is None or parts[0] != UNIT:
         return False
     _, begin = parts
     if indptr is None:

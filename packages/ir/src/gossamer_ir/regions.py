@@ -15,9 +15,10 @@ from typing import TypeAlias
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, along, combine, expr_of
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.bounds import Bounds
 from gossamer_ir.contracts import LARGEST_SIZE
+from gossamer_ir.linear import along
 from gossamer_ir.nodes import (
     Allocate,
     Axis,

@@ -11,7 +11,8 @@ from collections.abc import Iterator
 from typing import NamedTuple
 
 from gossamer_ir import build
-from gossamer_ir.affine import affine_of, along, combine, expr_of
+from gossamer_ir.affine import affine_of, combine, expr_of
+from gossamer_ir.linear import along
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
     Allocate,

@@ -11,8 +11,9 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, along, combine, expr_of
+from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.comparisons import as_nonnegative
+from gossamer_ir.linear import along
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,

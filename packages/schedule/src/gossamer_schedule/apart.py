@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Set
 
 from gossamer_ir.accesses import Access
-from gossamer_ir.affine import combine
+from gossamer_ir.affine import NOTHING, Affine, combine
 from gossamer_ir.build import integer_value
-from gossamer_ir.linear import Form, Product
+from gossamer_ir.linear import Form
 from gossamer_ir.nodes import For
 
 _MOST = 2**16
@@ -49,11 +49,13 @@ def _distance(later: Form | None, found: Form | None, loop: For, varying: Set[st
     if later is None or found is None or (later.opaque | found.opaque) & varying:
         return None
     count, *others = [
-        (form.terms.get(loop.var, (0, ())), _others(form, loop)) for form in (later, found)
+        (form.terms.get(loop.var, NOTHING), _others(form, loop)) for form in (later, found)
     ]
-    (step, atoms), rest = count
+    (by, rest), step = count, count[0].constant
     apart = combine(later.base, found.base, -1)
-    is_told = others == [count] and not atoms and apart.is_constant and varying.isdisjoint(rest)
+    is_told = (
+        others == [count] and by.is_constant and apart.is_constant and varying.isdisjoint(rest)
+    )
     if not is_told or abs(step) > _MOST or abs(apart.constant) > _MOST**2:
         return None
     if step == 0:
@@ -64,6 +66,6 @@ def _distance(later: Form | None, found: Form | None, loop: For, varying: Set[st
     return distance if is_met else _NEVER
 
 
-def _others(form: Form, loop: For) -> dict[str, Product]:
+def _others(form: Form, loop: For) -> dict[str, Affine]:
     """The terms of a form but for those of a loop."""
     return {name: by for name, by in form.terms.items() if name != loop.var}

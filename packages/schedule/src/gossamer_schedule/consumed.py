@@ -8,10 +8,10 @@ from functools import reduce
 from msgspec.structs import replace
 
 from gossamer_ir.accesses import with_two_names, written
-from gossamer_ir.affine import distance, expr_of
-from gossamer_ir.build import ZERO, add, index_var, mul
-from gossamer_ir.digits import ascending
-from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
+from gossamer_ir.affine import UNIT, Affine, distance, product_of
+from gossamer_ir.build import ZERO, index_var
+from gossamer_ir.digits import count_of, digits_of, lowest, without
+from gossamer_ir.linear import form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
 from gossamer_ir.program_point import ProgramPoint
@@ -71,12 +71,12 @@ def _united(first: Part, second: Part) -> Part | None:
     if first == second or first.count is None or second.count is None:
         return first if first == second else None
     apart = distance(second.base, first.base)
-    if apart is None or first.count[1] or second.count[1]:
+    if apart is None or not (first.count.is_constant and second.count.is_constant):
         return None
     if apart < 0:
         return _united(second, first)
-    count = max(first.count[0], apart + second.count[0])
-    return replace(first, count=(count, ()), is_within=first.is_within and second.is_within)
+    count = max(first.count.constant, apart + second.count.constant)
+    return replace(first, count=Affine({}, count), is_within=first.is_within and second.is_within)
 
 
 def _matched(site: Site, touch: Touch, *, free: set[str]) -> dict[str, Expr] | None:
@@ -130,7 +130,10 @@ def _parts(
     parts: Parts = {}
     for item in site.node.iters:
         part = _part(site, item, found, touch=touch, target=target)
-        if part is not None and not mentioned((part.base, to_expr(part.count or UNIT))) & changing:
+        if (
+            part is not None
+            and not mentioned((part.base, product_of(part.count or UNIT))) & changing
+        ):
             parts[item.var] = part
     return parts
 
@@ -150,19 +153,12 @@ def _part(
     if not free_vars(value) & inner:
         return Part(value, UNIT, frozenset(), is_within)
     form = form_of(value, {}, loops=loops)
-    digits = {name: factor for name, factor in form.terms.items() if name in inner}
-    order = ascending(Form(digits, NOTHING, frozenset()), loops=loops)
-    count = UNIT
-    for name in order or ():
-        count = times(count, product_of(loops[name].extent))
-    if order is None or form.opaque & inner or free_vars(to_expr(count)) & inner:
+    count = count_of(digits_of(form, inner, loops=loops).values())
+    if lowest(form, inner, loops=loops) is None or free_vars(product_of(count)) & inner:
         return None
-    if not is_safe_in(site.function, to_expr(count), (*target.loops, target.node)):
+    if not is_safe_in(site.function, product_of(count), (*target.loops, target.node)):
         return None
-    base = expr_of(form.base)
-    for name in form.terms.keys() - digits.keys():
-        base = add(mul(index_var(name), to_expr(form.terms[name])), base)
-    return Part(base, count, frozenset(), is_within)
+    return Part(without(form, inner, loops=loops), count, frozenset(), is_within)
 
 
 def _point(site: Site, touch: Touch, value: Expr, *, target: Site) -> ProgramPoint:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import reduce
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import expr_of
+from gossamer_ir.affine import affine_of, expr_of, product_of
 from gossamer_ir.build import integer_value
-from gossamer_ir.digits import ascending, is_covering, is_positive
-from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
+from gossamer_ir.digits import count_of, digits_of, is_covering, is_positive, lowest
+from gossamer_ir.linear import form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import BlockIter, Range
 from gossamer_ir.walk import free_vars, resolve
@@ -79,14 +78,13 @@ def _tile(nest: Nest, found: BlockIter) -> Range | None:
     """The values of an iterator that the loops of a nest visit, without a gap."""
     loops = {loop.var: loop for loop in nest.loops}
     form = form_of(found.value, {}, loops=loops)
-    order = ascending(Form(form.terms, NOTHING, frozenset()), loops=loops)
-    if order is None or form.opaque:
+    order = lowest(form, loops.keys(), loops=loops)
+    if order is None:
         return None
-    extents = [product_of(loops[name].extent) for name in order]
-    if not all(map(is_positive, extents[:-1])):
+    if not all(is_positive(affine_of(loops[name].extent)) for name in order[:-1]):
         return None
-    count = reduce(times, extents, UNIT)
-    tile = Range(expr_of(form.base), to_expr(count))
+    count = count_of(digits_of(form, loops.keys(), loops=loops).values())
+    tile = Range(expr_of(form.base), product_of(count))
     return tile if free_vars(tile).isdisjoint(loops) else None
 
 

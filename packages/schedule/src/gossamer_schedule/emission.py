@@ -7,8 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import Affine, affine_of, along
+from gossamer_ir.affine import UNIT, affine_of
 from gossamer_ir.effects import binds
+from gossamer_ir.linear import along
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Load, Stmt, Store, Var
 from gossamer_ir.walk import free_vars, rewrite_body, statements, substitute, walk
@@ -82,5 +83,5 @@ def vector_loops(emission: Function, match: Match) -> dict[str, Set[str]]:
 def is_run(view: View, loop: str) -> bool:
     """Whether the elements of a view along a loop are next to each other."""
     parts = along(affine_of(view.indices[-1]), loop)
-    is_by_one = parts is not None and parts[0] == Affine({}, 1)
+    is_by_one = parts is not None and parts[0] == UNIT
     return is_by_one and loop not in free_vars(*view.indices[:-1])

@@ -11,14 +11,14 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
+from gossamer_ir.affine import UNIT, Affine, affine_of, product_of, quotient
 from gossamer_ir.build import ONE, ZERO, add, conjoined, floordiv, index, integer_value, mul
-from gossamer_ir.digits import ceildiv_by
-from gossamer_ir.linear import UNIT, Product, is_multiple, product_of, times, to_expr
+from gossamer_ir.digits import Digit, ceildiv_by, count_of, gapless
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
 from gossamer_schedule.predicates import below
 
 
-class Digit(msgspec.Struct, frozen=True):
+class Part(msgspec.Struct, frozen=True):
     """A variable over a divisor, modulo a number (None: all that is left)."""
 
     var: str
@@ -27,12 +27,11 @@ class Digit(msgspec.Struct, frozen=True):
 
 
 class Place(msgspec.Struct, frozen=True):
-    """Where a digit stands: in a result, times a factor; it takes so many values."""
+    """Where a part of an index stands: as a digit of a result."""
 
-    digit: Digit
+    part: Part
     result: int
-    factor: Product
-    extent: Product
+    digit: Digit
 
 
 class Layout(msgspec.Struct, frozen=True):
@@ -62,10 +61,12 @@ class Layout(msgspec.Struct, frozen=True):
     def _is_leading(self, var: str) -> bool:
         """Whether the leading digit of an index is the leading one of a result, in which it shows whether
         the index is out of bounds."""
-        tops = [at for at in self.places if at.digit.var == var and at.digit.modulus is None]
-        return bool(tops) and all(
-            times(at.factor, at.extent) == product_of(self.extents[at.result]) for at in tops
-        )
+        tops = [at for at in self.places if at.part.var == var and at.part.modulus is None]
+        return bool(tops) and all(map(self._is_top, tops))
+
+    def _is_top(self, place: Place) -> bool:
+        """Whether a digit is the leading one of a result."""
+        return place.digit.radix == affine_of(self.extents[place.result])
 
     def is_unused(self, indices: Sequence[Expr]) -> Expr | None:
         """The condition that a place holds no element; None where all do."""
@@ -77,11 +78,12 @@ class Layout(msgspec.Struct, frozen=True):
         """The index of the element at a place."""
         total: Expr = ZERO
         for place in self.places:
-            if place.digit.var == var:
-                value = floordiv(indices[place.result], to_expr(place.factor))
-                if times(place.factor, place.extent) != product_of(self.extents[place.result]):
-                    value = Binary("floormod", value, to_expr(place.extent))
-                total = add(total, mul(value, index(place.digit.divisor)))
+            if place.part.var == var:
+                by = product_of(place.digit.coefficient)
+                value = floordiv(indices[place.result], by)
+                if not self._is_top(place):
+                    value = Binary("floormod", value, place.digit.extent)
+                total = add(total, mul(value, index(place.part.divisor)))
         return total
 
 
@@ -91,83 +93,72 @@ def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
     places: list[Place] = []
     sizes: list[Expr] = []
     for result, expr in enumerate(found.results):
-        size = UNIT
-        for factor, digit in sorted(
-            _terms(expr, found.vars) or (), key=lambda term: _rank(term[0])
-        ):
-            extent = _extent(digit, extents)
-            if factor != size:
-                return None
-            places.append(Place(digit, result, factor, extent))
-            size = times(size, extent)
-        if not _terms(expr, found.vars):
+        terms = _terms(expr, found.vars) or []
+        digits = [Digit(by, _extent(part, extents)) for by, part in terms]
+        order = gapless(dict(enumerate(digits)))
+        if not order:
             return None
-        sizes.append(to_expr(size))
+        places += (Place(terms[at][1], result, digits[at]) for at in order)
+        sizes.append(product_of(count_of(digits)))
     if not all(_is_told(var, extents[var], places) for var in found.vars):
         return None
     padded = {var: extent for var, extent in extents.items() if not _is_exact(var, extent, places)}
     return Layout(found, tuple(sizes), tuple(places), padded)
 
 
-def _rank(factor: Product) -> tuple[int, int]:
-    """Factors in the order in which a number is made of digits."""
-    return len(factor[1]), factor[0]
-
-
-def _terms(expr: Expr, names: Sequence[str]) -> list[tuple[Product, Digit]] | None:
-    """The digits whose multiples an expression is the sum of."""
+def _terms(expr: Expr, names: Sequence[str]) -> list[tuple[Affine, Part]] | None:
+    """The parts of indices whose multiples an expression is the sum of."""
     if isinstance(expr, Binary) and expr.op == "add":
         lhs, rhs = _terms(expr.lhs, names), _terms(expr.rhs, names)
         return None if lhs is None or rhs is None else lhs + rhs
-    digit = _digit(expr, names)
-    if digit is not None:
-        return [(UNIT, digit)]
+    part = _part(expr, names)
+    if part is not None:
+        return [(UNIT, part)]
     if isinstance(expr, Binary) and expr.op == "mul":
         for factor, inner in ((expr.lhs, expr.rhs), (expr.rhs, expr.lhs)):
-            digit = _digit(inner, names)
-            if digit is not None:
-                return [(product_of(factor), digit)]
+            part = _part(inner, names)
+            if part is not None:
+                return [(affine_of(factor), part)]
     return None
 
 
-def _digit(expr: Expr, names: Sequence[str]) -> Digit | None:
+def _part(expr: Expr, names: Sequence[str]) -> Part | None:
     if isinstance(expr, Var):
-        return Digit(expr.name, 1, None) if expr.name in names else None
+        return Part(expr.name, 1, None) if expr.name in names else None
     if not isinstance(expr, Binary) or expr.op not in ("floordiv", "floormod"):
         return None
-    inner, by = _digit(expr.lhs, names), integer_value(expr.rhs)
+    inner, by = _part(expr.lhs, names), integer_value(expr.rhs)
     if inner is None or by is None or by < 1:
         return None
     if inner.modulus is not None and inner.modulus % by:
         return None
     if expr.op == "floormod":
-        return Digit(inner.var, inner.divisor, by)
+        return Part(inner.var, inner.divisor, by)
     left = None if inner.modulus is None else inner.modulus // by
-    return Digit(inner.var, inner.divisor * by, left)
+    return Part(inner.var, inner.divisor * by, left)
 
 
-def _extent(digit: Digit, extents: Mapping[str, Expr]) -> Product:
-    if digit.modulus is not None:
-        return (digit.modulus, ())
-    return product_of(ceildiv_by(extents[digit.var], (digit.divisor, ())))
+def _extent(part: Part, extents: Mapping[str, Expr]) -> Expr:
+    """How many values a part has."""
+    if part.modulus is not None:
+        return index(part.modulus)
+    return ceildiv_by(extents[part.var], Affine({}, part.divisor))
 
 
 def _is_told(var: str, extent: Expr, places: Sequence[Place]) -> bool:
-    """Whether the digits of a variable tell its value."""
-    digits = sorted(
-        (place.digit for place in places if place.digit.var == var), key=lambda at: at.divisor
-    )
-    expected: int | None = 1
-    for digit in digits:
-        if digit.divisor != expected:
-            return False
-        expected = None if digit.modulus is None else expected * digit.modulus
-    return expected is None or (extent == ONE and not digits)
+    """Whether the parts of a variable tell its value: they are its digits, and the highest, and no other,
+    is all that is left."""
+    own = [place for place in places if place.part.var == var]
+    parts = {at.part: Digit(Affine({}, at.part.divisor), at.digit.extent) for at in own}
+    order = gapless(parts) if len(parts) == len(own) else None
+    if not order:
+        return extent == ONE and not own
+    return [part for part in order if part.modulus is None] == [order[-1]]
 
 
 def _is_exact(var: str, extent: Expr, places: Sequence[Place]) -> bool:
-    divisors = [place.digit.divisor for place in places if place.digit.var == var]
-    return is_multiple(product_of(extent), (max(divisors, default=1), ()))
+    divisors = [place.part.divisor for place in places if place.part.var == var]
+    return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
 
 
 def _folded(expr: Expr, values: Mapping[str, Expr]) -> Expr:

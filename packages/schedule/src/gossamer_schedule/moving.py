@@ -7,10 +7,9 @@ from collections.abc import Mapping, Sequence, Set
 from msgspec.structs import replace
 
 from gossamer_ir.accesses import written
-from gossamer_ir.affine import affine_of
+from gossamer_ir.affine import UNIT, affine_of, product_of
 from gossamer_ir.build import add, index_var, integer_value, without_guard
 from gossamer_ir.disjoint import verdict, written_accesses
-from gossamer_ir.linear import UNIT, to_expr
 from gossamer_ir.loops import loops_of, loops_within
 from gossamer_ir.nodes import (
     Allocate,
@@ -173,7 +172,7 @@ def moved(
         elif part.count == UNIT:
             values[loop.var] = part.base
         else:
-            kept.append(replace(loop, extent=to_expr(part.count)))
+            kept.append(replace(loop, extent=product_of(part.count)))
             values[loop.var] = add(part.base, index_var(loop.var))
         if part is not None and not part.is_within:
             block = bounded_by_domain(block, found)

@@ -2,22 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
 from gossamer_ir.accesses import with_two_names
-from gossamer_ir.build import ZERO, add, index_var, mul, without_guard
-from gossamer_ir.digits import ascending, is_covering, several
-from gossamer_ir.linear import (
-    UNIT,
-    Form,
-    Product,
-    form_of,
-    product_of,
-    times,
-    to_expr,
-)
+from gossamer_ir.affine import UNIT, Affine, affine_of
+from gossamer_ir.build import ZERO, without_guard
+from gossamer_ir.digits import ascending, count_of, digits_of, is_covering, number, several
+from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
 from gossamer_ir.touches import touches
@@ -33,7 +26,7 @@ class Part(msgspec.Struct, frozen=True):
     is None where it makes all."""
 
     base: Expr
-    count: Product | None
+    count: Affine | None
     path: frozenset[str]
     is_within: bool
 
@@ -102,14 +95,11 @@ def part_of(
 def _shape(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> object:
     """What the forms of all producers must agree on: the digits of the path, all others' product."""
     fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
-    return (fixed, _count(form.terms.keys() - names, loops=loops))
+    return (fixed, _count(form, form.terms.keys() - names, loops=loops))
 
 
-def _count(names: Iterable[str], *, loops: Mapping[str, For]) -> Product:
-    count = UNIT
-    for name in names:
-        count = times(count, product_of(loops[name].extent))
-    return count
+def _count(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> Affine:
+    return count_of(digits_of(form, names, loops=loops).values())
 
 
 def _outer_digits(
@@ -135,10 +125,9 @@ def _domain_extent(site: Site, found: BlockIter, *, known: Mapping[str, Part]) -
 
 def _made(form: Form, names: Set[str], extent: Expr, *, loops: Mapping[str, For]) -> Part:
     outer = _outer_digits(form, names, loops=loops) or ()
-    base: Expr = ZERO
-    for name in reversed(outer):
-        base = add(base, mul(index_var(name), to_expr(form.terms[name])))
-    whole = _count(form.terms, loops=loops)
-    count = _count(form.terms.keys() - names, loops=loops)
-    is_within = whole == product_of(without_guard(extent))
+    digits = digits_of(form, names, loops=loops)
+    base = number({name: digits[name] for name in reversed(outer)})
+    whole = _count(form, form.terms.keys(), loops=loops)
+    count = _count(form, form.terms.keys() - names, loops=loops)
+    is_within = whole == affine_of(without_guard(extent))
     return Part(base, count, frozenset(outer), is_within)

@@ -6,10 +6,10 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import product
 
 from gossamer_ir.accesses import Access, written
-from gossamer_ir.affine import expr_of
+from gossamer_ir.affine import expr_of, product_of
 from gossamer_ir.build import add, index_var, integer_value, mul
 from gossamer_ir.disjoint import Verdict, verdict, written_accesses
-from gossamer_ir.linear import Form, to_expr
+from gossamer_ir.linear import Form
 from gossamer_ir.loops import loops_of, loops_within
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
 from gossamer_ir.ordered import are_ordered
@@ -119,7 +119,7 @@ def _element(access: Access, renamed: Mapping[str, Expr]) -> str:
 
 
 def _expr(form: Form) -> Expr:
-    terms = [mul(index_var(name), to_expr(factor)) for name, factor in form.terms.items()]
+    terms = [mul(index_var(name), product_of(factor)) for name, factor in form.terms.items()]
     if form.base.terms or form.base.constant or not terms:
         terms.append(expr_of(form.base))
     total, *rest = terms
@@ -171,7 +171,7 @@ def _points(
     for found in ranges:
         count *= len(found)
     if count <= _MOST_POINTS and not any(
-        factor[1] for form in forms for name, factor in form.terms.items() if name in varying
+        not by.is_constant for form in forms for name, by in form.terms.items() if name in varying
     ):
         for values in product(*ranges):
             yield dict(zip(names, values, strict=True))
@@ -189,7 +189,7 @@ def _at(access: Access, point: Mapping[str, int]) -> object:
             frozenset((name, by) for name, by in form.terms.items() if name not in point),
             frozenset(form.base.terms.items()),
             form.base.constant
-            + sum(by[0] * point[name] for name, by in form.terms.items() if name in point),
+            + sum(by.constant * point[name] for name, by in form.terms.items() if name in point),
         )
         for form in access.indices
         if form is not None

@@ -10,11 +10,11 @@ from collections.abc import Mapping, Sequence
 from itertools import permutations
 
 from gossamer_ir.accesses import Access, accesses
+from gossamer_ir.affine import UNIT
 from gossamer_ir.build import index_var, integer_value, without_guard
 from gossamer_ir.disjoint import coordinate_of
 from gossamer_ir.injective import is_injective
 from gossamer_ir.lasting import lasting_facts
-from gossamer_ir.linear import UNIT
 from gossamer_ir.nodes import Expr, Fact, For, Var
 from gossamer_ir.walk import free_vars, substitute
 from gossamer_schedule.accesses import values_at

@@ -20,10 +20,10 @@ from gossamer_ir.build import (
     mul,
 )
 from gossamer_ir.contracts import LARGEST_SIZE, Step
-from gossamer_ir.digits import ascending
+from gossamer_ir.digits import lowest
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import READS, buffers_written
-from gossamer_ir.linear import NOTHING, Form, form_of
+from gossamer_ir.linear import form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
@@ -230,10 +230,8 @@ def _require_span(read: tuple[Expr, ...], buffer: Buffer, *, site: Site, module:
 
 def _digits(last: Expr, inner: Set[str], loops: Mapping[str, For]) -> tuple[str, ...] | None:
     """The loops inside, as digits without gaps of an index; None where they are none."""
-    form = form_of(last, {}, loops=loops)
-    terms = {name: product for name, product in form.terms.items() if name in inner}
-    order = ascending(Form(terms, NOTHING, frozenset()), loops=loops)
-    if order is None or form.opaque & inner:
+    order = lowest(form_of(last, {}, loops=loops), inner, loops=loops)
+    if order is None:
         return None
     return None if any(free_vars(loops[name].extent) & inner for name in order) else order
 

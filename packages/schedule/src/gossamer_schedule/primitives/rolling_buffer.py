@@ -8,12 +8,12 @@ from typing import Any, NamedTuple
 from msgspec.structs import replace
 
 from gossamer_ir.accesses import written
-from gossamer_ir.affine import expr_of
-from gossamer_ir.build import add, conjoined, conjuncts, index, index_var, mul, sub
+from gossamer_ir.affine import NOTHING
+from gossamer_ir.build import add, conjoined, conjuncts, index, index_var, sub
 from gossamer_ir.contracts import Step
-from gossamer_ir.digits import ascending
+from gossamer_ir.digits import count_of, digits_of, lowest, without
 from gossamer_ir.effects import buffers_written
-from gossamer_ir.linear import NOTHING, UNIT, Form, form_of, product_of, times, to_expr
+from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.meeting_points import is_told_by_element
 from gossamer_ir.names import namer_of
@@ -254,25 +254,19 @@ def _window(
     loops: Mapping[str, For],
 ) -> _Window | None:
     inner, loop = {found.var for found in own}, target.node.var
-    digits = {name: factor for name, factor in form.terms.items() if name in inner}
     outer = {found.var for found in (*target.loops, target.node)}
-    count, width = form.terms.get(loop, (0, ())), UNIT
-    order = ascending(Form(digits, NOTHING, frozenset()), loops=loops)
-    for name in order or ():
-        width = times(width, product_of(loops[name].extent))
+    count = form.terms.get(loop, NOTHING)
+    width = count_of(digits_of(form, inner, loops=loops).values())
     if (
-        order is None
-        or form.opaque & (inner | {loop})
-        or form.terms.keys() - digits.keys() - outer
-        or (count[1] or width[1])
-        or count[0] < 1
-        or width[0] < 1
+        lowest(form, inner, loops=loops) is None
+        or loop in form.opaque
+        or form.terms.keys() - inner - outer
+        or not (count.is_constant and width.is_constant)
+        or count.constant < 1
+        or width.constant < 1
     ):
         return None
-    base = expr_of(form.base)
-    for name in sorted(form.terms.keys() - digits.keys()):
-        base = add(mul(index_var(name), to_expr(form.terms[name])), base)
-    return _Window(dim, item.var, base, width[0], count[0])
+    return _Window(dim, item.var, without(form, inner, loops=loops), width.constant, count.constant)
 
 
 def _depends_otherwise(site: Site, target: Site, own: tuple[For, ...], window: _Window) -> bool:

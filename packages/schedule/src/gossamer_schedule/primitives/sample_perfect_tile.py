@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from random import Random
 
+from gossamer_ir.affine import affine_of, factored
 from gossamer_ir.contracts import Step
-from gossamer_ir.linear import product_of
 from gossamer_ir.nodes import Expr, Module
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
@@ -113,14 +113,14 @@ def _require_decision(decision: Tile, parts: int) -> None:
 def _fitting(decision: Tile, extent: Expr) -> Tile:
     """The factors, the first open where their product is not the extent."""
     first, *inner = decision
-    count, atoms = product_of(extent)
+    count, atoms = factored(affine_of(extent))
     known = [factor for factor in decision if factor is not None]
     is_perfect = first is not None and not atoms and prod(known) == count
     return decision if is_perfect else (None, *inner)
 
 
 def _drawn(extent: Expr, parts: int, *, largest: int, random: Random) -> Tile:
-    count, atoms = product_of(extent)
+    count, atoms = factored(affine_of(extent))
     if atoms and count == 1:
         powers = [1 << shift for shift in range(largest.bit_length())]
         return (None, *(random.choice(powers) for _ in range(parts - 1)))

@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence, Set
+from collections.abc import Iterable, Sequence, Set
+from functools import reduce
 from typing import Any
 
 from msgspec.structs import replace
 
+from gossamer_ir.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
 from gossamer_ir.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE, Step
-from gossamer_ir.digits import ceildiv_by
-from gossamer_ir.linear import UNIT, Product, is_multiple, product_of, times, to_expr
+from gossamer_ir.digits import ceildiv_by, places
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Module, Stmt, VScale
@@ -76,22 +77,21 @@ def split(
 
     require_serial(site, "split")
     _require_zero_start(site, module)
-    products = _require_factors(factors, site, module=module)
+    counts = _require_factors(factors, site, module=module)
 
     namer = namer_of(owner)
     names = tuple(namer.fresh(f"{loop}_{position}") for position in range(len(factors)))
-    extents = _extents(site, products)
+    extents = _extents(site, counts)
     _require_inits(site, extents, module=module)
-    counts = [product_of(extent) for extent in extents]
-    steps = [_times_all(counts[position + 1 :]) for position in range(len(names))]
-    if _is_exact(site.node.extent, products):
-        body = split_variable(site.node.body, loop, names, steps)
+    digits = dict(zip(names, places(extents), strict=True))
+    if _is_exact(site.node.extent, counts):
+        body = split_variable(site.node.body, loop, digits)
     else:
         _require_unchanged(site)
         body = _bounded_body(site.node.body, loop, extent=site.node.extent)
-        if _may_wrap(site, _times_all(products)):
+        if _may_wrap(site, _times_all(counts)):
             body = (If(Compare("ge", index_var(loop), ZERO), body),)
-        body = _bounded_digits(split_variable(body, loop, names, steps), set(names))
+        body = _bounded_digits(split_variable(body, loop, digits), set(names))
     nest = _nest(site.node, names, extents, body=body)
 
     rewritten = with_function(module, owner, replaced(site, (nest,)))
@@ -127,30 +127,31 @@ def _require_zero_start(site: Site, module: Module) -> None:
 
 def _require_factors(
     factors: Sequence[int | str | None], site: Site, *, module: Module
-) -> tuple[Product | None, ...]:
+) -> tuple[Affine | None, ...]:
     if not factors or list(factors).count(None) > 1:
         raise _bad_factors(f"Factors {tuple(factors)} are none, or have more than one None.", site)
-    products = tuple(_product(factor, site) for factor in factors)
-    whole = _times_all(products)
-    if not is_count(whole[0]):
-        raise _bad_factors(f"The factors make {whole[0]} iterations.", site)
-    if None not in products and not is_multiple(whole, product_of(site.node.extent)):
+    counts = tuple(_count_of(factor, site) for factor in factors)
+    whole = _times_all(counts)
+    number, _ = factored(whole)
+    if not is_count(number):
+        raise _bad_factors(f"The factors make {number} iterations.", site)
+    if None not in counts and quotient(whole, affine_of(site.node.extent)) is None:
         _require_cover(whole, site, module=module)
-    return products
+    return counts
 
 
-def _product(factor: int | str | None, site: Site) -> Product | None:
+def _count_of(factor: int | str | None, site: Site) -> Affine | None:
     if factor is None:
         return None
-    if isinstance(factor, str):
-        product = product_of(
-            expression_of(factor, site.function, primitive="split", argument="factors")
-        )
-    else:
-        product = (factor, ())
-    if not is_count(product[0]) or any(not isinstance(atom, VScale) for atom in product[1]):
+    count = Affine({}, factor) if isinstance(factor, int) else _count_said(factor, site)
+    number, others = factored(count)
+    if not is_count(number) or any(not isinstance(other, VScale) for other in others):
         raise _bad_factors(f"Factor {factor!r} is not positive, or too large.", site)
-    return product
+    return count
+
+
+def _count_said(factor: str, site: Site) -> Affine:
+    return affine_of(expression_of(factor, site.function, primitive="split", argument="factors"))
 
 
 def _bad_factors(message: str, site: Site) -> Exception:
@@ -162,56 +163,52 @@ def _bad_factors(message: str, site: Site) -> Exception:
     )
 
 
-def _require_cover(whole: Product, site: Site, *, module: Module) -> None:
+def _require_cover(whole: Affine, site: Site, *, module: Module) -> None:
     extent = integer_value(site.node.extent)
     if extent is None:
         raise refusal(
             "split.not_proved",
             f"It is not proved that the factors cover the extent of loop '{site.node.var}'.",
-            needs=f"{text_of(to_expr(whole))} >= {text_of(site.node.extent)}",
+            needs=f"{text_of(product_of(whole))} >= {text_of(site.node.extent)}",
             hint="Use None as a factor.",
             place=site.place(module),
         )
-    if whole[0] < extent:
-        text = f"The factors make {whole[0]} iterations of {extent}."
+    number, _ = factored(whole)
+    if number < extent:
+        text = f"The factors make {number} iterations of {extent}."
         raise _bad_factors(text, site)
 
 
-def _times_all(products: Sequence[Product | None]) -> Product:
-    result = UNIT
-    for product in products:
-        result = result if product is None else times(result, product)
-    return result
+def _times_all(counts: Iterable[Affine | None]) -> Affine:
+    return reduce(times, (count for count in counts if count is not None), UNIT)
 
 
-def _is_exact(extent: Expr, products: tuple[Product | None, ...]) -> bool:
+def _is_exact(extent: Expr, counts: tuple[Affine | None, ...]) -> bool:
     """Whether the new loops run exactly as often as the old one."""
-    whole = product_of(extent)
-    if None not in products:
-        return _times_all(products) == whole
-    return is_multiple(whole, _times_all(products))
+    whole, made = affine_of(extent), _times_all(counts)
+    return made == whole if None not in counts else quotient(whole, made) is not None
 
 
-def _extents(site: Site, products: tuple[Product | None, ...]) -> tuple[Expr, ...]:
-    left = _count(site, _times_all(products))
-    return tuple(left if product is None else to_expr(product) for product in products)
+def _extents(site: Site, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
+    left = _count(site, _times_all(counts))
+    return tuple(left if count is None else product_of(count) for count in counts)
 
 
-def _count(site: Site, divisor: Product) -> Expr:
+def _count(site: Site, divisor: Affine) -> Expr:
     """The extent over a divisor, rounded up; without the sum that this takes, where it may wrap around."""
     extent: Expr = site.node.extent
     count = ceildiv_by(extent, divisor)
-    if is_multiple(product_of(extent), divisor) or magnitudes_of(site.function).is_exact(count):
+    if quotient(affine_of(extent), divisor) or magnitudes_of(site.function).is_exact(count):
         return count
-    by = to_expr(divisor)
+    by = product_of(divisor)
     return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
 
 
-def _may_wrap(site: Site, divisor: Product) -> bool:
+def _may_wrap(site: Site, divisor: Affine) -> bool:
     """Whether the loops may go on to an iteration beyond the largest integer, which then is negative. A power
     of two divides the number of integers."""
-    is_power = not divisor[1] and divisor[0].bit_count() == 1
-    end = add(site.node.extent, to_expr(divisor))
+    is_power = divisor.is_constant and divisor.constant.bit_count() == 1
+    end = add(site.node.extent, product_of(divisor))
     return not is_power and not magnitudes_of(site.function).is_exact(end)
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
+from gossamer_ir.affine import affine_of, factored
 from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
-from gossamer_ir.linear import product_of
 from gossamer_ir.nodes import For, Module, VScale
 from gossamer_schedule.lane_terms import terms_in_lanes
 from gossamer_schedule.primitive import primitive
@@ -168,7 +168,7 @@ def _require_innermost(site: Site, module: Module) -> None:
 
 
 def _require_lanes(site: Site, module: Module) -> None:
-    count, atoms = product_of(site.node.extent)
+    count, atoms = factored(affine_of(site.node.extent))
     if atoms not in ((), (VScale(),)) or not 1 <= count <= MAX_LANES:
         raise refusal(
             "vectorize.extent",
