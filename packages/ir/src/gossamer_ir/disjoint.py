@@ -12,6 +12,7 @@ from gossamer_ir.affine import Affine
 from gossamer_ir.axis_facts import coordinate_facts
 from gossamer_ir.build import integer_value
 from gossamer_ir.digits import digit_key, digits_of, fits, span
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.injective import is_injective, loaded
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import Loops, loops_of
@@ -38,19 +39,31 @@ def written_accesses(
     body: tuple[Stmt, ...], *, values: Values, function: Function
 ) -> dict[str, list[Access]]:
     """The accesses of each buffer that a body stores to."""
-    buffers = written(body)
+    buffers, changing = written(body), buffers_written(body)
     found: dict[str, list[Access]] = {name: [] for name in sorted(buffers)}
     for access in accesses(body, buffers, values=values, function=function):
-        found[access.buffer].append(without_changing(access, buffers))
+        found[access.buffer].append(without_changing(access, changing))
     return found
 
 
 def without_changing(access: Access, buffers: Set[str]) -> Access:
-    """The access; an index that loads what the body writes may be anything."""
-    bases = (form.base.terms for form in access.selectors if form is not None)
-    if not any(buffers_read(*terms) & buffers for terms in bases):
+    """The access; an index that loads what a body writes, if it is to what the body allocates, may be
+    anything."""
+    if not any(_changes(form, buffers) for form in access.selectors):
         return access
-    return replace(access, indices=tuple(None for _ in access.indices), numbers=())
+    indices, numbers = (
+        tuple(None if _changes(form, buffers) else form for form in forms)
+        for forms in (access.indices, access.numbers)
+    )
+    return replace(access, indices=indices, numbers=numbers)
+
+
+def _changes(form: Form | None, buffers: Set[str]) -> bool:
+    """Whether a form loads from some buffers."""
+    if form is None:
+        return False
+    parts = (form.base, *form.terms.values())
+    return any(buffers_read(*part.terms) & buffers for part in parts if part.terms)
 
 
 def verdict(

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import product
 
-from gossamer_ir.accesses import Access, written
+from gossamer_ir.accesses import Access
 from gossamer_ir.affine import expr_of, product_of
 from gossamer_ir.build import add, index_var, integer_value, mul
 from gossamer_ir.disjoint import Verdict, verdict, written_accesses
+from gossamer_ir.effects import buffers_written
 from gossamer_ir.linear import Form
 from gossamer_ir.loops import loops_of, loops_within
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
@@ -58,7 +59,7 @@ def is_ordered(site: Site, buffer: str) -> bool:
         list(touches(site.node.body, values=values_at(site), buffers={buffer})),
         site.node,
         outer=site.loops,
-        changing=written(site.node.body),
+        changing=buffers_written(site.node.body),
         function=site.function,
     )
 

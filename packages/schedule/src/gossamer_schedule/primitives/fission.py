@@ -12,7 +12,7 @@ from gossamer_ir.accesses import Access, accesses, written
 from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.disjoint import verdict, without_changing
-from gossamer_ir.effects import effects_of
+from gossamer_ir.effects import buffers_written, effects_of
 from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
@@ -166,7 +166,7 @@ def _require_independent(before: Part, part: Part, site: Site, *, module: Module
 
 def _pairs(before: Part, part: Part, buffer: str, site: Site) -> Iterator[tuple[Access, Access]]:
     """An access of the parts before and one of this part, of which one is a store."""
-    changing, values = written(site.node.body), values_at(site)
+    changing, values = buffers_written(site.node.body), values_at(site)
     first, second = (
         [
             without_changing(found, changing)
