@@ -166,3 +166,19 @@ for i in T.serial(8):
     with pytest.raises(ScheduleError) as caught:
         parallel(module, "i", accumulate=form)
     assert caught.value.code == "schedule.parallel.no_sum"
+
+
+def test_an_order_that_wraps_around_is_none(program):
+    """What is loaded never decreases, while multiples of it may."""
+    module = program(
+        """
+for i in T.serial(8):
+    with T.block("sum"):
+        vi = T.axis.reduce(8, i)
+        V[P[vi] * 4611686018427387905] = V[P[vi] * 4611686018427387905] + W[vi]
+""",
+        facts="T.assume(monotone(P))",
+    )
+    with pytest.raises(ScheduleError) as caught:
+        parallel(module, "i", accumulate="segmented")
+    assert caught.value.code == "schedule.parallel.not_proved"

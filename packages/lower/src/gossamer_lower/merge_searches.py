@@ -16,9 +16,9 @@ from gossamer_ir import build
 from gossamer_ir.affine import distance
 from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.monotone import never_decreases
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
-    Binary,
     Cast,
     Expr,
     For,
@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.program_point import ProgramPoint
-from gossamer_ir.walk import free_vars, occurrences, resolve, substitute
+from gossamer_ir.walk import free_vars, occurrences, resolve
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import map_functions
@@ -202,21 +202,10 @@ class _Merging:
     def _ascends(self, search: Search, loop: For) -> bool:
         """Whether the value of a search is proved not to decrease from iteration to iteration."""
         value = resolve(build.widen(search.value), self._values)
-        if not self._point.is_lasting(value):
-            return False
         with self._point.scope():
             found = self._with_values(loop)
             self._point.assume_range(found, build.sub(found.extent, build.ONE))
-            return self._is_rising(value, loop)
-
-    def _is_rising(self, value: Expr, loop: For) -> bool:
-        match value:
-            case Binary(op="floordiv", rhs=divisor) if loop.var not in free_vars(divisor):
-                if self._point.is_nonnegative(divisor):
-                    return self._is_rising(value.lhs, loop)
-        following = build.add(build.index_var(loop.var), build.ONE)
-        later = substitute(value, {loop.var: following})
-        return self._point.is_at_most(value, later)
+            return never_decreases(value, loop.var, self._point)
 
 
 def _window(search: Search) -> Iterator[Expr]:

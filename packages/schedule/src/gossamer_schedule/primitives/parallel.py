@@ -7,9 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.atomics import ATOMIC, mark_of
 from gossamer_ir.build import ONE, add, dtype_of, index
 from gossamer_ir.contracts import Step
-from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import Expr, For, Module
-from gossamer_ir.walk import substitute
 from gossamer_schedule.accumulated import in_parts
 from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.primitive import primitive
@@ -197,7 +195,7 @@ def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
     weight = expression_of(
         text, site.function, names, primitive="parallel", argument="weight", place=place
     )
-    if dtype_of(weight) != "int64" or not is_monotone(weight, site) or _may_wrap(weight, site):
+    if dtype_of(weight) != "int64" or not is_monotone(weight, site):
         raise refusal(
             "parallel.weight",
             f"It is not proved that the weight {text} does not decrease along loop "
@@ -220,14 +218,6 @@ def _require_weight(text: str, site: Site, *, module: Module) -> Expr:
             place=place,
         )
     return weight
-
-
-def _may_wrap(weight: Expr, site: Site) -> bool:
-    """Whether a weight may wrap around. One that never decreases, and whose parts do not, is between its
-    values at the ends of the loop."""
-    loop, magnitudes = site.node, magnitudes_of(site.function)
-    ends = (loop.start, add(loop.start, loop.extent))
-    return not all(magnitudes.is_exact(substitute(weight, {loop.var: end})) for end in ends)
 
 
 def _require_grain(grain: int | None, site: Site) -> None:
