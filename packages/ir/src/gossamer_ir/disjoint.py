@@ -13,7 +13,7 @@ from gossamer_ir.axis_facts import coordinate_facts
 from gossamer_ir.build import integer_value
 from gossamer_ir.digits import digit_key, digits_of, fits, span
 from gossamer_ir.effects import buffers_written
-from gossamer_ir.injective import is_injective, loaded
+from gossamer_ir.injective import is_injective
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import Loops, loops_of
 from gossamer_ir.nodes import (
@@ -29,6 +29,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
+from gossamer_ir.offsets import loaded
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import buffers_read, free_vars
 

@@ -9,18 +9,16 @@ from __future__ import annotations
 from collections.abc import Iterable
 
 from gossamer_ir import build
-from gossamer_ir.affine import UNIT, Affine, affine_of, combine, distance
-from gossamer_ir.dtypes import DType
+from gossamer_ir.affine import UNIT, affine_of, combine, expr_of
 from gossamer_ir.linear import along
 from gossamer_ir.nodes import (
-    Cast,
     Expr,
     Fact,
     For,
-    Load,
     PaddedSlots,
     SortedSegments,
 )
+from gossamer_ir.offsets import loaded, offset_of, offset_of_length
 from gossamer_ir.walk import free_vars
 
 
@@ -50,15 +48,6 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
     )
 
 
-def loaded(expr: Expr) -> Load | None:
-    """The load of an integer that an index widens, or is."""
-    inner = expr.value if isinstance(expr, Cast) and expr.dtype == "int64" else expr
-    if not isinstance(inner, Load) or inner.predicate is not None:
-        return None
-    # What is not an integer loses its fraction, so that two values may become one.
-    return inner if DType.parse(inner.dtype).is_integer else None
-
-
 def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     """Whether a position is the loop's variable counted from the begin of one segment, and the loop
     ends where the segment does; without `indptr`, whether it runs along one row."""
@@ -69,33 +58,19 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
     if indptr is None:
         return True
     end = combine(begin, affine_of(build.without_guard(loop.extent)), 1)
-    first, following = _bound(begin, indptr), _bound(end, indptr)
-    if build.integer_value(loop.start) != 0 or first is None or following is None:
-        return False
-    return distance(following, first) == 1
+    offset = offset_of(expr_of(begin), expr_of(end))
+    is_whole = build.integer_value(loop.start) == 0
+    return is_whole and offset is not None and offset.buffer == indptr
 
 
 def _is_in_one_fibre(positions: tuple[Expr, ...], loop: For, indptr: str) -> bool:
     """Whether the last of some positions is the loop's variable, and the loop runs over the fibre below
     the others."""
     *outer, last = positions
-    length = affine_of(build.without_guard(loop.extent))
-    loads = {count: loaded(atom) for atom, count in length.terms.items()}
-    end, begin = loads.get(1), loads.get(-1)
-    if length.constant or len(length.terms) != 2 or begin is None or end is None:
-        return False
-    is_fibre = begin.indices == tuple(outer) and end.indices[:-1] == begin.indices[:-1]
+    offset = offset_of_length(build.without_guard(loop.extent))
     is_whole = last == build.index_var(loop.var) and build.integer_value(loop.start) == 0
-    is_offsets = begin.buffer == end.buffer == indptr
     return (
-        is_offsets and is_fibre and is_whole and distance(end.indices[-1], begin.indices[-1]) == 1
+        is_whole
+        and offset is not None
+        and (offset.buffer, offset.indices) == (indptr, tuple(outer))
     )
-
-
-def _bound(form: Affine, indptr: str) -> Expr | None:
-    """The place in `indptr` of the bound that a form is."""
-    if form.constant or list(form.terms.values()) != [1]:
-        return None
-    (atom,) = form.terms
-    load = loaded(atom)
-    return load.indices[0] if load is not None and load.buffer == indptr else None

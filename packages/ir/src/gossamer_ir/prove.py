@@ -55,6 +55,7 @@ from gossamer_ir.nodes import (
     Var,
     VScale,
 )  # fmt: skip
+from gossamer_ir.offsets import following, length_of, offset_of
 from gossamer_ir.walk import free_vars, walk
 
 MAX_STEPS = 400
@@ -385,11 +386,10 @@ class Prover:
 
     def _segment_searched(self, search: Search) -> Expr | None:
         """The number of the segment that a search looks in all of; None where that is not known."""
-        begin, end = _unwidened(search.begin), _unwidened(search.end)
-        indptr = self._cuts.get(search.buffer)
-        if indptr is None or not (_is_bound(begin, indptr) and _is_bound(end, indptr)):
+        offset = offset_of(search.begin, search.end)
+        if offset is None or offset.buffer != self._cuts.get(search.buffer):
             return None
-        return begin.indices[0] if distance(end.indices[0], begin.indices[0]) == 1 else None
+        return offset.indices[0] if len(offset.indices) == 1 else None
 
     def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
         last = Binary("sub", inner.rhs, build.ONE)
@@ -488,8 +488,8 @@ class Prover:
             return True
         is_fibre = len(start.indices) > 1
         segments = self._fibre if is_fibre else self._segments_known
-        for begin, following in segments(start, end, indptr):
-            behind = Binary("sub", Binary("sub", following, end.indices[-1]), build.ONE)
+        for begin, stop in segments(start, end, indptr):
+            behind = Binary("sub", Binary("sub", stop, end.indices[-1]), build.ONE)
             if self._holds(Binary("sub", start.indices[-1], begin)) and self._holds(behind):
                 return True
         return False
@@ -504,9 +504,7 @@ class Prover:
             if not isinstance(node, Load) or (node.buffer, node.predicate) != (indptr, None):
                 continue
             if node.indices == fibre:
-                after = (*fibre[:-1], build.add(fibre[-1], build.ONE))
-                following = build.widen(Load(indptr, after, node.dtype))
-                yield build.ZERO, Binary("sub", following, build.widen(node))
+                yield build.ZERO, length_of(node)
                 return
 
     def _segments_known(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
@@ -525,8 +523,7 @@ class Prover:
             node for atom in atoms for node in walk(atom) if _is_bound(node, indptr)
         )
         for bound in list(bounds)[:MAX_SEGMENTS]:
-            following = Load(indptr, (build.add(bound.indices[0], build.ONE),), bound.dtype)
-            yield build.widen(bound), build.widen(following)
+            yield build.widen(bound), build.widen(following(bound))
 
 
 def _is_read(node: Node) -> TypeGuard[Load]:
@@ -539,11 +536,7 @@ def _is_bound(node: Node, indptr: str) -> TypeGuard[Load]:
 
 def _step(load: Load, position: Expr) -> Affine:
     """What the values of a buffer grow by from a position to the next."""
-    ends = (
-        Load(load.buffer, (at,), load.dtype) for at in (position, build.add(position, build.ONE))
-    )
-    before, behind = map(build.widen, ends)
-    return affine_of(Binary("sub", behind, before))
+    return affine_of(length_of(Load(load.buffer, (position,), load.dtype)))
 
 
 def _number_of(begin: Expr) -> Expr | None:

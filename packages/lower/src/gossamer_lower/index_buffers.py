@@ -18,6 +18,7 @@ from gossamer_ir.nodes import (
     Load,
     SparseBuffer,
 )  # fmt: skip
+from gossamer_ir.offsets import length_of
 
 Varied = DenseVaried | CompressedVaried
 Compressed = CompressedFixed | CompressedVaried
@@ -89,8 +90,8 @@ class IndexBuffers:
         """How many positions a fibre has."""
         if not isinstance(axis, Varied):
             return width_of(axis)
-        following = (*parents[:-1], build.add(parents[-1], build.ONE))
-        return build.sub(self.start(axis, following), self.start(axis, parents))
+        buffer = self._buffers[axis.name, "indptr"]
+        return length_of(Load(buffer.name, parents, buffer.dtype))
 
     # --- by elements
 

@@ -13,19 +13,16 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import distance
 from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.monotone import never_decreases
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
-    Cast,
     Expr,
     For,
     Function,
     IfThenElse,
     Let,
-    Load,
     Module,
     Monotone,
     Search,
@@ -33,6 +30,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )  # fmt: skip
+from gossamer_ir.offsets import offset_of
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.walk import free_vars, occurrences, resolve
 from gossamer_lower.bodies import each, with_bodies
@@ -194,10 +192,8 @@ class _Merging:
         if search.buffer in self._monotone or is_row:
             return True
         begin, end = (resolve(part, self._values) for part in (search.begin, search.end))
-        return any(
-            buffer == search.buffer and indptr is not None and _is_segment(begin, end, indptr)
-            for buffer, indptr in self._segments
-        )
+        offset = offset_of(begin, end)
+        return offset is not None and (search.buffer, offset.buffer) in self._segments
 
     def _ascends(self, search: Search, loop: For) -> bool:
         """Whether the value of a search is proved not to decrease from iteration to iteration."""
@@ -210,18 +206,3 @@ class _Merging:
 
 def _window(search: Search) -> Iterator[Expr]:
     yield from (*search.prefix, search.begin, search.end)
-
-
-def _is_segment(begin: Expr, end: Expr, indptr: str) -> bool:
-    """Whether a window is what lies between neighbouring elements of an indptr."""
-    first, following = _element_of(begin, indptr), _element_of(end, indptr)
-    if first is None or following is None:
-        return False
-    return distance(following, first) == 1
-
-
-def _element_of(bound: Expr, indptr: str) -> Expr | None:
-    load = bound.value if isinstance(bound, Cast) else bound
-    if not isinstance(load, Load) or load.buffer != indptr or load.predicate is not None:
-        return None
-    return load.indices[-1]

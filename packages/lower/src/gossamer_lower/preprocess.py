@@ -43,6 +43,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )  # fmt: skip
+from gossamer_ir.offsets import offset_of_length
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import free_vars, map_children, occurrences, occurs, substitute
@@ -257,12 +258,12 @@ class _Taking:
         return places
 
     def _add_fibre(self, places: list[tuple[Expr, Expr]], loop: For, names: set[str]) -> bool:
-        ends = _fibre(loop.extent)
-        size = self._sizes.get(ends.buffer) if ends is not None else None
-        if ends is None or size is None or not _is_size(size):
+        offset = offset_of_length(loop.extent)
+        size = self._sizes.get(offset.buffer) if offset is not None else None
+        if offset is None or size is None or len(offset.indices) > 1 or not _is_size(size):
             return False
-        (parent,) = ends.indices
-        element = (build.add(build.widen(ends), build.index_var(loop.var)), size)
+        (parent,) = offset.indices
+        element = (build.add(build.widen(offset), build.index_var(loop.var)), size)
         for count, (at, _) in enumerate(places):
             if at == parent:
                 places[count] = element
@@ -338,17 +339,6 @@ def _needed(value: Expr, around: tuple[Around, ...]) -> tuple[Around, ...]:
 
 def _is_size(extent: Expr) -> bool:
     return not occurs(READS, extent)
-
-
-def _fibre(extent: Expr) -> Load | None:
-    """`P[e]` of an extent `P[e + 1] - P[e]`."""
-    if not isinstance(extent, Binary) or extent.op != "sub":
-        return None
-    first = extent.rhs.value if hasattr(extent.rhs, "value") else extent.rhs
-    if not isinstance(first, Load) or len(first.indices) != 1:
-        return None
-    following = Load(first.buffer, (build.add(first.indices[0], build.ONE),), first.dtype)
-    return first if extent.lhs == build.widen(following) else None
 
 
 def _by_name(values: Mapping[str, Expr]) -> dict[str, Expr]:

@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     Load,
     Search,
 )  # fmt: skip
+from gossamer_ir.offsets import length_of
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.walk import walk
@@ -73,9 +74,5 @@ def _length_of(
     """How many elements an axis has below an element of its parent."""
     for indptr in buffers:
         if indptr.handle == axis.indptr:
-            low, high = (
-                build.widen(Load(indptr.name, (at,), indptr.dtype))
-                for at in (parent, build.add(parent, build.ONE))
-            )
-            return build.sub(high, low)
+            return length_of(Load(indptr.name, (parent,), indptr.dtype))
     return None

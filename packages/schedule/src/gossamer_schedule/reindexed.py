@@ -12,15 +12,13 @@ from typing import cast
 
 import msgspec
 
-from gossamer_ir.affine import affine_of, distance, expr_of
+from gossamer_ir.affine import affine_of, expr_of
 from gossamer_ir.build import ONE, ZERO, add, index_var, integer_value, sub, widen
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.nodes import (
     AnyBuffer,
-    Binary,
     BlockIter,
     Buffer,
-    Cast,
     CompressedVaried,
     DenseVaried,
     Expr,
@@ -33,6 +31,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.numbers import numbers_of
+from gossamer_ir.offsets import offset_of_length
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import is_wide, mentioned
 from gossamer_schedule.refusals import listing, refusal
@@ -108,7 +107,7 @@ def _dimension(
     sizes = {param.name for param in function.params}
     if free_vars(extent) <= sizes and not mentioned((extent,)):
         return Dimension(own, extent, frozenset({item.var}))
-    begin = _fibre_begin(extent)
+    begin = offset_of_length(extent)
     if begin is None:
         return None
     elements = _elements(function, begin.buffer)
@@ -116,23 +115,6 @@ def _dimension(
         return None
     parents = frozenset().union(*(_determined(at, outer) for at in begin.indices))
     return Dimension(add(widen(begin), own), elements, parents | {item.var})
-
-
-def _fibre_begin(extent: Expr) -> Load | None:
-    """The bound at which a fibre begins, where that is how an extent is written."""
-    if not isinstance(extent, Binary) or extent.op != "sub":
-        return None
-    end, begin = _loaded(extent.lhs), _loaded(extent.rhs)
-    if end is None or begin is None or end.buffer != begin.buffer:
-        return None
-    is_next = distance(end.indices[-1], begin.indices[-1]) == 1
-    is_next &= end.indices[:-1] == begin.indices[:-1]
-    return begin if is_next else None
-
-
-def _loaded(expr: Expr) -> Load | None:
-    inner = expr.value if isinstance(expr, Cast) and expr.dtype == "int64" else expr
-    return inner if isinstance(inner, Load) else None
 
 
 def _elements(function: Function, indptr: str) -> Expr | None:

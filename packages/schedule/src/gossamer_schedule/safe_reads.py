@@ -6,7 +6,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ONE, ZERO, add, index, sub, widen
+from gossamer_ir.build import ONE, ZERO, add, index
 from gossamer_ir.effects import READS
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Search,
     SparseBuffer,
 )
+from gossamer_ir.offsets import length_of
 from gossamer_ir.touches import touches
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.knowledge import point_in
@@ -118,6 +119,4 @@ class _Proof:
                 if not isinstance(bounds, SparseBuffer) or not positions.keys() >= {*bounds.axes}:
                     return None
                 parents = tuple(positions[name] for name in bounds.axes)
-                after = (*parents[:-1], add(parents[-1], ONE))
-                begin = widen(Load(bounds.name, parents, bounds.dtype))
-                return sub(widen(Load(bounds.name, after, bounds.dtype)), begin)
+                return length_of(Load(bounds.name, parents, bounds.dtype))
