@@ -4,7 +4,7 @@
     nox -s tests           every distribution on its own, then the repository
     nox -s "tests(ir)"     one distribution, installed with only what it declares, and its coverage
     nox -s lint types      ruff and import-linter; mypy --strict per distribution
-    nox -s wire            the tests with every border between packages forced through bytes
+    nox -s wire            of them, those that force every border between packages through bytes
     nox -s wheels          each wheel alone in an empty environment runs its README's examples
     nox -s lowest          each distribution with the lowest versions that it declares
     nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
@@ -127,6 +127,8 @@ UNWIRED = (
 )  # fmt: skip
 """Files of tests that have nothing to say about the borders between packages: they are about this
 repository, run other processes, draw programs, or call programs of other files with many arguments."""
+WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
+"""Selects the others."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """How pytest-xdist shares tests out: most tests compile in one thread."""
 EACH = [nox.param(short, id=short) for short in BY_SHORT]
@@ -213,27 +215,51 @@ def demo(session: nox.Session) -> None:
 def tests(session: nox.Session, part: str) -> None:
     """One distribution with only what it declares, or the repository with all of them.
 
-    The tests of a distribution must run most of its lines; with arguments after -- nothing is measured.
+    The tests of a distribution must run most of its lines. Where a session has several packages, borders
+    between them are forced through bytes, but for `UNWIRED` files; with arguments after -- nothing
+    is measured or forced.
     """
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     if part == "repository":
         install(session, DISTRIBUTIONS, *group("test"))
-        session.run("python", "-m", "pytest", "-q", *PARALLEL, "tests", *session.posargs, env=env)
+        run_tests(session, "tests", ["--some-borders"], env=env)
         return
     distribution = BY_SHORT[part]
     install(session, [distribution], *group("coverage"), extra="test")
     env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
+    place, measured = f"{distribution.place}/tests", ["--cov", distribution.package]
     report = ["--cov-report", "term-missing:skip-covered", f"--cov-fail-under={COVERED}"]
-    arguments = session.posargs or ["--cov", distribution.package, *report]
-    session.run("pytest", "-q", *PARALLEL, f"{distribution.place}/tests", *arguments, env=env)
+    if part == "gossamer":
+        run_tests(session, place, report, env=env, measured=measured)
+    else:
+        arguments = session.posargs or [*measured, *report]
+        session.run("pytest", "-q", *PARALLEL, place, *arguments, env=env)
+
+
+def run_tests(
+    session: nox.Session,
+    place: str,
+    last: Sequence[str],
+    *,
+    env: dict[str, str],
+    measured: Sequence[str] = (),
+) -> None:
+    """Runs the `UNWIRED` tests of a folder as they are, then the others through bytes, with `last`."""
+    pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
+    if session.posargs:
+        session.run(*pytest, place, *session.posargs, env=env)
+        return
+    plain = [path for name in UNWIRED if (ROOT / (path := f"{place}/test_{name}.py")).exists()]
+    quiet, added = (["--cov-report", ""], ["--cov-append"]) if measured else ([], [])
+    session.run(*pytest, *plain, *measured, *quiet, env=env)
+    session.run(*pytest, "-p", "tests.wire", place, *WIRED, *measured, *added, *last, env=env)
 
 
 @nox.session(requires=["build"])
 def wire(session: nox.Session) -> None:
-    """The tests with every border between packages forced through bytes; see tests/wire.py."""
+    """That part of the tests which forces every border between packages through bytes; see tests/wire.py."""
     install(session, DISTRIBUTIONS, *group("test"))
-    needless = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
-    places = session.posargs or ["packages/gossamer/tests", "tests", *needless]
+    places = session.posargs or ["packages/gossamer/tests", "tests", *WIRED]
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("python", "-m", "pytest", "-q", *PARALLEL, "-p", "tests.wire", *places, env=env)
 
