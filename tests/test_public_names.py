@@ -7,9 +7,13 @@ import importlib
 import inspect
 import re
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
+
+from gossamer_ir.errors import GossamerError
+from gossamer_schedule.examples import MATMUL
 
 BESIDES = {
     "gossamer_ir": ("simplify.simplify", "specialize.specialize", "verify.verify"),
@@ -27,6 +31,15 @@ SHOWN_ELSEWHERE = {
     "gossamer_ir.FormatDescription": "a node; `parse_format` reads one",
 }
 """Classes that no example names, and why."""
+
+MADE_ELSEWHERE = (
+    "gossamer_backend.Backend",
+    "gossamer_backend.BoundKernel",
+    "gossamer_backend.Kernel",
+    "gossamer_backend.PreparedKernel",
+    "gossamer_backend.Workspace",
+)
+"""A protocol, and what backends and kernels make: calls are to be fast."""
 
 PYTHON = re.compile(r"^```python\n(.*?)^```", re.MULTILINE | re.DOTALL)
 
@@ -81,6 +94,36 @@ def test_the_examples_of_public_names_run(distribution, monkeypatch, tmp_path):
     runner = doctest.DocTestRunner(optionflags=doctest.ELLIPSIS)
     for path, found in public(distribution):
         assert runner.run(example_of(path, found)).failed == 0, path
+
+
+def calls(path, found):
+    """A public name called with the same odd value for all that it needs."""
+    home, _, name = path.rpartition(".")
+    call = getattr(importlib.import_module(home), name)
+    declared = inspect.signature(found).parameters.values()
+    needed = [each for each in declared if each.default is each.empty]
+    by_name = [each.name for each in needed if each.kind is each.KEYWORD_ONLY]
+    count = sum(each.kind in (each.POSITIONAL_ONLY, each.POSITIONAL_OR_KEYWORD) for each in needed)
+    for value in (None, 12, "text", b"text", [], {}, (), object(), np.zeros(2), MATMUL):
+        yield value, partial(call, *[value] * count, **dict.fromkeys(by_name, value))
+
+
+def test_what_is_of_a_wrong_type_is_refused(distribution, monkeypatch, tmp_path):
+    monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
+    monkeypatch.chdir(tmp_path)
+    wrong = []
+    for path, found in public(distribution):
+        is_error = inspect.isclass(found) and issubclass(found, Exception)
+        if is_error or path in MADE_ELSEWHERE or found.__module__ == "gossamer_testkit.oracles":
+            continue
+        for value, call in calls(path, found):
+            try:
+                call()
+            except GossamerError:
+                continue
+            except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for
+                wrong.append(f"{path}({value!r}): {error!r}")
+    assert wrong == []
 
 
 @pytest.mark.parametrize("name", SHOWN_ELSEWHERE)

@@ -45,6 +45,7 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.remembered import remembered
+from gossamer_ir.typed_calls import typed
 
 _FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})
 
@@ -63,6 +64,7 @@ _TYPED: frozenset[type[Node]] = frozenset(
 )
 
 
+@typed
 @remembered
 def required_capabilities(module: Module) -> frozenset[str]:
     """The words for everything that occurs in a module.

@@ -11,9 +11,11 @@ from collections.abc import Iterable, Mapping
 from gossamer_backend.native import ABI_VERSION
 from gossamer_ir.contracts import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.wire import dumps, dumps_record
 
 
+@typed
 def request_key(
     module: Module, schedule: Schedule, *, target: Target | str, versions: Mapping[str, str]
 ) -> str:
@@ -30,6 +32,7 @@ def request_key(
     return _digest("request", (dumps(module), dumps_record(schedule)), target, versions)
 
 
+@typed
 def name_key(
     name: bytes, stats: Stats | None, *, target: Target | str, versions: Mapping[str, str]
 ) -> str:
@@ -44,6 +47,7 @@ def name_key(
     return _digest("name", (name, facts), target, versions)
 
 
+@typed
 def object_key(module: Module, *, target: Target | str, versions: Mapping[str, str]) -> str:
     """The key of a flat module compiled for a target; `versions` are those of the backend and of
     its code generator.

@@ -9,8 +9,10 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gossamer_backend.installed import Installed, installed
+from gossamer_ir.typed_calls import typed
 
 
+@typed
 def package_versions(distributions: Iterable[str]) -> dict[str, str]:
     """The version of each installed distribution; one that is missing is left out.
 

@@ -15,11 +15,13 @@ from gossamer_formats.ownership import owned
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
+from gossamer_ir.typed_calls import typed
 
 _STORED = ("csr",)
 """The formats that tensors have so far; there are descriptions of others."""
 
 
+@typed
 def from_arrays(format: str, shape: Sequence[int], **arrays: Array) -> SparseTensor:
     """A tensor from its arrays, named as the description of the format names them.
 

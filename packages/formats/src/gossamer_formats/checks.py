@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     PaddedSlots,
     SortedSegments,
 )  # fmt: skip
+from gossamer_ir.typed_calls import typed
 
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")
@@ -42,6 +43,7 @@ FactCheck: TypeAlias = Callable[[Sequence[Fact], Mapping[str, int], Mapping[str,
 cannot be told."""
 
 
+@typed
 def check_storage(storage: Storage, *, check: FactCheck | None = None) -> None:
     """Checks all arrays of a tensor; `FormatError` names array, position and value.
 
@@ -113,6 +115,7 @@ def check_values(storage: Storage) -> None:
     _require_length(name, values, value_count(storage), reason="one value per nonzero")
 
 
+@typed
 def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indptr") -> None:
     """Checks that `indptr` has segments + 1 elements, starts at 0, never decreases, ends at total.
 
@@ -144,6 +147,7 @@ def _check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) -
         )
 
 
+@typed
 def check_indices(
     indices: Array, *, length: int, count: int, is_padded: bool = False, name: str = "indices"
 ) -> None:

@@ -16,8 +16,10 @@ from gossamer_formats.market import open_market, read_entries, read_header
 from gossamer_formats.scipy_matrices import from_scipy
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
+from gossamer_ir.typed_calls import typed
 
 
+@typed
 def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTensor:
     """Reads a sparse matrix as CSR; the suffix says which kind of file it is.
 

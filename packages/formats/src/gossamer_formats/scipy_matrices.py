@@ -23,6 +23,7 @@ from gossamer_formats.limits import memory_size
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
 from gossamer_ir.errors import FormatError
+from gossamer_ir.typed_calls import typed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array
@@ -41,6 +42,7 @@ def from_scipy(matrix: Any, *, dtype: str | None = None) -> SparseTensor:
     return tensor_of(_borrowed(matrix, dtype))
 
 
+@typed
 def to_scipy(tensor: SparseTensor) -> csr_array:
     """A SciPy `csr_array` with copies of the arrays.
 

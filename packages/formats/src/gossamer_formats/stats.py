@@ -6,8 +6,10 @@ import numpy as np
 
 from gossamer_formats.storage import Array, Storage, value_count
 from gossamer_ir.contracts import Stats
+from gossamer_ir.typed_calls import typed
 
 
+@typed
 def storage_stats(storage: Storage) -> Stats:
     """The features of a checked matrix in compressed sparse rows.
 

@@ -13,6 +13,7 @@ from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage, value_count, values_handle, with_value_dtype
 from gossamer_ir.contracts import Stats
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.typed_calls import typed
 
 
 class SparseTensor:
@@ -35,6 +36,7 @@ class SparseTensor:
     'float32'
     """
 
+    @typed
     def __init__(self, storage: Storage) -> None:
         """Copies the arrays, unless another tensor owns them already, and checks them."""
         self._hold(_owned(storage))
@@ -124,6 +126,7 @@ def _owned(storage: Storage) -> Storage:
     return Storage(storage.format, sizes, MappingProxyType(arrays))
 
 
+@typed
 def stats_of(tensor: SparseTensor) -> Stats:
     """What rules for schedules look at in the data; computed once for a tensor.
 

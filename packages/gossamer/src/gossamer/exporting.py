@@ -11,6 +11,7 @@ from gossamer.compiling import Program, checked_schedule, specialized
 from gossamer_backend import Kernel, package_versions
 from gossamer_ir.contracts import Schedule, Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.typed_calls import typed
 
 if TYPE_CHECKING:
     from gossamer_backend.export import Exported
@@ -19,6 +20,7 @@ if TYPE_CHECKING:
 TARGET = "generic-cpu"
 
 
+@typed
 def export(
     program: Program | Kernel,
     directory: str | os.PathLike[str],

@@ -14,6 +14,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.nodes import Function, Node
+from gossamer_ir.typed_calls import typed
 
 NAMES: dict[str, frozenset[str]] = {
     "Var": frozenset({"name"}),
@@ -66,6 +67,7 @@ def structural_equal(left: Node, right: Node) -> bool:
     return left is right or canonical_bytes(left) == canonical_bytes(right)
 
 
+@typed
 def structural_hash(node: Node) -> str:
     """The SHA-256 of the canonical form, in hex: equal if and only if `structural_equal`, the same
     in every process.

@@ -22,12 +22,14 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
+from gossamer_ir.typed_calls import typed
 
 Names = set[str]
 Usage = tuple[Names, Names]
 """The handles read and the handles written."""
 
 
+@typed
 def signature_of(module: Module) -> Signature:
     """The signature of a verified flat module's entry.
 

@@ -21,19 +21,22 @@ from gossamer_ir.nodes import (
     If,
     IfThenElse,
     Load,
+    Node,
     Ramp,
     Select,
     Stmt,
     Store,
     Unary,
 )  # fmt: skip
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import children, occurrences, rewrite, rewrite_body
 
 TRUE = Const("bool", "True")
 FALSE = Const("bool", "False")
 
 
-def simplify(node: Any) -> Any:
+@typed
+def simplify(node: Node) -> Any:
     """The node with every rule applied bottom-up.
 
     >>> from gossamer_ir.build import index, index_var

@@ -25,11 +25,13 @@ from gossamer_ir.nodes import (
     Module,
 )  # fmt: skip
 from gossamer_ir.retype import retype_function
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import rewrite, statements, substitute
 
 _FOLD = {"add": add, "sub": sub, "mul": mul, "floordiv": floordiv}
 
 
+@typed
 def specialize(
     module: Module,
     values: Mapping[str, bool | int | float],

@@ -19,6 +19,7 @@ from gossamer_ir.errors import ArgumentError, ParseError, Place
 from gossamer_ir.marks import COMPOSABLE, without_mark
 from gossamer_ir.nodes import FormatDescription, Module
 from gossamer_ir.schema import schema
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.wire_texts import RECORDS, VERSION, ModuleText, Record, RecordText
 
 READABLE_VERSIONS = ((0, 1),)
@@ -37,6 +38,7 @@ class _Header(msgspec.Struct, frozen=True):
     gossamer_ir: tuple[int, int]
 
 
+@typed
 def dumps(module: Module) -> bytes:
     """The canonical JSON of a module.
 
@@ -48,6 +50,7 @@ def dumps(module: Module) -> bytes:
     return _encode(ModuleText(VERSION, module.stage, module.functions, module.entry))
 
 
+@typed
 def loads(data: bytes | str) -> Module:
     """The module of a text that `dumps` wrote; `ParseError` (`wire.*`) for anything else.
 
@@ -63,6 +66,7 @@ def loads(data: bytes | str) -> Module:
     return Module(found.stage, functions, found.entry)
 
 
+@typed
 def dumps_record(record: Record) -> bytes:
     """The canonical JSON of a record; `ParseError` where `loads_record` would refuse it.
 
@@ -73,6 +77,7 @@ def dumps_record(record: Record) -> bytes:
     return _encode({"gossamer_ir": VERSION, "record": name, "value": record})
 
 
+@typed
 def loads_record(data: bytes | str, kind: type[R]) -> R:
     """The record of a text that `dumps_record` wrote, which must be of this kind.
 

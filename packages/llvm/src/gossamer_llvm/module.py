@@ -7,6 +7,7 @@ from collections.abc import Iterable, Mapping
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Function, Module, Param
+from gossamer_ir.typed_calls import typed
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
 from gossamer_llvm.frame import Frame, Place, Unit, Value
 from gossamer_llvm.survey import Survey, survey
@@ -15,6 +16,7 @@ from gossamer_llvm.text import COLD, HOT, FunctionText
 from gossamer_llvm.types import value_type
 
 
+@typed
 def emit(flat: Module, *, abi: Abi) -> str:
     """The LLVM IR of a verified flat module: one exported function `gossamer_kernel`.
 
@@ -51,6 +53,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
     return _render(unit)
 
 
+@typed
 def guarded_buffers(flat: Module) -> tuple[str, ...]:
     """The names that `failed_buffer` of the workspace counts.
 

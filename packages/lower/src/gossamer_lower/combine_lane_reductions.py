@@ -35,6 +35,7 @@ from gossamer_ir.nodes import (
     TransposeReduce,
 )  # fmt: skip
 from gossamer_ir.reducers import identity, match_reduction
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import buffers_read, occurrences, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import map_functions
@@ -46,6 +47,7 @@ MAX_VALUES = 64
 """What one node takes."""
 
 
+@typed
 def combine_lane_reductions(module: Module) -> Module:
     """Combines the lane reductions in the straight code of a loop-stage module.
 

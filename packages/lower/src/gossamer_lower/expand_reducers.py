@@ -9,10 +9,12 @@ import msgspec
 
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import Combine, Expr, Function, Let, Load, Module, Reducer, Stmt, Store, Var
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import rewrite_body, substitute
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def expand_reducers(module: Module) -> Module:
     """Writes out every combination of a loop-stage module, and drops the reducers: all elements and
     values are read, then all results are stored.

@@ -30,6 +30,7 @@ from gossamer_ir.nodes import (
     Stmt,
     While,
 )  # fmt: skip
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, occurs
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import map_functions
@@ -39,6 +40,7 @@ _Window = tuple[str, str, Expr, Expr]
 buffer, begin and end."""
 
 
+@typed
 def expand_search(module: Module) -> Module:
     """Removes the searches of a loop-stage module in which each is the value of a let.
 

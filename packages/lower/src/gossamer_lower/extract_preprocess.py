@@ -25,12 +25,14 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.reducers import identity
 from gossamer_ir.simplify import simplify
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import substitute
 from gossamer_lower.marked_preprocess import part_marked
 from gossamer_lower.preprocess import Found, take_searches
 from gossamer_lower.remove_unused_args import remove_unused_args
 
 
+@typed
 def extract_preprocess(module: Module, *, dtype: str = "int64") -> Module:
     """The kernel that searches what the entry of a position- or loop-stage module searches in index
     arrays, and writes it to arrays; `remove_preprocess` is the entry that reads those.

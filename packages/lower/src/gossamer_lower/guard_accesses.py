@@ -35,6 +35,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import LEAVES, children, free_vars, walk
 from gossamer_lower.bodies import with_body, with_sides
 from gossamer_lower.lane_guards import (
@@ -48,6 +49,7 @@ from gossamer_lower.lane_guards import (
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def guard_accesses(module: Module) -> Module:
     """Adds a `Guard` before each statement with an access that is not proved in bounds.
 

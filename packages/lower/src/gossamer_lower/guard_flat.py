@@ -6,6 +6,7 @@ import msgspec
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Atomic, Launch, Module, ParallelFor
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import walk
 from gossamer_lower.pipeline import lower_to_flat
 from gossamer_lower.stages import require_stage
@@ -14,6 +15,7 @@ _FLAT = (ParallelFor, Launch, Atomic)
 """What a flat function has and a function of the loop stage has not."""
 
 
+@typed
 def guard_flat(module: Module) -> Module:
     """Guards the accesses of a flat module that are not proved in bounds, as far as it is a function
     that could stand at the loop stage.

@@ -35,11 +35,13 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.pipelines import is_pipelined
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import buffers_read, children, free_vars, occurrences, substitute
 from gossamer_lower.bodies import same, with_bodies, with_body
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def hoist_allocations(module: Module) -> Module:
     """Takes a flat module. An allocation of a size that is read from what the function does not write
     leaves the serial loops that it stands in; the size is the largest of theirs.

@@ -22,11 +22,13 @@ from gossamer_ir.nodes import (
     Stmt,
 )  # fmt: skip
 from gossamer_ir.program_point import is_known_before
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def hoist_conditions(module: Module) -> Module:
     """Moves the parts of conditions that no lane changes out of vectorized loops.
 

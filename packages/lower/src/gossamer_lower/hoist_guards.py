@@ -29,11 +29,13 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, occurrences, occurs, statements
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def hoist_guards(module: Module) -> Module:
     """Takes a loop-stage module without blocks.
 

@@ -44,11 +44,13 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import buffers_read, free_vars, map_children, occurs, walk
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def hoist_searches(module: Module) -> Module:
     """Takes a loop-stage module without blocks, vectorized and unrolled loops.
 

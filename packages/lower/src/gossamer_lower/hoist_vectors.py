@@ -26,6 +26,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.program_point import ProgramPoint
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, occurrences, rewrite, statements
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.lane import in_lane
@@ -35,6 +36,7 @@ MOST_VECTORS = 16
 """Half of the registers of a CPU that has many; more of them would come back from the stack."""
 
 
+@typed
 def hoist_vectors(module: Module) -> Module:
     """Reads vectors before the outermost serial loop that does not change them.
 

@@ -29,12 +29,14 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 from gossamer_ir.reducers import match_reduction
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import rewrite_body, statements, walk
 from gossamer_lower.lane import in_lane
 from gossamer_lower.lane_guards import count_of, lanes_of
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def lower_atomics(module: Module) -> Module:
     """Takes a flat module. In a loop marked `atomic`, each accumulation into a buffer from outside of the
     loop that its iterations share becomes an atomic one, that of a vector one for each lane; the mark goes.

@@ -33,6 +33,7 @@ from gossamer_ir.pipelines import PIPELINE
 from gossamer_ir.program_point import is_invariant
 from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.touches import is_evaluated, parts_of, selecting
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import (
     buffers_read,
     free_vars,
@@ -53,6 +54,7 @@ Around: TypeAlias = For | Expr
 """A loop or a condition that something stands under."""
 
 
+@typed
 def lower_blocks(module: Module) -> Module:
     """Removes every block of a loop-stage module, keeping its meaning.
 

@@ -34,6 +34,7 @@ from gossamer_ir.nodes import (
     Store,
 )  # fmt: skip
 from gossamer_ir.simplify import TRUE
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import LEAVES, map_children
 from gossamer_lower.axis_facts import facts_of_axes, stated_facts
 from gossamer_lower.fibre_conditions import FibreConditions, ranges_of
@@ -47,6 +48,7 @@ from gossamer_lower.storage import Check, element, relative
 A = TypeVar("A", Load, Store, Prefetch)
 
 
+@typed
 def lower_buffers(module: Module) -> Module:
     """Flattens the sparse buffers of a position-stage module; the result is at the loop stage.
 

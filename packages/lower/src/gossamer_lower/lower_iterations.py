@@ -46,6 +46,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, map_children, rewrite
 from gossamer_lower.fused import (
     Fused,
@@ -60,6 +61,7 @@ from gossamer_lower.relations import relations_of_fibres
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def lower_iterations(module: Module) -> Module:
     """Lowers every iteration of a coordinate-stage module; the result is at the position stage.
 

@@ -36,6 +36,7 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import map_children, occurs, rewrite, walk
 from gossamer_lower.math.calls import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.roundings import fma_by_wider
@@ -47,6 +48,7 @@ _DEEPEST = 16
 """How deep the expressions get that lets are put into."""
 
 
+@typed
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     """Lowers the calls of a flat module, and `//` and `%` of floats.
 

@@ -32,6 +32,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.offsets import offset_of
 from gossamer_ir.program_point import ProgramPoint
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, occurrences, resolve
 from gossamer_lower.bodies import each, with_bodies
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
@@ -42,6 +43,7 @@ STEPS = 8
 hundred elements takes."""
 
 
+@typed
 def merge_searches(module: Module) -> Module:
     """Takes a loop-stage module in which each search is the value of a let.
 

@@ -32,12 +32,14 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.verify import verify
 from gossamer_ir.walk import buffers_read, free_vars, occurrences
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.stages import require_stage
 
 
+@typed
 def outline_parallel(module: Module) -> Module:
     """Takes a loop-stage module without blocks, vectorized and unrolled loops to the flat stage.
 

@@ -28,11 +28,13 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.program_point import ProgramPoint
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import statements, substitute_body
 from gossamer_lower.bodies import Body, each, with_bodies, with_body, with_sides
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def part_loops(module: Module) -> Module:
     """Takes a loop-stage module without blocks.
 

@@ -13,6 +13,7 @@ from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE, simplify_body
+from gossamer_ir.typed_calls import typed
 from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions
@@ -21,6 +22,7 @@ LAST_APART = ("last", "apart")
 """The annotation of a serial loop of a constant number of iterations that is peeled."""
 
 
+@typed
 def peel_last(module: Module) -> Module:
     """Takes a loop-stage module without blocks, before vectorisation.
 

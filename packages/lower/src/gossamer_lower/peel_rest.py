@@ -33,12 +33,14 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.program_point import is_invariant
 from gossamer_ir.simplify import FALSE, TRUE, simplify_body
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, map_children, statements, substitute
 from gossamer_lower.bodies import with_bodies, with_body
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def peel_rest(module: Module) -> Module:
     """Gives unrolled loops around loops of which each iteration is under a bound a form without it.
 

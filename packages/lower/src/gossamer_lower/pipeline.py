@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Module
+from gossamer_ir.typed_calls import typed
 from gossamer_lower.combine_lane_reductions import combine_lane_reductions
 from gossamer_lower.expand_reducers import expand_reducers
 from gossamer_lower.expand_search import expand_search
@@ -52,6 +53,7 @@ FLAT_PASSES = (
 """What runs on a module of the loop stage, in this order."""
 
 
+@typed
 def lower_to_flat(module: Module, *, verify_each: bool = False) -> Module:
     """Takes a module of the loop stage to the flat stage, which a backend receives.
 

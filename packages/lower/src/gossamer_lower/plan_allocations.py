@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.touches import touches
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.unshared import are_unshared
 from gossamer_ir.walk import buffers_read, free_vars, occurrences, rewrite_body, statements
 from gossamer_lower.bodies import with_bodies
@@ -51,6 +52,7 @@ Intervals = list[Interval | None]
 """Those of each dimension."""
 
 
+@typed
 def plan_allocations(module: Module) -> Module:
     """Moves the allocated buffers of a loop-stage module without blocks into `Allocate`.
 

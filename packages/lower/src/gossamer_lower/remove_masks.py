@@ -16,11 +16,13 @@ from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE, simplify_body
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import rewrite_body
 from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def remove_masks(module: Module) -> Module:
     """Takes a loop-stage module without blocks, after unrolling.
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.nodes import Function, Module
+from gossamer_ir.typed_calls import typed
 from gossamer_lower.marked_preprocess import part_marked
 from gossamer_lower.preprocess import take_searches
 
 
+@typed
 def remove_preprocess(module: Module, *, dtype: str = "int64") -> Module:
     """The entry of a position- or loop-stage module with what `extract_preprocess` writes in the
     place of searches: new parameters, last, in the order in which that has them.

@@ -19,6 +19,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import map_children, occurrences, walk
 from gossamer_lower.stages import require_stage
 
@@ -26,6 +27,7 @@ _CHUNK = 2
 """The parameters of a parallel function that say which part of the range it runs."""
 
 
+@typed
 def remove_unused_args(module: Module) -> Module:
     """Removes unused parameters and buffers from every function of a module of any stage, and the
     arguments for them where one function calls another. Axes keep what they are stored in.

@@ -12,12 +12,14 @@ from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search
 from gossamer_ir.script import parse_expr
 from gossamer_ir.simplify import simplify_unguarded
 from gossamer_ir.specialize import specialize
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.verify import verify
 from gossamer_ir.walk import map_children, substitute, walk
 from gossamer_lower.remove_unused_args import remove_unused_args
 from gossamer_lower.stages import map_functions, require_stage
 
 
+@typed
 def specialize_buffer(
     module: Module,
     *,

@@ -7,6 +7,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import For, Function, Module, Node, Search, Stmt
 from gossamer_ir.simplify import simplify_body
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import substitute_body, walk
 from gossamer_lower.bodies import each, starting_before, with_bodies, with_body
 from gossamer_lower.hoist_shared import hoist_shared
@@ -22,6 +23,7 @@ SEARCH_NODES = 150
 """What a search becomes, loops among it; 260 of them unrolled took LLVM more than five minutes."""
 
 
+@typed
 def unroll_loops(module: Module) -> Module:
     """Removes the unrolled loops of a loop-stage module without blocks.
 

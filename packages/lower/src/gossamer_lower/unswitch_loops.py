@@ -9,11 +9,13 @@ import msgspec
 from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.names import Namer, bound_variables, namer_of
 from gossamer_ir.nodes import Expr, For, Function, If, Load, Module, Reinterpret, Stmt, Var
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, rewrite, statements, walk
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions
 
 
+@typed
 def unswitch_loops(module: Module) -> Module:
     """Takes a flat module. An outermost loop that holds statements under a condition on the address of
     an array is there twice, with the condition and without it; others are short enough to be asked again.

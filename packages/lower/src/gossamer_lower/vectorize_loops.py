@@ -39,12 +39,14 @@ from gossamer_ir.nodes import (
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.reducers import Reduction, identity, match_reduction, reads
 from gossamer_ir.simplify import FALSE, simplify_body
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, occurs, substitute, substitute_body
 from gossamer_lower.bodies import each, starting_before, with_bodies, with_body, with_sides
 from gossamer_lower.stages import map_functions
 from gossamer_lower.vectors import Vectors
 
 
+@typed
 def vectorize_loops(module: Module) -> Module:
     """Removes the vectorized loops of a loop-stage module without blocks.
 

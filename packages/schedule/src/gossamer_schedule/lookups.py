@@ -9,12 +9,14 @@ from typing import Any
 from gossamer_ir.accesses import written
 from gossamer_ir.effects import READS
 from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import walk
 from gossamer_schedule.filters import is_found
 from gossamer_schedule.resolve import find_block, find_function, find_named
 from gossamer_schedule.sites import Site, statements
 
 
+@typed
 def get_loops(
     module: Module, block: str | None = None, *, function: str | None = None
 ) -> tuple[str, ...]:
@@ -34,6 +36,7 @@ def get_loops(
     return tuple(found.var for found in statements(owner.body) if isinstance(found, For))
 
 
+@typed
 def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...]:
     """The blocks in program order.
 
@@ -47,6 +50,7 @@ def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...
     return _found(statements(owner.body), owner)
 
 
+@typed
 def get_iterations(module: Module, *, function: str | None = None) -> tuple[str, ...]:
     """The sparse iterations in program order.
 
@@ -69,6 +73,7 @@ def get_iterations(module: Module, *, function: str | None = None) -> tuple[str,
     return tuple(found.name for found in statements(owner.body) if isinstance(found, Iteration))
 
 
+@typed
 def get_child_blocks(module: Module, name: str, *, function: str | None = None) -> tuple[str, ...]:
     """The blocks below a loop or block, in program order.
 
@@ -83,6 +88,7 @@ def get_child_blocks(module: Module, name: str, *, function: str | None = None) 
     return _found(statements(site.node.body), owner)
 
 
+@typed
 def get_producers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
     """The other blocks that write what a block reads, in program order.
 
@@ -98,6 +104,7 @@ def get_producers(module: Module, block: str, *, function: str | None = None) ->
     return _found((found for found in _others(site) if written((found,)) & needed), owner)
 
 
+@typed
 def get_consumers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
     """The other blocks that read what a block writes, in program order.
 

@@ -6,6 +6,7 @@ from collections.abc import Sequence
 
 from gossamer_ir.contracts import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
+from gossamer_ir.typed_calls import typed
 from gossamer_schedule.arguments import INTRINSICS, parameters, takes_intrinsics
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.result import Result
@@ -13,6 +14,7 @@ from gossamer_schedule.samples import with_values
 from gossamer_schedule.table import PRIMITIVES
 
 
+@typed
 def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -> Result:
     """Applies one step of a trace, with the intrinsics of a machine.
 
@@ -46,6 +48,7 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
     return primitive(module, **step.args)
 
 
+@typed
 def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()) -> Module:
     """Applies the steps of a trace in order; arguments and errors as in `apply`.
 

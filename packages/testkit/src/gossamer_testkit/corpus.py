@@ -12,6 +12,7 @@ import msgspec
 
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.wire import loads
 from gossamer_testkit.case import Case, Expected
 from gossamer_testkit.expectations import ORACLES
@@ -84,6 +85,7 @@ def corpus_names() -> tuple[str, ...]:
     return tuple(_index())
 
 
+@typed
 @cache
 def corpus_program(name: str) -> Program:
     """A program by name; `ArgumentError` (`corpus.unknown`) where there is none.

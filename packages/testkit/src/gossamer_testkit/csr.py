@@ -8,7 +8,9 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-Array: TypeAlias = "np.ndarray[Any, Any]"
+from gossamer_ir.typed_calls import typed
+
+Array: TypeAlias = np.ndarray[Any, Any]
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,6 +57,7 @@ class Csr:
         return bool((np.diff(self.indices)[same_row] > 0).all())
 
 
+@typed
 def from_rows(
     name: str,
     columns: int,
@@ -80,6 +83,7 @@ def from_rows(
     )
 
 
+@typed
 def from_mask(name: str, mask: Array, *, dtype: str = "float32", index_dtype: str = "int32") -> Csr:
     """A matrix with small integers where mask is true.
 

@@ -4,10 +4,12 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import CompressedFixed, CompressedVaried, DenseVaried, Module
 from gossamer_ir.specialize import specialize
+from gossamer_ir.typed_calls import typed
 
 _STORED = (CompressedFixed, CompressedVaried, DenseVaried)
 
 
+@typed
 def retyped(module: Module, *, dtype: str, index_dtype: str) -> Module:
     """The module with all its buffers of floats, and all that its axes store, of these dtypes.
 

@@ -7,6 +7,7 @@ from functools import cache
 from importlib.resources import files
 
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.typed_calls import typed
 
 SUFFIX = ".txt"
 
@@ -23,6 +24,7 @@ def script_names() -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
+@typed
 @cache
 def script(name: str) -> str:
     """The text of a script; `ArgumentError` (`scripts.unknown`) where there is none of this name.

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import numpy as np
 from hypothesis import strategies as st
 
+from gossamer_ir.typed_calls import typed
 from gossamer_testkit.csr import Array, Csr, from_rows
 
 FLOATS = ("float32", "float64")
@@ -54,6 +55,7 @@ def csr_matrices(
     )
 
 
+@typed
 def dense_operands(
     shape: tuple[int, ...], *, dtype: str, special: bool = False
 ) -> st.SearchStrategy[Array]:

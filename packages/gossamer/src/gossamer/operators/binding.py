@@ -15,8 +15,10 @@ from gossamer_backend import BoundKernel
 from gossamer_formats import Array
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.typed_calls import typed
 
 
+@typed
 def bind(
     op: str,
     A: Any,  # noqa: N803

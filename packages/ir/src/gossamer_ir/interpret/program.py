@@ -15,6 +15,7 @@ from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.scope import Scope, in_order
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.nodes import Function, Module
+from gossamer_ir.typed_calls import typed
 
 
 class Program:
@@ -59,6 +60,7 @@ class Program:
         return self._translated[name]
 
 
+@typed
 def run(
     module: Module,
     arguments: Mapping[str, Any],

@@ -20,6 +20,7 @@ from gossamer_ir.script.print import write_signature
 from gossamer_ir.script.print_decl import write_axis, write_buffer
 from gossamer_ir.script.source import Source
 from gossamer_ir.script.writer import Writer
+from gossamer_ir.typed_calls import typed
 
 
 def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
@@ -46,6 +47,7 @@ def parse_format(function: Callable[..., Any] | str) -> FormatDescription:
     return _parse(source_of(function), Surroundings(function))
 
 
+@typed
 def print_format(description: FormatDescription) -> str:
     """The text of a description, which `parse_format` reads back as an equal one.
 

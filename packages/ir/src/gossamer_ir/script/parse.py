@@ -18,8 +18,10 @@ from gossamer_ir.script.limits import parse_syntax
 from gossamer_ir.script.modules import Parsed, parse_text
 from gossamer_ir.script.source import Source
 from gossamer_ir.script.syntax import walk
+from gossamer_ir.typed_calls import typed
 
 
+@typed
 def parse_module(text: str) -> Module:
     """The module that a script stands for.
 
@@ -64,6 +66,7 @@ def parse_source(function: Callable[..., Any] | str) -> Parsed:
     return parse_text(source_of(function), captured=Surroundings(function), needs_decorator=False)
 
 
+@typed
 def parse_expr(text: str, dtypes: Mapping[str, str]) -> Expr:
     """The expression of a text; `dtypes` gives those of variables and buffers by name.
 

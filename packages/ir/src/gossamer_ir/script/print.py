@@ -22,6 +22,7 @@ from gossamer_ir.script.print_stmt import annotations_text, write_statements
 from gossamer_ir.script.printer import Printer
 from gossamer_ir.script.source import Span
 from gossamer_ir.script.writer import Writer
+from gossamer_ir.typed_calls import typed
 
 
 class Printed(msgspec.Struct, frozen=True):
@@ -31,6 +32,7 @@ class Printed(msgspec.Struct, frozen=True):
     spans: Mapping[Place, Span]
 
 
+@typed
 def print_module(module: Module) -> str:
     """The script of a module, which `parse_module` reads back as an equal module.
 
@@ -79,6 +81,7 @@ def print_with_places(module: Module) -> Printed:
     return Printed(w.text, w.spans)
 
 
+@typed
 def print_expr(expr: Expr) -> str:
     """The text of an expression, which `parse_expr` reads back where the names' dtypes are known.
 

@@ -10,8 +10,10 @@ from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script.modules import Parsed
 from gossamer_ir.script.print import print_with_places
 from gossamer_ir.script.source import Source, Span
+from gossamer_ir.typed_calls import typed
 
 
+@typed
 def render(module: Module | Parsed, diagnostics: Iterable[Diagnostic]) -> str:
     """Each diagnostic's message, and below it the line of its place with carets.
 

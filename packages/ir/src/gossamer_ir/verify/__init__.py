@@ -8,6 +8,7 @@ from __future__ import annotations
 from gossamer_ir.errors import Diagnostic, VerifyError
 from gossamer_ir.nodes import Function, Module
 from gossamer_ir.remembered import remembered
+from gossamer_ir.typed_calls import typed
 from gossamer_ir.verify.context import MAX_DEPTH, ROOT, Context, Stage
 from gossamer_ir.verify.coordinate import COORDINATE
 from gossamer_ir.verify.flat import FLAT, check_calls
@@ -20,6 +21,7 @@ from gossamer_ir.verify.render import show_places
 STAGES: dict[str, Stage] = {stage.name: stage for stage in (COORDINATE, POSITION, LOOP, FLAT)}
 
 
+@typed
 @remembered
 def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     """Everything that is wrong with a module, in order; nothing where it is right.
@@ -50,6 +52,7 @@ def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     return tuple(found)
 
 
+@typed
 def verify(module: Module) -> Module:
     """The module itself where nothing is wrong with it.
 

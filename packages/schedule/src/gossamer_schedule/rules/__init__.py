@@ -10,6 +10,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.contracts import Choice, Decision, Schedule, Stats, Target
 from gossamer_ir.nodes import Module
+from gossamer_ir.typed_calls import typed
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.elementwise import elementwise
 from gossamer_schedule.rules.fused_rows import fused_rows
@@ -30,6 +31,7 @@ RULES = (
 """Tried in this order; the first that applies wins. Each takes the module, the target and the stats."""
 
 
+@typed
 def explain(module: Module, target: Target, stats: Stats | None = None) -> Choice:
     """The schedule of the first rule whose pattern fits, with what each decision was made for; one
     without decisions where none fits.
@@ -66,6 +68,7 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Choic
     return Choice("", "no pattern that a rule knows: the program runs as it is written")
 
 
+@typed
 def choose(module: Module, target: Target, stats: Stats | None = None) -> Schedule:
     """The schedule that `explain` gives the reasons for; the empty one where no rule fits."""
     return explain(module, target, stats).schedule

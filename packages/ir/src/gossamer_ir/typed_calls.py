@@ -1,0 +1,151 @@
+"""Public functions: what is passed to one and is not of the type that it declares is an error of ours."""
+
+from __future__ import annotations
+
+import numbers
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
+from functools import wraps
+from inspect import Parameter, signature, unwrap
+from types import NoneType, UnionType
+from typing import Any, Literal, ParamSpec, TypeVar, Union, get_args, get_origin
+
+from gossamer_ir.errors import ArgumentError, GossamerError
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+_NUMBERS = {int: numbers.Integral, float: numbers.Real}
+"""What may be passed for a number: those of NumPy, too, and an integer for a float."""
+_LONGEST = 60
+
+
+def typed(function: Callable[P, R]) -> Callable[P, R]:
+    """The function, which raises `ArgumentError` for arguments that it does not take: `argument.type`
+    (one is not of the type that is declared), `argument.names` (one is missing or unknown).
+
+    Types are looked at only where a call has failed: evaluating annotations takes longer than most calls.
+
+    >>> @typed
+    ... def twice(text: str) -> str:
+    ...     return text.upper() * 2
+    >>> twice("ab")
+    'ABAB'
+    >>> twice(12)
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.ArgumentError: 'text' of twice is 12, expected str. [argument.type]
+    """
+
+    @wraps(function)
+    def called(*args: P.args, **keywords: P.kwargs) -> R:
+        try:
+            return function(*args, **keywords)
+        except GossamerError:
+            raise
+        except Exception as error:
+            refusal = _refusal(function, args, keywords)
+            if refusal is None:
+                raise
+            raise refusal from error
+
+    return called
+
+
+def _refusal(
+    function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
+) -> ArgumentError | None:
+    """The error of arguments that a function does not take; None where it takes them."""
+    name, declared = function.__qualname__.removesuffix(".__init__"), signature(function)
+    try:
+        given = declared.bind(*args, **keywords)
+    except TypeError as error:
+        return ArgumentError(
+            "argument.names",
+            f"{name} cannot be called so: {error}.",
+            hint=f"Its arguments are {', '.join(declared.parameters)}.",
+        )
+    for parameter, values in given.arguments.items():
+        wanted = _type_of(declared.parameters[parameter], function)
+        for value in _each(values, declared.parameters[parameter].kind):
+            if not fits(value, wanted):
+                return ArgumentError(
+                    "argument.type",
+                    f"'{parameter}' of {name} is {_shown(value)}, expected {_spelled(wanted)}.",
+                )
+    return None
+
+
+def _type_of(parameter: Parameter, function: Any) -> Any:
+    """The type that is declared for a parameter; where it is not there at run time, any."""
+    declared = parameter.annotation
+    if not isinstance(declared, str):
+        return Any if declared is parameter.empty else declared
+    try:
+        return eval(declared, unwrap(function).__globals__)
+    except (NameError, TypeError):  # imported for type checkers only
+        return Any
+
+
+def _each(values: Any, kind: Any) -> Iterable[Any]:
+    if kind is Parameter.VAR_POSITIONAL:
+        return tuple(values)
+    return tuple(values.values()) if kind is Parameter.VAR_KEYWORD else (values,)
+
+
+def fits(value: object, wanted: Any) -> bool:
+    """Whether a value is of a type as annotations say it; of types that cannot be asked about it is.
+
+    >>> fits((1, 2), tuple[int, ...]), fits((1, "2"), tuple[int, ...]), fits(None, int | None)
+    (True, False, True)
+    """
+    origin, of = get_origin(wanted), get_args(wanted)
+    if origin in (Union, UnionType):
+        return any(fits(value, one) for one in of)
+    if origin is Literal:
+        return any(type(value) is type(one) and value == one for one in of)
+    if isinstance(wanted, TypeVar):
+        return wanted.__bound__ is None or fits(value, wanted.__bound__)
+    if wanted is None:
+        return value is None
+    home = _NUMBERS.get(wanted, wanted) if origin is None else origin
+    if not isinstance(home, type):
+        return True
+    try:
+        is_instance = isinstance(value, home)
+    except TypeError:  # a protocol that is not there at run time
+        return True
+    return is_instance and all(fits(item, one) for item, one in _elements(value, of))
+
+
+def _elements(value: Any, of: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:
+    """The elements of a container, each with its type."""
+    if isinstance(value, tuple) and of:
+        yield from (
+            ((item, of[0]) for item in value) if of[-1] is ... else zip(value, of, strict=False)
+        )
+    elif isinstance(value, Mapping) and len(of) == 2:
+        yield from ((key, of[0]) for key in value)
+        yield from ((found, of[1]) for found in value.values())
+    elif isinstance(value, (Collection, bytes)) and not isinstance(value, str) and len(of) == 1:
+        yield from ((item, of[0]) for item in value)
+
+
+def _shown(value: object) -> str:
+    if not isinstance(value, (str, bytes, int, float, NoneType)) or len(repr(value)) > _LONGEST:
+        return f"of type {type(value).__name__}"
+    return repr(value)
+
+
+def _spelled(wanted: Any) -> str:
+    """A type as one says it, without the modules it is from."""
+    origin, of = get_origin(wanted), get_args(wanted)
+    if origin in (Union, UnionType):
+        return " or ".join(map(_spelled, of))
+    if origin is Literal:
+        return " or ".join(map(repr, of))
+    if wanted is Ellipsis:
+        return "..."
+    if wanted in (None, NoneType):
+        return "None"
+    name = getattr(origin or wanted, "__name__", str(wanted))
+    return f"{name}[{', '.join(map(_spelled, of))}]" if of else name

@@ -1,0 +1,77 @@
+"""Public functions refuse what is not of the types that they declare."""
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any, Literal, TypeVar
+
+import numpy as np
+import pytest
+
+from gossamer_ir import dumps, loads, parse_expr, print_module
+from gossamer_ir.errors import ArgumentError, ParseError
+from gossamer_ir.nodes import Module, Node
+from gossamer_ir.typed_calls import fits, typed
+
+N = TypeVar("N", bound=Node)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        (3, int), (np.int32(3), int), (3, float), (np.float32(3), float), ("x", str | None),
+        (None, str | None), ((1, "x"), tuple[int, str]), ((), tuple[int, ...]), ([1], Sequence[int]),
+        ({"a": 1}, Mapping[str, int]), ("fast", Literal["fast"]), (len, Callable[[Any], int]),
+        (np.zeros(2), np.ndarray[Any, Any]), (object(), Any), (object(), "a name"),
+        (Module("flat", (), "f"), N), (3, TypeVar("T")), (None, None),
+    ],
+)  # fmt: skip
+def test_what_fits(value, wanted):
+    assert fits(value, wanted)
+
+
+@pytest.mark.parametrize(
+    ("value", "wanted"),
+    [
+        ("3", int), (3.5, int), ("x", float), (b"x", str | None), (("x", 1), tuple[int, str]),
+        ((1, "x"), tuple[int, ...]), ([1, None], Sequence[int]), ({"a": "b"}, Mapping[str, int]),
+        ({1: 1}, Mapping[str, int]), ("slow", Literal["fast"]), (3, Callable[[Any], int]),
+        ([0.0], np.ndarray[Any, Any]), (3, N), (3, None), (b"xy", Sequence[str]),
+    ],
+)  # fmt: skip
+def test_what_does_not_fit(value, wanted):
+    assert not fits(value, wanted)
+
+
+def test_an_argument_of_a_wrong_type_is_named():
+    with pytest.raises(ArgumentError) as raised:
+        print_module("text")
+    assert raised.value.render() == (
+        "'module' of print_module is 'text', expected Module. [argument.type]"
+    )
+    with pytest.raises(
+        ArgumentError, match="'data' of loads is of type object, expected bytes or str"
+    ):
+        loads(object())
+
+
+def test_an_unknown_argument_is_named():
+    with pytest.raises(ArgumentError) as raised:
+        dumps(Module("flat", (), "f"), indent=2)
+    assert raised.value.render() == (
+        "dumps cannot be called so: got an unexpected keyword argument 'indent'. "
+        "Its arguments are module. [argument.names]"
+    )
+
+
+def test_other_errors_stay_what_they_are():
+    with pytest.raises(ParseError):
+        parse_expr("+", {})
+
+    @typed
+    def halved(number: int, *others: int, **named: "Unknown") -> float:  # noqa: F821  (on purpose)
+        return number / sum(others)
+
+    with pytest.raises(ZeroDivisionError):
+        halved(3, named=4)
+    with pytest.raises(ArgumentError, match=r"'others' of .*halved is 'x', expected int"):
+        halved(3, "x")
+    assert halved(3, 2) == 1.5
