@@ -130,5 +130,5 @@ def test_the_readme_opens_with_a_command_that_runs(session, root):
 
 def test_every_change_is_checked_with_the_readme_commands(root):
     checks = (root / ".ci" / "run").read_text()
-    for sessions in ("tests", "lint types", "wire wheels"):
+    for sessions in ("tests", "lint types", "wheels"):
         assert f".venv/bin/nox -s {sessions}" in checks
