@@ -82,6 +82,35 @@ def test_unused_slots_hold_one_value_many_times():
     assert caught.value.code == "schedule.parallel.not_proved"
 
 
+PADDED_ROWS = """
+@T.prim_func
+def scatter(c: T.handle, a: T.handle, y: T.handle, m: T.int64, n: T.int64):
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.compressed_fixed(I, (n, 4), c, padded=PADDED)
+    A = T.sp.match_buffer(a, (I, J), "float32")
+    C = T.sp.match_buffer(c, (I, J), "int32")
+    Y = T.match_buffer(y, (n + 1,), "float32")
+    T.assume(FACT)
+    for i in T.serial(m):
+        for j in T.serial(4):
+            Y[T.int64(C[i, j])] = A[i, j]
+"""
+
+
+@pytest.mark.parametrize(
+    ("fact", "loop"),
+    [("distinct(C)", "i"), ("distinct(C)", "j"), ("sorted_segments(C, unique=True)", "j")],
+)
+def test_unused_slots_of_an_axis_hold_one_value_many_times(fact, loop):
+    """All of them store to `Y[n]`; the check at the call leaves them out."""
+    text = PADDED_ROWS.replace("FACT", fact)
+    ScheduleBuilder(parse_module(text.replace("PADDED", "False"))).parallel(loop)
+    with pytest.raises(ScheduleError) as caught:
+        ScheduleBuilder(parse_module(text.replace("PADDED", "True"))).parallel(loop)
+    assert caught.value.code == "schedule.parallel.not_proved"
+
+
 def test_one_dimension_alone_tells_a_row():
     """Rows differ in the first index, whatever the second one is; places of one row do not."""
     body = "Y[T.int64(P[i, T.int64(Q[k])])] = A[i, k]"

@@ -19,7 +19,7 @@ from gossamer_formats.storage import (
     value_count,
     values_handle,
 )
-from gossamer_ir.build import add, index
+from gossamer_ir.axis_facts import facts_of_axis
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -28,9 +28,6 @@ from gossamer_ir.nodes import (
     DenseVaried,
     Fact,
     FormatDescription,
-    InRange,
-    Monotone,
-    PaddedSlots,
     SortedSegments,
 )  # fmt: skip
 from gossamer_ir.typed_calls import typed
@@ -92,18 +89,18 @@ def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
     >>> [type(fact).__name__ for fact in axis_facts(csr())]
     ['Monotone', 'InRange', 'SortedSegments']
     """
-    facts: list[Fact] = []
-    for axis in description.axes:
-        if isinstance(axis, (DenseVaried, CompressedVaried)):
-            facts.append(Monotone(axis.indptr))
-        if isinstance(axis, (CompressedFixed, CompressedVaried)):
-            end = add(axis.length, index(int(axis.padded)))
-            facts.append(InRange(axis.indices, index(0), end))
-            if axis.padded:
-                facts.append(PaddedSlots(axis.indices, axis.length))
-        if isinstance(axis, CompressedVaried) and axis.sorted:
-            facts.append(SortedSegments(axis.indices, axis.indptr, axis.unique))
-    return tuple(facts)
+    promised = [
+        fact
+        for axis in description.axes
+        for fact in facts_of_axis(
+            axis, indptr=getattr(axis, "indptr", None), indices=getattr(axis, "indices", None)
+        )
+    ]
+    return tuple(fact for fact in promised if not _is_of_each_row(fact))
+
+
+def _is_of_each_row(fact: Fact) -> bool:
+    return isinstance(fact, SortedSegments) and fact.indptr is None
 
 
 def check_values(storage: Storage) -> None:

@@ -9,7 +9,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.accesses import Access, accesses, written
 from gossamer_ir.affine import Affine
-from gossamer_ir.axis_facts import coordinate_facts
+from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import integer_value
 from gossamer_ir.digits import digit_key, digits_of, fits, span
 from gossamer_ir.effects import buffers_written
@@ -75,7 +75,7 @@ def verdict(
     function: Function,
 ) -> Verdict:
     """The verdict on the accesses of one buffer; `varying` are the loop and those inside it."""
-    loops, facts = loops_of(function), coordinate_facts(function)
+    loops, facts = loops_of(function), known_facts(function)
     extent = integer_value(loops[loop].extent)
     if extent is not None and extent <= 1:
         return "disjoint"

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from msgspec.structs import replace
 
 from gossamer_ir.accesses import with_two_names
-from gossamer_ir.axis_facts import order_facts
+from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import index_var
 from gossamer_ir.nodes import Compare, Expr, For, Function, Range
 from gossamer_ir.numbers import numbers_of
@@ -41,7 +41,7 @@ def are_ordered(
         return False
     if any(buffers_read(*touch.indices, *touch.held.expressions()) & changing for touch in found):
         return False
-    point = ProgramPoint(function, facts=order_facts(function), binds_all=True)
+    point = ProgramPoint(function, facts=known_facts(function), binds_all=True)
     if not all(point.is_exact(at) for touch in found for at in touch.indices):
         return False
     point.begin(loop.body)

@@ -36,10 +36,10 @@ from gossamer_ir.nodes import (
 from gossamer_ir.simplify import TRUE
 from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import LEAVES, map_children
-from gossamer_lower.axis_facts import facts_of_axes, stated_facts
 from gossamer_lower.fibre_conditions import FibreConditions, ranges_of
 from gossamer_lower.index_buffers import Varied
 from gossamer_lower.ordinary_buffers import OrdinaryBuffers
+from gossamer_lower.ordinary_facts import facts_of_axes, stated_facts
 from gossamer_lower.proved_conditions import without_proved
 from gossamer_lower.relations import relations_of_fibres
 from gossamer_lower.stages import map_functions

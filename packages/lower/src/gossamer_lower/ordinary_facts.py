@@ -1,4 +1,4 @@
-"""What axes promise, and what is stated of sparse buffers, as facts about ordinary buffers."""
+"""Facts about sparse buffers and axes, as facts about the ordinary buffers that replace them."""
 
 from __future__ import annotations
 
@@ -9,11 +9,11 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of, expr_of
+from gossamer_ir.axis_facts import facts_of_axis
 from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.nodes import (
     Axis,
     Buffer,
-    CompressedFixed,
     CompressedVaried,
     DenseVaried,
     Expr,
@@ -22,7 +22,6 @@ from gossamer_ir.nodes import (
     InRange,
     Load,
     Monotone,
-    PaddedSlots,
     ProductSteps,
     Relation,
     SortedSegments,
@@ -61,24 +60,12 @@ def _joins_rows(buffers: OrdinaryBuffers, name: str) -> bool:
     return buffer is not None and len(buffers.ordinary(buffer).shape) < len(buffer.axes)
 
 
-def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> list[Fact]:
-    facts: list[Fact] = []
-    indptr = buffers.index_name(getattr(axis, "indptr", None))
-    if indptr is not None and isinstance(axis, (DenseVaried, CompressedVaried)):
-        facts += [
-            InRange(indptr, build.ZERO, build.add(buffers.storage.nnz(axis), build.ONE)),
-            Monotone(indptr),
-            HasValue(indptr, build.ZERO, build.ZERO),
-        ]
-        if axis.nnz is not None:
-            facts.append(HasValue(indptr, _before(buffers.size(axis.indptr)), axis.nnz))
-    indices = buffers.index_name(getattr(axis, "indices", None))
-    if indices is not None and isinstance(axis, (CompressedFixed, CompressedVaried)):
-        high = build.add(axis.length, build.ONE) if axis.padded else axis.length
-        facts.append(InRange(indices, build.ZERO, high))
-        facts += [SortedSegments(indices, indptr, axis.unique)] if axis.sorted else []
-        facts += [PaddedSlots(indices, axis.length)] if axis.padded else []
-    return facts
+def _facts_of(buffers: OrdinaryBuffers, axis: Axis) -> Iterator[Fact]:
+    indptr, indices = (buffers.index_name(getattr(axis, of, None)) for of in ("indptr", "indices"))
+    last = total = None
+    if isinstance(axis, (DenseVaried, CompressedVaried)):
+        last, total = _before(buffers.size(axis.indptr)), buffers.storage.nnz(axis)
+    return facts_of_axis(axis, indptr=indptr, indices=indices, last=last, total=total)
 
 
 def _product_facts(buffers: OrdinaryBuffers, buffer: SparseBuffer) -> Iterator[Fact]:
