@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from gossamer_formats.storage import Storage, element_count, evaluate, value_count
-from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import VScale
 from gossamer_ir.script import parse_expr, parse_format
 
@@ -82,3 +82,10 @@ def test_a_size_that_is_none_of_a_format_is_refused_by_name():
     with pytest.raises(UnsupportedError, match="VScale") as caught:
         evaluate(VScale(), SIZES)
     assert caught.value.code == "formats.size"
+
+
+def test_a_size_that_is_divided_by_zero_is_refused():
+    width = parse_expr("n // w", dict.fromkeys(SIZES, "int64"))
+    with pytest.raises(FormatError, match="divided by zero") as caught:
+        evaluate(width, SIZES | {"w": 0})
+    assert caught.value.code == "format.shape"

@@ -49,9 +49,9 @@ def limits_of(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
 
 
 def _limits(kind: DType) -> tuple[int, int]:
-    low = 0 if kind.kind == "uint" else -(2 ** (kind.bits - 1))
+    low, last = kind.limits
     # Scalars travel as int64_t, so the upper half of uint64 has no place.
-    return low, min(2 ** (kind.bits - (kind.kind == "int")), 2**63)
+    return low, min(last + 1, 2**63)
 
 
 def _bool(param: ScalarParam, value: object) -> bool:

@@ -2,26 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
 from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.integers import UNBOUNDED
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Scalars: TypeAlias = Mapping[str, int | float | bool]
 
-_OPERATIONS: dict[str, Callable[[int, int], int]] = {
-    "add": lambda lhs, rhs: lhs + rhs,
-    "sub": lambda lhs, rhs: lhs - rhs,
-    "mul": lambda lhs, rhs: lhs * rhs,
-    "floordiv": lambda lhs, rhs: lhs // rhs,
-    "floormod": lambda lhs, rhs: lhs % rhs,
-    "min": min,
-    "max": max,
-}
+_OPERATIONS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "min", "max"})
 
 
 def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> int:
@@ -41,7 +34,7 @@ def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> in
             right = evaluate(expr.rhs, scalars, arrays=arrays)
             if right == 0 and expr.op in ("floordiv", "floormod"):
                 raise ArgumentError("kernel.size", "A size of the kernel is divided by zero.")
-            return _OPERATIONS[expr.op](left, right)
+            return UNBOUNDED[expr.op](left, right)
         case Cast():
             return evaluate(expr.value, scalars, arrays=arrays)
         case Load(indices=(position,)):

@@ -9,7 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
-from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.errors import FormatError, UnsupportedError
+from gossamer_ir.integers import UNBOUNDED
 from gossamer_ir.nodes import (
     Axis,
     Binary,
@@ -75,14 +76,11 @@ def evaluate(expr: Expr, sizes: Mapping[str, int]) -> int:
             return int(expr.text)
         case Var():
             return sizes[expr.name]
-        case Binary(op="add"):
-            return evaluate(expr.lhs, sizes) + evaluate(expr.rhs, sizes)
-        case Binary(op="sub"):
-            return evaluate(expr.lhs, sizes) - evaluate(expr.rhs, sizes)
-        case Binary(op="mul"):
-            return evaluate(expr.lhs, sizes) * evaluate(expr.rhs, sizes)
-        case Binary(op="floordiv"):
-            return evaluate(expr.lhs, sizes) // evaluate(expr.rhs, sizes)
+        case Binary(op="add" | "sub" | "mul" | "floordiv"):
+            left, right = evaluate(expr.lhs, sizes), evaluate(expr.rhs, sizes)
+            if right == 0 and expr.op == "floordiv":
+                raise FormatError("format.shape", "A size of the format is divided by zero.")
+            return UNBOUNDED[expr.op](left, right)
     raise UnsupportedError(
         "formats.size", f"A size of a format description cannot be a {type(expr).__name__}."
     )

@@ -19,6 +19,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.dtypes import DType
+from gossamer_ir.integers import wrapped
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
 from gossamer_ir.walk import map_children
 
@@ -294,8 +295,7 @@ def distance(lhs: Expr, rhs: Expr) -> int | None:
     apart = combine(affine_of(lhs), affine_of(rhs), -1)
     if apart.terms:
         return None
-    half = 1 << (DType.parse(build.dtype_of(lhs)).bits - 1)
-    return (apart.constant + half) % (2 * half) - half
+    return wrapped(apart.constant, DType.parse(build.dtype_of(lhs)).bits)
 
 
 def scale(form: Affine, factor: int) -> Affine:

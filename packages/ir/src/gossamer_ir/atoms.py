@@ -92,12 +92,10 @@ def left_by_quotient(atom: Expr, inner: Binary) -> Iterator[Affine]:
 def about_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
     """Inequalities of what is widened from a dtype."""
     kind = DType.parse(dtype)
-    if kind.kind == "bool":
-        yield from (Affine({atom: 1}, 0), Affine({atom: -1}, 1))
-    elif kind.is_integer and kind.bits < 64:
-        low = 0 if kind.kind == "uint" else -(1 << (kind.bits - 1))
+    if not kind.is_float and kind.bits < 64:
+        low, high = kind.limits
         yield Affine({atom: 1}, -low)
-        yield Affine({atom: -1}, low + (1 << kind.bits) - 1)
+        yield Affine({atom: -1}, high)
 
 
 __all__ = ["Case", "about_binary", "about_storage", "cases_of", "left_by_quotient"]

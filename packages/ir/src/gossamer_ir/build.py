@@ -9,8 +9,10 @@ from typing import Any
 
 from gossamer_ir.constants import constant, value_of
 from gossamer_ir.dtypes import SCALARS, DType
+from gossamer_ir.integers import UNBOUNDED, evaluated, wrapped
 from gossamer_ir.nodes import (
     Binary,
+    BinaryOp,
     Broadcast,
     Call,
     Cast,
@@ -39,7 +41,7 @@ def index(value: int) -> Const:
     (Const(dtype='int64', text='9223372036854775807'), Const(dtype='int64', text='-9223372036854775808'))
     """
     if not -(2**63) <= value < 2**63:
-        value = (value + 2**63) % 2**64 - 2**63
+        value = wrapped(value)
     return Const("int64", str(value))
 
 
@@ -71,7 +73,7 @@ def add(lhs: Expr, rhs: Expr) -> Expr:
         return Binary("add", lhs, rhs)
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right is not None:
-        return index(left + right)
+        return Const("int64", str(evaluated("add", left, right)))
     if left == 0:
         return rhs
     return lhs if right == 0 else Binary("add", lhs, rhs)
@@ -79,11 +81,11 @@ def add(lhs: Expr, rhs: Expr) -> Expr:
 
 def sub(lhs: Expr, rhs: Expr) -> Expr:
     """Lhs - rhs, both int64."""
+    if type(lhs) is not Const and type(rhs) is not Const:
+        return ZERO if lhs == rhs else Binary("sub", lhs, rhs)
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right is not None:
-        return index(left - right)
-    if lhs == rhs:
-        return ZERO
+        return Const("int64", str(evaluated("sub", left, right)))
     return lhs if right == 0 else Binary("sub", lhs, rhs)
 
 
@@ -93,7 +95,7 @@ def mul(lhs: Expr, rhs: Expr) -> Expr:
         return Binary("mul", lhs, rhs)
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right is not None:
-        return index(left * right)
+        return Const("int64", str(evaluated("mul", left, right)))
     if left == 0 or right == 0:
         return ZERO
     if left == 1:
@@ -105,8 +107,43 @@ def floordiv(lhs: Expr, rhs: Expr) -> Expr:
     """Lhs // rhs, both int64."""
     left, right = integer_value(lhs), integer_value(rhs)
     if left is not None and right:
-        return index(left // right)
+        return Const("int64", str(evaluated("floordiv", left, right)))
     return lhs if right == 1 else Binary("floordiv", lhs, rhs)
+
+
+def binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
+    """An operator of int64, by the constructor of its own where it has one.
+
+    >>> binary("mul", index_var("i"), ONE), binary("min", index(3), index(5))
+    (Var(name='i', dtype='int64'), Const(dtype='int64', text='3'))
+    """
+    own = _CONSTRUCTORS.get(op)
+    if own is not None:
+        return own(lhs, rhs)
+    return folded(op, lhs, rhs) or Binary(op, lhs, rhs)
+
+
+def folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Const | None:
+    """An operator of int64 on two constants; None for anything else.
+
+    A division by zero stays: a caller who gives an array such a size is told so.
+
+    >>> folded("add", index(2**63 - 1), ONE)
+    Const(dtype='int64', text='-9223372036854775808')
+    """
+    left, right = integer_value(lhs), integer_value(rhs)
+    if left is None or right is None or op not in UNBOUNDED:
+        return None
+    is_undefined = right == 0 and op in ("floordiv", "floormod")
+    return None if is_undefined else Const("int64", str(evaluated(op, left, right)))
+
+
+_CONSTRUCTORS: dict[BinaryOp, Callable[[Expr, Expr], Expr]] = {
+    "add": add,
+    "sub": sub,
+    "mul": mul,
+    "floordiv": floordiv,
+}
 
 
 def product(factors: Iterable[Expr]) -> Expr:
@@ -211,7 +248,7 @@ _DTYPES: dict[type[Any], Callable[[Any], str]] = {
 """How the dtype of each kind of expression is found."""
 
 __all__ = [
-    "ONE", "ZERO", "add", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",
-    "floordiv", "handle", "index", "index_var", "integer_value", "mul", "product", "sub", "value_of",
-    "widen", "without_guard", "zero_of",
+    "ONE", "ZERO", "add", "binary", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",
+    "floordiv", "folded", "handle", "index", "index_var", "integer_value", "mul", "product", "sub",
+    "value_of", "widen", "without_guard", "zero_of",
 ]  # fmt: skip

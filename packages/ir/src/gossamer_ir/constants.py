@@ -55,13 +55,9 @@ def is_canonical(const: Const) -> bool:
 def _integer_text(value: Value, kind: DType) -> str:
     if isinstance(value, float) and not value.is_integer():
         raise ArgumentError("constant.range", f"{value} is not an integer for {kind.text}.")
-    low, high = (
-        (0, 2**kind.bits)
-        if kind.kind == "uint"
-        else (-(2 ** (kind.bits - 1)), 2 ** (kind.bits - 1))
-    )
+    low, high = kind.limits
     number = int(value)
-    if not low <= number < high:
+    if not low <= number <= high:
         raise ArgumentError("constant.range", f"{number} does not fit {kind.text}.")
     return str(number)
 

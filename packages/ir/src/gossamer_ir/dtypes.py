@@ -84,6 +84,17 @@ class DType(msgspec.Struct, frozen=True):
     def is_integer(self) -> bool:
         return self.kind in ("int", "uint")
 
+    @property
+    def limits(self) -> tuple[int, int]:
+        """The least and the largest value of one lane, of integers and bools.
+
+        >>> DType("int8").limits, DType("uint16").limits
+        ((-128, 127), (0, 65535))
+        """
+        if self.kind == "int":
+            return -(1 << (self.bits - 1)), (1 << (self.bits - 1)) - 1
+        return 0, (1 << self.bits) - 1
+
     def with_scalar(self, scalar: str) -> DType:
         """The same lanes of another scalar type."""
         return DType(scalar, self.lanes, self.scalable)

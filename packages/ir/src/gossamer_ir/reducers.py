@@ -34,11 +34,7 @@ def identity(op: ReduceOp, dtype: str) -> Const:
         return constant(0 if op == "add" else 1, dtype)
     if kind.is_float:
         return constant(float("inf") if op == "min" else float("-inf"), dtype)
-    if kind.kind == "bool":
-        return constant(op == "min", dtype)
-    is_signed = kind.kind == "int"
-    low = -(2 ** (kind.bits - 1)) if is_signed else 0
-    high = 2 ** (kind.bits - is_signed) - 1
+    low, high = kind.limits
     return constant(high if op == "min" else low, dtype)
 
 

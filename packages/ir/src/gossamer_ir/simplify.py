@@ -9,6 +9,7 @@ from collections.abc import Iterable
 from typing import Any
 
 from gossamer_ir import build
+from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import READS
 from gossamer_ir.nodes import (
     Binary,
@@ -114,39 +115,21 @@ def _binary(node: Binary) -> Expr | None:
         return _conjunction(node)
     if node.op == "or":
         return _disjunction(node)
-    if build.dtype_of(node) != "int64":
+    if build.dtype_of(node.rhs) != "int64":  # of sums the shallower side
         return None
-    match node.op:
-        case "add":
-            new = _reassociated(node.lhs, node.rhs) or build.add(node.lhs, node.rhs)
-        case "sub":
-            new = build.sub(node.lhs, node.rhs)
-        case "mul":
-            new = build.mul(node.lhs, node.rhs)
-        case "floordiv":
-            new = build.floordiv(node.lhs, node.rhs)
-        case _:
-            new = _folded(node) or node
+    new = _reassociated(node.lhs, node.rhs) if node.op == "add" else None
+    if new is None:
+        new = build.binary(node.op, node.lhs, node.rhs)
     return None if new == node else new
 
 
 def _reassociated(lhs: Expr, rhs: Expr) -> Expr | None:
     if isinstance(lhs, Const) and not isinstance(rhs, Const):
         return _reassociated(rhs, lhs) or build.add(rhs, lhs)
-    right = build.integer_value(rhs)
-    if right is None or not isinstance(lhs, Binary) or lhs.op != "add":
+    if not isinstance(rhs, Const) or not isinstance(lhs, Binary) or lhs.op != "add":
         return None
-    inner = build.integer_value(lhs.rhs)
-    return None if inner is None else build.add(lhs.lhs, build.index(inner + right))
-
-
-def _folded(node: Binary) -> Expr | None:
-    left, right = build.integer_value(node.lhs), build.integer_value(node.rhs)
-    if left is None or right is None:
-        return None
-    if node.op in ("min", "max"):
-        return build.index(min(left, right) if node.op == "min" else max(left, right))
-    return build.index(left % right) if node.op == "floormod" and right else None
+    together = build.folded("add", lhs.rhs, rhs)
+    return None if together is None else build.add(lhs.lhs, together)
 
 
 def _conjunction(node: Binary) -> Expr | None:
@@ -209,8 +192,8 @@ def _bounds(expr: Expr) -> tuple[int, int] | None:
         base, stride = build.integer_value(expr.base), build.integer_value(expr.stride)
         if base is not None and stride is not None:
             last = base + stride * (expr.lanes.count - 1)
-            wraps = not -(2**63) <= last < 2**63
-            return None if wraps else (min(base, last), max(base, last))
+            low, high = DType.parse(build.dtype_of(expr)).limits
+            return (min(base, last), max(base, last)) if low <= last <= high else None
     return None
 
 

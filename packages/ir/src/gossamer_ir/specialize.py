@@ -7,7 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import add, floordiv, integer_value, mul, sub
+from gossamer_ir.build import folded
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import INDEX_STORAGE, DType
 from gossamer_ir.errors import ArgumentError
@@ -27,8 +27,6 @@ from gossamer_ir.nodes import (
 from gossamer_ir.retype import retype_function
 from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import rewrite, statements, substitute
-
-_FOLD = {"add": add, "sub": sub, "mul": mul, "floordiv": floordiv}
 
 
 @typed
@@ -90,14 +88,9 @@ def _fixed(function: Function, values: Mapping[str, bool | int | float]) -> Func
 
 def _fold(node: Any) -> Expr | None:
     """Int64 constants combined, where both sides are constant."""
-    if not isinstance(node, Binary) or node.op not in _FOLD:
+    if not isinstance(node, Binary) or not _is_index(node.lhs) or not _is_index(node.rhs):
         return None
-    left, right = integer_value(node.lhs), integer_value(node.rhs)
-    if left is None or right is None or not _is_index(node.lhs) or not _is_index(node.rhs):
-        return None
-    if node.op == "floordiv" and right == 0:
-        return None
-    return _FOLD[node.op](node.lhs, node.rhs)
+    return folded(node.op, node.lhs, node.rhs)
 
 
 def _is_index(node: Expr) -> bool:

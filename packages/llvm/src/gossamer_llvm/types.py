@@ -6,6 +6,7 @@ import struct
 from functools import cache, lru_cache
 
 from gossamer_ir.dtypes import DType
+from gossamer_ir.integers import wrapped
 from gossamer_ir.nodes import Const
 
 _SCALARS = {
@@ -85,7 +86,7 @@ def constant_text(const: Const) -> str:
     if kind.kind == "bool":
         return const.text.lower()
     if not kind.is_float:
-        return str(_signed(int(const.text), kind.bits))
+        return str(wrapped(int(const.text), kind.bits))
     value = float(const.text)
     if kind.bits == 16:
         return half_text(value, const.dtype)
@@ -118,12 +119,7 @@ def splat(operand: str, dtype: str) -> str:
 def integer_text(value: int, dtype: str) -> str:
     """An integer constant of dtype, in all of its lanes, wrapped to its bits."""
     bits = DType.parse(dtype).bits
-    return splat(str(_signed(value, bits)), dtype)
-
-
-def _signed(value: int, bits: int) -> int:
-    wrapped = value % (1 << bits)
-    return wrapped - (1 << bits) if wrapped >> (bits - 1) else wrapped
+    return splat(str(wrapped(value, bits)), dtype)
 
 
 def _vector(kind: DType, element: str) -> str:

@@ -12,7 +12,7 @@ from collections.abc import Mapping, Sequence
 import msgspec
 
 from gossamer_ir.affine import UNIT, Affine, affine_of, product_of, quotient
-from gossamer_ir.build import ONE, ZERO, add, conjoined, floordiv, index, integer_value, mul
+from gossamer_ir.build import ONE, ZERO, add, binary, conjoined, floordiv, index, integer_value, mul
 from gossamer_ir.digits import Digit, ceildiv_by, count_of, gapless
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
 from gossamer_schedule.predicates import below
@@ -166,10 +166,5 @@ def _folded(expr: Expr, values: Mapping[str, Expr]) -> Expr:
     if isinstance(expr, Var):
         return values.get(expr.name, expr)
     if isinstance(expr, Binary):
-        lhs, rhs = _folded(expr.lhs, values), _folded(expr.rhs, values)
-        whole, by = integer_value(lhs), integer_value(rhs)
-        if expr.op == "floormod" and whole is not None and by:
-            return index(whole % by)
-        build = {"add": add, "mul": mul, "floordiv": floordiv}.get(expr.op)
-        return Binary(expr.op, lhs, rhs) if build is None else build(lhs, rhs)
+        return binary(expr.op, _folded(expr.lhs, values), _folded(expr.rhs, values))
     return expr

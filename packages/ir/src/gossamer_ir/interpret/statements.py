@@ -9,6 +9,7 @@ import numpy as np
 
 from gossamer_ir.atomics import plain_update
 from gossamer_ir.build import dtype_of
+from gossamer_ir.integers import wrapped
 from gossamer_ir.interpret.blocks import block
 from gossamer_ir.interpret.calls import launch, parallel_for
 from gossamer_ir.interpret.combine import combine
@@ -104,7 +105,7 @@ def _for(node: For, scope: Scope) -> Exec:
         first, count = int(start(frame)), int(extent(frame))
         check(frame)
         values = frame.values
-        to_index = np.int64 if first + count <= 2**63 else _wrapped
+        to_index = np.int64 if first + count <= 2**63 else _to_index
         for value in _ordered(chunks(first, count, number=number)):
             values[name] = to_index(value)
             body(frame)
@@ -112,8 +113,8 @@ def _for(node: For, scope: Scope) -> Exec:
     return run
 
 
-def _wrapped(value: int) -> np.int64:
-    return np.int64((value + 2**63) % 2**64 - 2**63)
+def _to_index(value: int) -> np.int64:
+    return np.int64(wrapped(value))
 
 
 def _ordered(parts: Iterable[range]) -> Iterator[int]:

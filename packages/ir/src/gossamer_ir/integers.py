@@ -1,0 +1,61 @@
+"""Integer operators on constants: the one place that says what they give.
+
+Dividing by zero gives 0, counts of shifts are unsigned, and results wrap, as in machines and in the
+interpreter.
+"""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Callable
+
+from gossamer_ir.nodes import BinaryOp
+
+_WORD = 64
+
+
+def wrapped(value: int, bits: int = _WORD) -> int:
+    """The signed integer of some bits that an integer wraps to.
+
+    >>> wrapped(2**63), wrapped(200, 8)
+    (-9223372036854775808, -56)
+    """
+    half = 1 << (bits - 1)
+    return value if -half <= value < half else (value + half) % (2 * half) - half
+
+
+def _shifted_left(lhs: int, rhs: int) -> int:
+    return lhs << rhs if 0 <= rhs < _WORD else 0
+
+
+def _shifted_right(lhs: int, rhs: int) -> int:
+    return lhs >> (rhs if 0 <= rhs < _WORD else _WORD)
+
+
+UNBOUNDED: dict[BinaryOp, Callable[[int, int], int]] = {
+    "add": operator.add,
+    "sub": operator.sub,
+    "mul": operator.mul,
+    "floordiv": lambda lhs, rhs: lhs // rhs if rhs else 0,
+    "floormod": lambda lhs, rhs: lhs % rhs if rhs else 0,
+    "min": min,
+    "max": max,
+    "bitand": operator.and_,
+    "bitor": operator.or_,
+    "bitxor": operator.xor,
+    "shl": _shifted_left,
+    "shr": _shifted_right,
+}
+"""The operators of int64 before their results wrap; sizes that a caller passes must not wrap at all."""
+
+
+def evaluated(op: BinaryOp, lhs: int, rhs: int) -> int:
+    """The result of an operator of int64.
+
+    >>> evaluated("add", 2**63 - 1, 1), evaluated("floordiv", -(2**63), -1)
+    (-9223372036854775808, -9223372036854775808)
+    >>> evaluated("floormod", 7, 0), evaluated("shl", 1, -1)
+    (0, 0)
+    """
+    result = UNBOUNDED[op](lhs, rhs)
+    return result if -(2**63) <= result < 2**63 else wrapped(result)
