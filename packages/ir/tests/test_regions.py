@@ -200,3 +200,33 @@ def test_a_box_holds_what_is_touched_and_an_exact_one_nothing_else(rows, columns
         box = set(product(*sides))
         assert touched <= box
         assert not found.is_exact or touched == box
+
+
+VECTORS = """
+@T.prim_func
+def main(x: T.handle, p: T.handle, n: T.int64) -> None:
+    X = T.match_buffer(x, (n * 4,), "float32")
+    P = T.match_buffer(p, (n * 4,), "int64")
+    for i in T.serial(n):
+        with T.block("b"):
+            v = T.axis.spatial(n, i)
+            X[{at}] = T.broadcast(T.float32(1), 4)
+"""
+
+
+@pytest.mark.parametrize(
+    ("at", "touched"),
+    [
+        ("T.ramp(v * 4, 1, 4)", "v * 4:v * 4 + 4"),
+        ("T.ramp(v * 4 + 3, -1, 4)", "v * 4:v * 4 + 4"),
+        ("T.ramp(0, 1, 4) + T.broadcast(v * 4, 4)", "v * 4:v * 4 + 4"),
+        ("T.broadcast(v, 4)", "v"),
+        ("T.ramp(v, P[v], 4)", "0:n * 4"),
+        ("P[T.ramp(v * 4, 1, 4)]", "0:n * 4"),
+        ('T.cast(T.ramp(T.int32(0), T.int32(1), 4), "int64x4")', "0:n * 4"),
+    ],
+)
+def test_the_region_of_a_vector_holds_all_of_its_lanes(at, touched):
+    declared = declare_regions(parse_module(VECTORS.format(at=at)))
+    verify(declared)
+    assert f"T.writes(X[{touched}])" in print_module(declared)

@@ -57,6 +57,13 @@ PROVED = {
         "    T.assume(in_range(P, 0, n))\n    for i in T.serial(m // 4):\n"
         '        Y[i] = T.lane_reduce("add", X[T.cast(P[T.ramp(i * 4, 1, 4)], "int64x4")])\n'
     ),
+    "a mask on places that are kept in a vector": (
+        "    for i in T.serial(m):\n"
+        '        at: T.int64x4 = T.cast(T.broadcast(P[i], 4), "int64x4")\n'
+        '        Y[i] = T.lane_reduce("add", T.load(X, at, '
+        "predicate=at >= T.broadcast(0, 4) and at < T.broadcast(n, 4), "
+        "passthrough=T.broadcast(T.float32(0), 4)))\n"
+    ),
     "a fact": (
         "    T.assume(in_range(P, 0, n))\n"
         "    for i in T.serial(m):\n        Y[i] = X[T.int64(P[i])]\n"
@@ -87,6 +94,18 @@ UNPROVED = {
     "gathered without a fact": (
         "    for i in T.serial(m):\n"
         '        Y[i] = T.lane_reduce("add", X[T.cast(T.broadcast(P[i], 4), "int64x4")])\n',
+        "X",
+    ),
+    "places that are kept in a vector": (
+        "    for i in T.serial(m):\n"
+        '        at: T.int64x4 = T.cast(T.broadcast(P[i], 4), "int64x4")\n'
+        '        Y[i] = T.lane_reduce("add", X[at])\n',
+        "X",
+    ),
+    "places that are reduced together": (
+        "    for i in T.serial(m):\n"
+        '        Y[i] = T.lane_reduce("add", X[T.transpose_reduce("max", '
+        'T.cast(T.broadcast(P[i], 2), "int64x2"), T.ramp(0, 1, 2))])\n',
         "X",
     ),
     "a fact about a buffer that is written": (

@@ -13,6 +13,7 @@ from typing import Literal
 from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of, factors_of, product
 from gossamer_ir.effects import effects_of
+from gossamer_ir.lanes import LANE, count_of, lane_of, lanes_of
 from gossamer_ir.lasting import lasting_facts
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (
@@ -58,8 +59,17 @@ class Bounds:
                     self._point.assume_domain(found)
 
     def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
-        """The least and the greatest value of an index while loops run, outermost first; None where
-        it may be anything."""
+        """The least and the greatest value of an index while loops run, outermost first, that of a vector
+        in all of its lanes; None where it may be anything."""
+        lanes = lanes_of(expr)
+        if lanes is None:
+            return self._of_scalar(expr, loops)
+        lane = lane_of(expr, LANE)
+        inner = For(LANE.name, build.ZERO, count_of(lanes), ())
+        with self._point.inside(inner):
+            return None if lane is None else self._of_scalar(lane, (*loops, inner))
+
+    def _of_scalar(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
         if not self._point.is_lasting(expr):
             return None
         low: Affine | None = affine_of(expr)

@@ -18,12 +18,12 @@ from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.bounds import Bounds
 from gossamer_ir.contracts import LARGEST_SIZE
+from gossamer_ir.lanes import lanes_of
 from gossamer_ir.linear import along
 from gossamer_ir.nodes import (
     Allocate,
     Axis,
     Block,
-    Broadcast,
     Buffer,
     CompressedFixed,
     CompressedVaried,
@@ -32,12 +32,10 @@ from gossamer_ir.nodes import (
     Function,
     Module,
     Node,
-    Ramp,
     Range,
     Region,
     Search,
     Stmt,
-    VScale,
 )
 from gossamer_ir.touches import Touch, touches, touches_of_block
 from gossamer_ir.walk import free_vars, occurrences, rewrite_body, walk
@@ -188,9 +186,11 @@ class _Boxes:
         return _Box(tuple(ends), is_exact)
 
     def _ends(self, at: Expr | Range, loops: Sequence[For]) -> _Ends:
-        first, last = _first_and_last(at)
-        low, high = self._bounds.of(first, loops), self._bounds.of(last, loops)
-        return None if low is None or high is None else (low[0], high[1])
+        if isinstance(at, Range):
+            last = build.sub(build.add(at.start, at.extent), build.ONE)
+            low, high = self._bounds.of(at.start, loops), self._bounds.of(last, loops)
+            return None if low is None or high is None else (low[0], high[1])
+        return self._bounds.of(at, loops)
 
     def _hull(self, first: _Box, second: _Box) -> _Box:
         pairs = list(zip(first.ends, second.ends, strict=True))
@@ -218,19 +218,6 @@ def _range(ends: _Ends, extent: Expr) -> Range:
     return Range(expr_of(low), expr_of(count))
 
 
-def _first_and_last(at: Expr | Range) -> tuple[Expr, Expr]:
-    match at:
-        case Range(start=start, extent=extent):
-            return start, build.sub(build.add(start, extent), build.ONE)
-        case Ramp(base=base, stride=stride, lanes=lanes):
-            count: Expr = build.index(lanes.count)
-            lane = build.sub(build.mul(count, VScale()) if lanes.scalable else count, build.ONE)
-            return base, build.add(base, build.mul(stride, lane))
-        case Broadcast(value=value):
-            return value, value
-    return at, at
-
-
 def _is_searched(ends: tuple[Affine, Affine]) -> bool:
     return any(
         isinstance(node, Search) for form in ends for atom in form.terms for node in walk(atom)
@@ -248,7 +235,7 @@ def _is_exact(touch: Touch) -> bool:
     for at in touch.indices:
         names = _moving(at, touch.held.loops)
         used += names
-        if isinstance(at, (Range, Ramp, Broadcast)) or len(names) > 1:
+        if isinstance(at, Range) or lanes_of(at) is not None or len(names) > 1:
             return False
         if names and not _steps_by_one(at, *names):
             return False

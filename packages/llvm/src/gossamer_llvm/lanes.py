@@ -1,44 +1,36 @@
-"""One lane of a vector expression, as a scalar expression."""
+"""Loads of vectors as one scalar load for each lane."""
 
 from __future__ import annotations
 
+from typing import Any
+
 from gossamer_ir import build
-from gossamer_ir.dtypes import DType
-from gossamer_ir.nodes import Binary, Broadcast, Cast, Expr, Load, Ramp, Reinterpret, Unary
+from gossamer_ir.lanes import lane_of, lanes_of
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Load, Ramp, Reinterpret, Unary
+from gossamer_ir.walk import children
+
+_CHEAP = frozenset({Cast, Reinterpret, Unary, Binary, Load})
+"""What costs no more for each lane than for all of them at once."""
 
 
-def lane_of(expr: Expr, lane: int) -> Expr | None:
-    """The scalar that stands in a lane of an unmasked index vector; None where it is not known.
+def loads_of_lanes(load: Load, lanes: int) -> list[Load] | None:
+    """The scalar loads that an unmasked vector load does, where their places are cheap to compute one
+    by one.
 
     >>> from gossamer_ir.nodes import Lanes
-    >>> lane_of(Ramp(build.index_var("i"), build.index(2), Lanes(4)), 3)
-    Binary(op='add', lhs=Var(name='i', dtype='int64'), rhs=Const(dtype='int64', text='6'))
+    >>> ramp = Ramp(build.index_var("i"), build.index(2), Lanes(4))
+    >>> loads_of_lanes(Load("X", (ramp,), "float32x4"), 4)[3]
+    Load(buffer='X', indices=(Binary(op='add', lhs=Var(name='i', dtype='int64'), rhs=Const(dtype='int64', \
+text='6')),), dtype='float32', predicate=None, passthrough=None)
     """
-    if not DType.parse(build.dtype_of(expr)).is_vector:
-        return expr
-    match expr:
-        case Ramp():
-            return build.add(expr.base, build.mul(expr.stride, build.index(lane)))
-        case Broadcast():
-            return expr.value
-        case Cast() | Reinterpret():
-            value = lane_of(expr.value, lane)
-            return None if value is None else type(expr)(DType.parse(expr.dtype).scalar, value)
-        case Unary():
-            operand = lane_of(expr.operand, lane)
-            return None if operand is None else Unary(expr.op, operand)
-        case Binary():
-            lhs, rhs = lane_of(expr.lhs, lane), lane_of(expr.rhs, lane)
-            return None if lhs is None or rhs is None else Binary(expr.op, lhs, rhs)
-        case Load(predicate=None):
-            return load_of_lane(expr, lane)
-    return None
-
-
-def load_of_lane(load: Load, lane: int) -> Load | None:
-    """The scalar load that an unmasked vector load does in a lane."""
-    indices = [lane_of(index, lane) for index in load.indices]
-    known = tuple(index for index in indices if index is not None)
-    if len(known) < len(indices):
+    if not _is_cheap(load):
         return None
-    return Load(load.buffer, known, DType.parse(load.dtype).scalar)
+    found = [lane_of(load, build.index(lane)) for lane in range(lanes)]
+    return [one for one in found if isinstance(one, Load)]
+
+
+def _is_cheap(expr: Any) -> bool:
+    if isinstance(expr, (Ramp, Broadcast)) or lanes_of(expr) is None:
+        return True
+    is_masked = isinstance(expr, Load) and expr.predicate is not None
+    return type(expr) in _CHEAP and not is_masked and all(map(_is_cheap, children(expr)))

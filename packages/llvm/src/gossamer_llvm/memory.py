@@ -9,7 +9,7 @@ from gossamer_ir.nodes import Load, Prefetch, Ramp, Store
 from gossamer_llvm.addresses import Address, emit_address
 from gossamer_llvm.folding import literal
 from gossamer_llvm.frame import Frame, Value
-from gossamer_llvm.lanes import load_of_lane
+from gossamer_llvm.lanes import loads_of_lanes
 from gossamer_llvm.masks import OFF, ON, emit_predicate
 from gossamer_llvm.types import (
     constant_text,
@@ -111,11 +111,11 @@ def _inserted(frame: Frame, node: Load) -> Value | None:
     dtype = DType.parse(node.dtype)
     if dtype.scalable or not 1 < dtype.lanes <= MOST_INSERTED or isinstance(node.indices[-1], Ramp):
         return None
-    loads = [load_of_lane(node, lane) for lane in range(dtype.lanes)]
+    loads = loads_of_lanes(node, dtype.lanes)
+    if loads is None:
+        return None
     type_, vector = value_type(node.dtype), "poison"
     for lane, load in enumerate(loads):
-        if load is None:
-            return None
         element = frame.expr(load)
         vector = frame.text.value(f"insertelement {type_} {vector}, {element.typed}, i64 {lane}")
     return Value(vector, node.dtype)

@@ -13,6 +13,7 @@ from typing import Any
 
 from gossamer_ir import build
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.lanes import LANE, count_of, in_lane
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -39,12 +40,9 @@ from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import LEAVES, children, free_vars, walk
 from gossamer_lower.bodies import with_body, with_sides
 from gossamer_lower.lane_guards import (
-    LANE,
     at_the_ends,
-    count_of,
     in_all_lanes,
-    in_one_lane,
-    lanes_of,
+    lanes_of_access,
 )
 from gossamer_lower.stages import map_functions
 
@@ -184,7 +182,7 @@ class _Guarding:
             if condition is not None:
                 found.append(Guard(_either(unless, condition), node.buffer))
         elif kind is Load or kind is Store:
-            lanes = lanes_of(node)
+            lanes = lanes_of_access(node)
             condition = self._unproved(node) if lanes is None else self._unproved_in(node, lanes)
             if node.predicate is not None and lanes is None:
                 unless = _either(unless, Unary("not", node.predicate))
@@ -239,13 +237,13 @@ class _Guarding:
             self._magnitudes.bind(LANE.name, count_of(lanes))
             self._prover.assume_range(LANE.name, build.ZERO, count_of(lanes))
             if mask is not None:
-                self._point.assume(in_one_lane(mask))
+                self._point.assume(in_lane(mask, LANE))
             return build.conjoined(
                 in_all_lanes(part, index, mask=mask, lanes=lanes)
                 if mask is not None or not self._magnitudes.is_exact(part.lhs)
                 else at_the_ends(part, index, lanes=lanes)
                 for index, extent in zip(access.indices, shape, strict=True)
-                for part in self._unproved_parts(in_one_lane(index), extent)
+                for part in self._unproved_parts(in_lane(index, LANE), extent)
             )
 
     def _out_of_bounds(self, access: Load | Store) -> Expr | None:

@@ -11,6 +11,7 @@ from typing import Any
 
 from gossamer_ir import build
 from gossamer_ir.by_kind import kinds_in
+from gossamer_ir.lanes import in_lane
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Buffer,
@@ -29,7 +30,6 @@ from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import free_vars, occurrences, rewrite, statements
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
-from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import map_functions
 
 MOST_VECTORS = 16

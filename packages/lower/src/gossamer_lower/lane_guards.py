@@ -1,13 +1,10 @@
-"""Accesses of vectors by what one lane of them does, and guards that hold for all lanes."""
+"""Guards that hold for all lanes of a vector, from what holds in one of them."""
 
 from __future__ import annotations
 
-from typing import Any
-
-import msgspec
-
 from gossamer_ir import build
 from gossamer_ir.dtypes import DType
+from gossamer_ir.lanes import LANE, count_of, lanes_of
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -19,45 +16,16 @@ from gossamer_ir.nodes import (
     Load,
     Ramp,
     Store,
-    TransposeReduce,
     Unary,
-    VScale,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, map_children, substitute
-
-LANE = build.index_var("number of a lane")
-"""Stands for the lane in what one lane does; no variable of a program has such a name."""
+from gossamer_ir.walk import free_vars, substitute
 
 
-def lanes_of(access: Load | Store) -> Lanes | None:
+def lanes_of_access(access: Load | Store) -> Lanes | None:
     """The lanes of an access; None for one of a single element."""
     parts = (*access.indices, access.predicate)
-    dtypes = [DType.parse(build.dtype_of(part)) for part in parts if part is not None]
-    found = [dtype for dtype in dtypes if dtype.is_vector]
-    return Lanes(found[0].lanes, found[0].scalable) if found else None
-
-
-def count_of(lanes: Lanes) -> Expr:
-    """How many lanes that is."""
-    count = build.index(lanes.count)
-    return build.mul(count, VScale()) if lanes.scalable else count
-
-
-def in_one_lane(expr: Any) -> Any:
-    """What an expression is in the lane `LANE`."""
-    match expr:
-        case Ramp(base=base, stride=stride):
-            dtype = build.dtype_of(base)
-            lane = LANE if dtype == "int64" else Cast(dtype, LANE)
-            steps = Binary("mul", in_one_lane(stride), lane)
-            return Binary("add", in_one_lane(base), steps)
-        case Broadcast(value=value):
-            return in_one_lane(value)
-        case LaneReduce() | TransposeReduce():
-            return expr
-    inner = map_children(expr, in_one_lane)
-    own: str | None = getattr(inner, "dtype", None)
-    return inner if own is None else msgspec.structs.replace(inner, dtype=_scalar(own))
+    found = (lanes_of(part) for part in parts if part is not None)
+    return next((lanes for lanes in found if lanes is not None), None)
 
 
 def at_the_ends(condition: Compare, index: Expr, *, lanes: Lanes) -> Expr:
@@ -88,7 +56,3 @@ def in_all_lanes(condition: Compare, index: Expr, *, mask: Expr | None, lanes: L
 
 def _as(dtype: str, index: Expr) -> Expr:
     return index if build.dtype_of(index) == dtype else Cast(dtype, index)
-
-
-def _scalar(dtype: str) -> str:
-    return DType.parse(dtype).scalar

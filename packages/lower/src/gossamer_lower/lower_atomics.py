@@ -12,6 +12,7 @@ from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic, is_sha
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import READS
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.lanes import count_of, in_lane
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
@@ -31,8 +32,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.reducers import match_reduction
 from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import rewrite_body, statements, walk
-from gossamer_lower.lane import in_lane
-from gossamer_lower.lane_guards import count_of, lanes_of
+from gossamer_lower.lane_guards import lanes_of_access
 from gossamer_lower.stages import map_functions
 
 
@@ -91,7 +91,7 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
 
 def _by_lane(store: Store, namer: Namer) -> tuple[Stmt, ...]:
     """The terms of all lanes are computed at once, and combined one by one."""
-    found, lanes = match_reduction(store), lanes_of(store)
+    found, lanes = match_reduction(store), lanes_of_access(store)
     if found is None or lanes is None or found.op not in ATOMIC_OPS:
         raise _unsupported(store.buffer)
     lane = build.index_var(namer.fresh("lane"))

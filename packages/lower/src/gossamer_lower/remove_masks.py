@@ -12,13 +12,13 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.by_kind import in_body
+from gossamer_ir.lanes import in_lane
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE, simplify_body
 from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import rewrite_body
-from gossamer_lower.lane import in_lane
 from gossamer_lower.stages import map_functions
 
 
