@@ -8,10 +8,12 @@ import pytest
 from gossamer_ir.build import ONE, ZERO, handle, index_var
 from gossamer_ir.effects import (
     BINDING,
+    CALLS,
     EFFECTS,
     EXPRESSION_EFFECTS,
     NAMING_BUFFERS,
     TAKING,
+    WRITES,
     binds,
     buffers_written,
     effects_of,
@@ -114,6 +116,11 @@ def test_what_is_written_is_what_the_table_says(kind):
     effects = [effects_of(stmt) for stmt in statements(body)]
     told = {write.buffer for found in effects for write in found.writes}
     assert buffers_written(body) == told | {name for found in effects for name in found.passes}
+
+
+def test_kinds_that_write_and_call_are_what_the_table_says():
+    assert set(WRITES) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).writes}
+    assert set(CALLS) == {kind for kind, stmt in SAMPLES.items() if effects_of(stmt).calls}
 
 
 @pytest.mark.parametrize("kind", SAMPLES, ids=lambda kind: kind.__name__)

@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+from typing import get_args
+
 import pytest
 
 from gossamer_ir.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import STATEMENTS, Block, Combine, For, If, Iteration, Store, While
 from gossamer_ir.simplify import TRUE
 from gossamer_lower.bodies import with_bodies
+from gossamer_lower.meeting_inits import Around
 
 STORE = Store("Y", (index_var("i"),), ONE)
 HOLDING = {
@@ -26,6 +29,10 @@ def test_every_statement_that_holds_others_is_known():
         if {"tuple[Stmt, ...]", "tuple[Store, ...]"} & set(kind.__annotations__.values())
     }
     assert kinds == HOLDING.keys() | GONE
+
+
+def test_inits_are_placed_around_all_of_them():
+    assert set(get_args(Around)) == HOLDING.keys()
 
 
 @pytest.mark.parametrize("kind", HOLDING, ids=lambda kind: kind.__name__)

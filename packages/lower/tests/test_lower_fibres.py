@@ -6,13 +6,15 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
+from gossamer_ir.effects import NAMING_BUFFERS
 from gossamer_ir.interpret import run
 from gossamer_ir.interpret.errors import InterpreterError
-from gossamer_ir.nodes import Guard, IfThenElse, Load
+from gossamer_ir.nodes import Atomic, Guard, IfThenElse, Load
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_ir.walk import occurs
 from gossamer_lower import lower_buffers, lower_to_flat
+from gossamer_lower.lower_buffers import ACCESSES
 
 ROWS = """
 @T.prim_func
@@ -137,3 +139,8 @@ def test_a_search_beyond_a_fibre_stops_the_program():
     found = [found and found[1] for found in results(verify(parse_module(text + whole)), (0, 1, 2))]
     assert found == [[1, 1, 0]] * 3
     assert occurs(Load, *lower_buffers(parse_module(text + whole)).functions[0].body)
+
+
+def test_every_kind_that_accesses_a_buffer_is_lowered():
+    """Guards name a buffer and no element, atomic accumulations come later."""
+    assert set(ACCESSES) == NAMING_BUFFERS - {Guard, Atomic}

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import STATEMENTS, Function
+from gossamer_ir.effects import TAKING
+from gossamer_ir.nodes import STATEMENTS, Function, Iteration, Let, ParallelFor
+from gossamer_schedule.emission import RENAMING
+from gossamer_schedule.reads import AROUND
 from gossamer_schedule.sites import BODIES
 
 HOLDING = ("tuple[Stmt, ...]", "tuple[Store, ...]")
@@ -17,3 +20,11 @@ def test_schedules_look_into_every_statement_that_holds_others():
         for kind in (Function, *STATEMENTS)
     }
     assert {kind: names for kind, names in fields.items() if names} == BODIES
+
+
+def test_what_is_read_is_looked_for_in_every_body_of_a_block():
+    assert AROUND.keys() == BODIES.keys() - {Function, Iteration}
+
+
+def test_every_name_that_a_statement_of_an_emission_takes_is_fresh():
+    assert RENAMING.keys() == TAKING.keys() - {Let, Iteration, ParallelFor}

@@ -108,6 +108,17 @@ def test_gathered_rows_of_spmm_are_an_operand(require_spmm, features, module):
     require_spmm(found.module, features)
 
 
+def test_what_an_emission_announces_and_guards_is_what_it_matches(require_spmm):
+    """Hints and guards name the buffers of the program, and elements of their views."""
+    more = "        T.prefetch(B[p, 0])\n        T.guard(n > 0, B)\n        for j in T.vectorized"
+    announcing = replace(ROW, template=ROW.template.replace("        for j in T.vectorized", more))
+    builder = ScheduleBuilder(examples.SPMM, intrinsics=(announcing,)).split("k", factors=(None, 4))
+    found = builder.reorder("k_0", "j", "k_1").sparse_tensorize("j", intrinsic="row")
+    assert "T.prefetch(B, T.int64(J_indices[" in body_text(found.module)
+    assert ", B)" in body_text(found.module)
+    require_spmm(verify(found.module), 9)
+
+
 @pytest.mark.parametrize("rows", [0, 1, 7])
 def test_gathered_elements_of_spmv_are_an_operand(require_spmv, rows):
     builder = ScheduleBuilder(examples.SPMV, intrinsics=BOTH).split("j", factors=(None, 4))

@@ -71,7 +71,8 @@ def add(lhs: Expr, rhs: Expr) -> Expr:
     """Lhs + rhs, both int64."""
     if type(lhs) is not Const and type(rhs) is not Const:
         return Binary("add", lhs, rhs)
-    left, right = integer_value(lhs), integer_value(rhs)
+    left = integer_value(lhs) if type(lhs) is Const else None
+    right = integer_value(rhs) if type(rhs) is Const else None
     if left is not None and right is not None:
         return Const("int64", str(evaluated("add", left, right)))
     if left == 0:
@@ -93,7 +94,8 @@ def mul(lhs: Expr, rhs: Expr) -> Expr:
     """Lhs * rhs, both int64."""
     if type(lhs) is not Const and type(rhs) is not Const:
         return Binary("mul", lhs, rhs)
-    left, right = integer_value(lhs), integer_value(rhs)
+    left = integer_value(lhs) if type(lhs) is Const else None
+    right = integer_value(rhs) if type(rhs) is Const else None
     if left is not None and right is not None:
         return Const("int64", str(evaluated("mul", left, right)))
     if left == 0 or right == 0:

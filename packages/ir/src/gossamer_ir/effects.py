@@ -297,8 +297,11 @@ def stored_by(every: Iterable[Stmt]) -> frozenset[str]:
     return frozenset(found)
 
 
-_WRITING = frozenset({Atomic, ParallelFor, Launch})
-"""Kinds other than `Store` that write; a test compares them with the table."""
+WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
+"""The kinds of statements that write an element themselves; a test compares them with the table."""
+CALLS: tuple[type[ParallelFor], type[Launch]] = (ParallelFor, Launch)
+"""The kinds of statements that run a function of the module; a test compares them with the table."""
+_WRITING = frozenset({*WRITES, *CALLS}) - {Store}
 
 
 BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {

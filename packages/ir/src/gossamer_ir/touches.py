@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.build import conjuncts, sub
-from gossamer_ir.effects import LAZY, Effects, effects_of
+from gossamer_ir.effects import LAZY, WRITES, Effects, effects_of
 from gossamer_ir.nodes import (
     Atomic,
     Block,
@@ -250,7 +250,7 @@ def is_evaluated(name: str, expr: Any) -> bool:
 
 def _touch(node: _Access, values: Values, held: Held, *, is_certain: bool) -> Touch:
     indices = _indices(node, values)
-    is_store = isinstance(node, (Store, Atomic))
+    is_store = isinstance(node, WRITES)
     return Touch(node.buffer, indices, is_store=is_store, is_certain=is_certain, held=held)
 
 

@@ -242,6 +242,16 @@ def has_bodies(kind: type[Node]) -> bool:
     return bool(_BODIES_BACKWARDS[kind])
 
 
+def body_fields(kind: type[Node]) -> tuple[str, ...]:
+    """The fields of a kind of statement, or of a function, that hold statements.
+
+    >>> from gossamer_ir.nodes import If, Let
+    >>> body_fields(If), body_fields(Let)
+    (('then_body', 'else_body'), ())
+    """
+    return _BODIES_BACKWARDS[kind][::-1]
+
+
 @remembered
 def every_statement(function: Function) -> tuple[Stmt, ...]:
     """`statements` of a whole function."""

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from gossamer_ir.effects import CALLS, WRITES
 from gossamer_ir.nodes import (
-    Atomic,
     Buffer,
     For,
     Function,
     Guard,
     Launch,
     ParallelFor,
-    Store,
     Var,
     While,
 )
@@ -36,9 +35,9 @@ class Survey:
 def survey(function: Function) -> Survey:
     """Looks at every statement once."""
     found = tuple(statements(function.body))
-    calls = [node for node in found if isinstance(node, (ParallelFor, Launch))]
+    calls = [node for node in found if isinstance(node, CALLS)]
     passed = [(call.function, _names(call)) for call in calls]
-    stored = {node.buffer for node in found if isinstance(node, (Store, Atomic))}
+    stored = {node.buffer for node in found if isinstance(node, WRITES)}
     handles = {
         buffer.handle
         for buffer in function.buffers
@@ -49,7 +48,7 @@ def survey(function: Function) -> Survey:
         written=frozenset(handles),
         guarded=tuple(node.buffer for node in found if isinstance(node, Guard)),
         aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
-        only_calls=not any(isinstance(node, (For, While, Store, Atomic)) for node in found),
+        only_calls=not any(isinstance(node, (For, While, *WRITES)) for node in found),
     )
 
 

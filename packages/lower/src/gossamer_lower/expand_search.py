@@ -28,10 +28,10 @@ from gossamer_ir.nodes import (
     Module,
     Search,
     Stmt,
-    While,
 )  # fmt: skip
 from gossamer_ir.typed_calls import typed
-from gossamer_ir.walk import free_vars, occurs
+from gossamer_ir.walk import body_fields, free_vars, occurs
+from gossamer_lower.bodies import with_bodies
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import map_functions
 
@@ -101,15 +101,8 @@ class _Expanding:
             case Let(value=IfThenElse(condition=condition, if_true=Search() as search)):
                 found, let = self._search(stmt, search, {})
                 return where(condition, found, let)
-            case For():
-                inner = cursors if stmt.kind == "serial" else {}
-                return (msgspec.structs.replace(stmt, body=self.body(stmt.body, inner)),)
-            case While():
-                return (While(stmt.condition, self.body(stmt.body, cursors)),)
-            case If():
-                then_body = self.body(stmt.then_body, cursors)
-                return (If(stmt.condition, then_body, self.body(stmt.else_body, cursors)),)
-        return (stmt,)
+        inner = {} if isinstance(stmt, For) and stmt.kind != "serial" else cursors
+        return (with_bodies(stmt, lambda body: self.body(body, inner)),)
 
     def _is_exact(self, begin: Expr, end: Expr) -> bool:
         """Whether the length of a window does not wrap around, nor does a step beyond its end."""
@@ -146,17 +139,16 @@ def _window(search: Search) -> _Window | None:
 def _windows(stmt: Stmt) -> Iterator[_Window]:
     """The windows of the searches in a statement, those in a loop twice; not those that run on
     other threads, which cannot share a cursor."""
-    match stmt:
-        case Let(value=Search() as search):
-            window = _window(search)
-            if window is not None:
-                yield window
-        case For(kind="serial") | While():
-            for inner in (*stmt.body, *stmt.body):
-                yield from _windows(inner)
-        case If():
-            for inner in (*stmt.then_body, *stmt.else_body):
-                yield from _windows(inner)
+    if isinstance(stmt, Let) and isinstance(stmt.value, Search):
+        window = _window(stmt.value)
+        if window is not None:
+            yield window
+    if isinstance(stmt, For) and stmt.kind != "serial":
+        return
+    times = 1 if isinstance(stmt, If) else 2
+    for field in body_fields(type(stmt)):
+        for inner in getattr(stmt, field) * times:
+            yield from _windows(inner)
 
 
 def _shared_windows(body: tuple[Stmt, ...]) -> set[_Window]:

@@ -4,14 +4,15 @@ from __future__ import annotations
 
 import msgspec
 
+from gossamer_ir.effects import CALLS
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Atomic, Launch, Module, ParallelFor
+from gossamer_ir.nodes import Atomic, Module
 from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import walk
 from gossamer_lower.pipeline import lower_to_flat
 from gossamer_lower.stages import require_stage
 
-_FLAT = (ParallelFor, Launch, Atomic)
+_FLAT = (*CALLS, Atomic)
 """What a flat function has and a function of the loop stage has not."""
 
 

@@ -46,6 +46,8 @@ from gossamer_lower.stages import map_functions
 from gossamer_lower.storage import Check, element, relative
 
 A = TypeVar("A", Load, Store, Prefetch)
+ACCESSES = (Load, Search, Store, Prefetch)
+"""The kinds of nodes that access a buffer at the position stage; guards only name one."""
 
 
 @typed
@@ -129,7 +131,7 @@ class _Lowering:
             return self._guard(lowered)
         if isinstance(lowered, Compare):
             return _absolute(lowered)
-        if isinstance(lowered, (Load, Search, Store, Prefetch)) and lowered.buffer in self._sparse:
+        if isinstance(lowered, ACCESSES) and lowered.buffer in self._sparse:
             return self._access(lowered)
         return lowered
 

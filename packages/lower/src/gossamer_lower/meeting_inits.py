@@ -24,7 +24,14 @@ from gossamer_ir.nodes import (
     While,
 )
 from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import buffers_read, free_vars, map_children, occurrences, statements
+from gossamer_ir.walk import (
+    body_fields,
+    buffers_read,
+    free_vars,
+    map_children,
+    occurrences,
+    statements,
+)
 from gossamer_lower.marked_inits import not_once
 
 Around: TypeAlias = For | While | If
@@ -171,10 +178,9 @@ def _uses_others(block: Block, targets: Set[str]) -> bool:
 
 def _around(stmt: Any, block: Block) -> Iterator[Around]:
     """The loops and conditions from a statement down to a block that stands in it."""
-    if isinstance(stmt, (For, While, If)) and any(found is block for found in statements((stmt,))):
+    if isinstance(stmt, Around) and any(found is block for found in statements((stmt,))):
         yield stmt
-        bodies = (stmt.then_body, stmt.else_body) if isinstance(stmt, If) else (stmt.body,)
-        for inner in (found for body in bodies for found in body):
+        for inner in (found for field in body_fields(type(stmt)) for found in getattr(stmt, field)):
             yield from _around(inner, block)
 
 

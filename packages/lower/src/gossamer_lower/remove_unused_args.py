@@ -7,12 +7,12 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.effects import CALLS
 from gossamer_ir.lasting import NAMING_FIELDS
 from gossamer_ir.nodes import (
     FACTS,
     Axis,
     Function,
-    Launch,
     Module,
     ParallelFor,
     Param,
@@ -75,7 +75,7 @@ class _Removing:
         return {node.function for node in nodes if isinstance(node, ParallelFor)}
 
     def _node(self, node: Any) -> Any:
-        if isinstance(node, (ParallelFor, Launch)):
+        if isinstance(node, CALLS):
             first = _CHUNK if isinstance(node, ParallelFor) else 0
             params = self._old[node.function].params[first:]
             kept = set(self.function(node.function).params)

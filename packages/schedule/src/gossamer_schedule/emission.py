@@ -2,16 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Callable, Iterator, Mapping, Set
 from typing import Any
 
 from msgspec.structs import replace
 
 from gossamer_ir.affine import UNIT, affine_of
-from gossamer_ir.effects import binds
+from gossamer_ir.effects import NAMING, binds
 from gossamer_ir.linear import along
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Load, Stmt, Store, Var
+from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Guard, Load, Stmt, Store, Var
 from gossamer_ir.walk import free_vars, rewrite_body, statements, substitute, walk
 from gossamer_schedule.unification import Match, View
 
@@ -19,19 +19,17 @@ from gossamer_schedule.unification import Match, View
 def emitted(emission: Function, match: Match, *, namer: Namer) -> tuple[Stmt, ...]:
     """The body of an emission, its names fresh, its scalars and buffers being what they match."""
     names = {name: namer.fresh(name) for name in _bound(emission)}
-    buffers = {buffer.name for buffer in emission.buffers}
+    views = {buffer.name: match.views[buffer.name] for buffer in emission.buffers}
 
     def rule(node: Any) -> Any | None:
-        match_of = {name: match.views[name] for name in buffers}
-        if isinstance(node, (Load, Store)):
-            if node.buffer in match_of:
-                view = match_of[node.buffer]
-                return replace(node, buffer=view.buffer, indices=_element(view, node.indices))
-            return replace(node, buffer=names[node.buffer])
+        if isinstance(node, NAMING):
+            view = views.get(node.buffer)
+            return replace(node, buffer=names[node.buffer]) if view is None else _viewed(node, view)
         if isinstance(node, Var):
             scalar = match.scalars.get(node.name)
             return replace(node, name=names[node.name]) if scalar is None else scalar
-        return _renamed(node, names)
+        renaming = RENAMING.get(type(node))
+        return None if renaming is None else renaming(node, names)
 
     return rewrite_body(emission.body, rule)
 
@@ -42,16 +40,27 @@ def _bound(function: Function) -> Iterator[str]:
         yield from binds(found)
 
 
-def _renamed(node: Any, names: Mapping[str, str]) -> Any | None:
-    match node:
-        case For():
-            return replace(node, var=names[node.var])
-        case Allocate():
-            return replace(node, buffer=replace(node.buffer, name=names[node.buffer.name]))
-        case Block():
-            iters = tuple(replace(item, var=names[item.var]) for item in node.iters)
-            return replace(node, name=names[node.name], iters=iters)
-    return None
+def _viewed(node: Any, view: View) -> Any:
+    """An access of an element of a view; a guard names the buffer and no element."""
+    if isinstance(node, Guard):
+        return replace(node, buffer=view.buffer)
+    return replace(node, buffer=view.buffer, indices=_element(view, node.indices))
+
+
+def _block(node: Block, names: Mapping[str, str]) -> Block:
+    iters = tuple(replace(item, var=names[item.var]) for item in node.iters)
+    return replace(node, name=names[node.name], iters=iters)
+
+
+RENAMING: dict[type[Any], Callable[[Any, Mapping[str, str]], Any]] = {
+    For: lambda node, names: replace(node, var=names[node.var]),
+    Allocate: lambda node, names: replace(
+        node, buffer=replace(node.buffer, name=names[node.buffer.name])
+    ),
+    Block: _block,
+}
+"""The kinds of statements of an emission that take names as texts (`Let` has a variable, which is
+renamed as one); a test compares them with the table of effects."""
 
 
 def _element(view: View, at: tuple[Expr, ...]) -> tuple[Expr, ...]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from itertools import chain
 from typing import Any, NamedTuple
 
@@ -33,7 +33,7 @@ from gossamer_ir.walk import children, resolve
 from gossamer_schedule.inits import conditions_of_init, left_out, without_loops
 from gossamer_schedule.nests import Around
 from gossamer_schedule.predicates import in_turn
-from gossamer_schedule.sites import Site
+from gossamer_schedule.sites import BODIES, Site
 
 Conditions = tuple[Expr, ...]
 Indices = tuple[Expr, ...]
@@ -231,15 +231,15 @@ def _holding(part: Around) -> Conditions:
 def _bodies(statement: Any) -> Iterator[tuple[str, Around | None]]:
     """The fields of the bodies of a statement but for an init, with the loop or the condition that they
     stand in."""
-    match statement:
-        case If():
-            yield "then_body", statement.condition
-            yield "else_body", Unary("not", statement.condition)
-        case For():
-            yield "body", statement
-        case While():
-            yield "body", statement.condition
-        case Block():
-            yield "body", statement.predicate
-        case Combine():
-            yield "stores", None
+    fields = BODIES.get(type(statement))
+    return zip(fields, AROUND[type(statement)](statement), strict=True) if fields else iter(())
+
+
+AROUND: dict[type, Callable[[Any], tuple[Around | None, ...]]] = {
+    If: lambda stmt: (stmt.condition, Unary("not", stmt.condition)),
+    For: lambda stmt: (stmt,),
+    While: lambda stmt: (stmt.condition,),
+    Block: lambda stmt: (stmt.predicate,),
+    Combine: lambda stmt: (None,),
+}
+"""What each body of a kind of statement stands in; a test compares the kinds with `BODIES`."""

@@ -15,14 +15,14 @@ from gossamer_ir.nodes import (
     Combine,
     Expr,
     For,
-    If,
+    Iteration,
     Stmt,
     Store,
-    While,
 )
 from gossamer_ir.reducers import Reduction, match_reduction, reads
 from gossamer_ir.verify.meeting import is_accumulation
 from gossamer_ir.walk import occurrences
+from gossamer_schedule.sites import BODIES
 
 REASSOCIATES = "reassociates"
 """The annotation of a block whose terms a schedule combines in another order than the program."""
@@ -75,18 +75,13 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
 def _without_inits(body: Iterable[Stmt], inits: list[Stmt]) -> Iterator[Stmt]:
     """Statements without the inits of their blocks, which are collected, but for blocks in others."""
     for found in body:
-        match found:
-            case Block():
-                inits += found.init
-                yield replace(found, init=())
-            case For() | While():
-                yield replace(found, body=tuple(_without_inits(found.body, inits)))
-            case If():
-                sides = (found.then_body, found.else_body)
-                then, other = (tuple(_without_inits(side, inits)) for side in sides)
-                yield replace(found, then_body=then, else_body=other)
-            case _:
-                yield found
+        if isinstance(found, (Block, Iteration)):
+            inits += found.init
+            yield replace(found, init=())
+        else:
+            fields = BODIES.get(type(found), ())
+            inner = {field: tuple(_without_inits(getattr(found, field), inits)) for field in fields}
+            yield replace(found, **inner) if inner else found
 
 
 def _reducer_of(store: Store) -> str | None:

@@ -10,32 +10,27 @@ from msgspec.structs import replace
 
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import (
+    STATEMENTS,
     Block,
-    Combine,
     For,
     Function,
-    If,
     Iteration,
     Let,
     Module,
     Stmt,
-    While,
 )
 from gossamer_ir.remembered import remembered
+from gossamer_ir.walk import body_fields, has_bodies
 
 Hop: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""
 
+_HOLDING: tuple[type[Any], ...] = (Function, *filter(has_bodies, STATEMENTS))
+
 BODIES: dict[type, tuple[str, ...]] = {
-    Function: ("body",),
-    For: ("body",),
-    Block: ("body",),
-    If: ("then_body", "else_body"),
-    While: ("body",),
-    Iteration: ("body",),
-    Combine: ("stores",),
+    kind: tuple(field for field in body_fields(kind) if field != "init") for kind in _HOLDING
 }
-"""The fields that hold statements which a schedule may address."""
+"""The fields that hold statements which a schedule may address; those of inits have no names."""
 
 
 _NAMES: dict[type, str] = {For: "var", Block: "name", Iteration: "name"}

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.build import dtype_of, index_var, integer_value
+from gossamer_ir.effects import NAMING_BUFFERS
 from gossamer_ir.nodes import Binary, Expr, For, Load, Node, Store, Var
 from gossamer_ir.walk import free_vars
 
@@ -86,6 +87,8 @@ def _unified(pattern: Any, found: Any, match: Match) -> Iterator[Match]:
                 yield viewed
             else:
                 yield from _unified(pattern.value, found.value, viewed)
+    elif type(pattern) in NAMING_BUFFERS:
+        return  # a name of another function says nothing here
     elif type(pattern) is type(found):
         yield from _in_turn(_fields(pattern), _fields(found), match)
         if isinstance(pattern, Binary) and pattern.op in COMMUTATIVE and pattern.op == found.op:
