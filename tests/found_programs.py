@@ -2,6 +2,19 @@
 
 from __future__ import annotations
 
+_COUNTING = """
+@T.prim_func
+def main(y: T.handle, n: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (SIZE,), "int32")
+"""
+
+
+def counting(body: str, *, size: str = "n") -> str:
+    """A program of the loop stage that counts in `Y`."""
+    return _COUNTING.replace("SIZE", size) + body.lstrip("\n")
+
+
 RAGGED = """
 @T.prim_func
 def main(y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64) -> None:
@@ -55,23 +68,15 @@ def main(y: T.handle, indptr_j: T.handle, n0: T.int64, n1: T.int64, n2: T.int64)
             Y[k] = 0
         Y[k] = Y[k] + 1
 """
-COUNTED = """
-@T.prim_func
-def main(y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (n,), "int32")
+COUNTED = counting("""
     for i in T.serial(4):
         with T.block("step"):
             vi = T.axis.spatial(4, i)
             with T.init():
                 Y[0] = 0
             Y[0] = Y[0] + T.int32(vi)
-"""
-CONDITIONED = """
-@T.prim_func
-def main(y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (n,), "int32")
+""")
+CONDITIONED = counting("""
     for i in T.serial(3):
         if n < 100:
             with T.block("step"):
@@ -79,28 +84,21 @@ def main(y: T.handle, n: T.int64) -> None:
                 with T.init():
                     Y[vi // 3] = 0
                 Y[vi // 3] = Y[vi // 3] + 1
-"""
-GOING_ON = """
-@T.prim_func
-def main(y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (n,), "int32")
+""")
+GOING_ON = counting("""
     for i in T.serial(3):
         if n < 100:
             with T.block("step"):
                 vi = T.axis.spatial(3, i)
                 Y[1] = Y[1] + 1
-"""
+""")
 TRIPLED = GOING_ON + "        Y[1] = Y[1] * 3\n"
 STARTED = TRIPLED.replace(
     "                Y[1]",
     "                with T.init():\n                    Y[1] = 0\n                Y[1]",
 )
-IN_TURNS = """
-@T.prim_func
-def main(y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (2,), "int32")
+IN_TURNS = counting(
+    """
     for i in T.serial(3):
         if n < 100:
             for j in T.serial(2):
@@ -108,12 +106,10 @@ def main(y: T.handle, n: T.int64) -> None:
                     vi = T.axis.spatial(3, i)
                     vj = T.axis.reduce(2, j)
                     Y[1] = Y[1] + T.int32(vj)
-"""
-EVERY_TURN = """
-@T.prim_func
-def main(y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (n,), "int32")
+""",
+    size="2",
+)
+EVERY_TURN = counting("""
     for t in T.serial(3):
         for i in T.serial(4):
             with T.block("step"):
@@ -121,12 +117,8 @@ def main(y: T.handle, n: T.int64) -> None:
                 with T.init():
                     Y[0] = 0
                 Y[0] = Y[0] + 1
-"""
-TURNED = """
-@T.prim_func
-def main(y: T.handle, n: T.int64) -> None:
-    T.func_attr({"sparse_tir_level": 0})
-    Y = T.match_buffer(y, (n,), "int32")
+""")
+TURNED = counting("""
     for t in T.serial(3):
         for i in T.serial(n):
             for j in T.serial(2):
@@ -136,7 +128,7 @@ def main(y: T.handle, n: T.int64) -> None:
                     with T.init():
                         Y[(vi + t) % n] = 0
                     Y[(vi + t) % n] = Y[(vi + t) % n] + 1
-"""
+""")
 AGAIN = """
 @T.prim_func
 def main(y: T.handle, p: T.handle, n: T.int64) -> None:
