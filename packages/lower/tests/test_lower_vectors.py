@@ -96,10 +96,27 @@ def test_a_reduction_over_lanes(op, lanes, n):
     assert total[0] == expected(x.astype(np.float64)) + (1 if op == "add" else 0)
 
 
-def test_a_reduction_with_fixed_lanes_runs_whole_vectors_and_a_scalar_rest():
-    module = lower_to_flat(parse_module(tiled("4", "S[0] = S[0] + X[@]")))
+BOUNDS = ["t * (4) + l < n", "t * 4 + l <= n - 1", "n > l + t * 4", "4 * t - n < -l"]
+
+
+@pytest.mark.parametrize("bound", BOUNDS)
+def test_a_reduction_with_fixed_lanes_runs_whole_vectors_and_a_scalar_rest(bound):
+    text = tiled("4", "S[0] = S[0] + X[@]").replace(BOUNDS[0], bound)
+    module = lower_to_flat(parse_module(text))
     loops = [node.var for node in walk(module) if isinstance(node, For)]
     assert loops == ["t", "t_rest"]
+
+
+@pytest.mark.parametrize("n", [0, 1, 4, 5, 6, 9, 13])
+@pytest.mark.parametrize("start", [1, 4])
+def test_a_reduction_in_lanes_that_start_after_the_first_element(start, n):
+    text = tiled("4", "S[0] = S[0] + X[@]")
+    text = text.replace("T.vectorized(4)", f"T.vectorized({start}, {start + 4})")
+    x = np.arange(1, n + 1, dtype=np.float32)
+    total = np.zeros(1, dtype=np.float32)
+    module = lower_to_flat(parse_module(text))
+    run(module, {"x": x, "y": x.copy(), "p": np.zeros(n, np.int32), "s": total, "n": n})
+    assert total[0] == x[start:].sum()
 
 
 @pytest.mark.parametrize("n", [0, 1, 4, 7, 12])

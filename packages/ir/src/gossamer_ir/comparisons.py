@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir import build
+from gossamer_ir.affine import Affine, affine_of, combine, scale
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     Binary,
@@ -26,6 +27,27 @@ def as_nonnegative(op: CompareOp, lhs: Expr, rhs: Expr) -> Expr:
         lhs, rhs = rhs, lhs
     apart = Binary("sub", rhs, lhs)
     return apart if op in ("le", "ge") else Binary("sub", apart, build.ONE)
+
+
+def slack_of(condition: Expr) -> Affine | None:
+    """What is >= 0 exactly where a condition holds that bounds int64 values; None of any other. Bounds that
+    are found by moving its terms from one side to the other are those of unbounded integers: neither the
+    condition nor they may wrap.
+
+    >>> from gossamer_ir.affine import expr_of
+    >>> from gossamer_ir.build import index_var
+    >>> from gossamer_ir.script import print_expr
+    >>> print_expr(expr_of(slack_of(Compare("lt", index_var("i"), index_var("n")))))
+    'n - i - 1'
+    """
+    if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
+        return None
+    if build.dtype_of(condition.lhs) != "int64":
+        return None
+    sides = [affine_of(condition.lhs), affine_of(condition.rhs)]
+    lesser, greater = reversed(sides) if condition.op in ("gt", "ge") else sides
+    is_strict = condition.op in ("lt", "gt")
+    return combine(scale(lesser, -1), Affine(greater.terms, greater.constant - is_strict), 1)
 
 
 def widened(condition: Compare) -> tuple[Expr, Expr] | None:
@@ -77,4 +99,4 @@ def negated(condition: Expr) -> Expr | None:
     return None
 
 
-__all__ = ["as_nonnegative", "connected", "negated", "widened"]
+__all__ = ["as_nonnegative", "connected", "negated", "slack_of", "widened"]

@@ -13,12 +13,12 @@ from typing import TypeAlias
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.affine import UNIT, Affine, affine_of, combine, expr_of
+from gossamer_ir.comparisons import slack_of
 from gossamer_ir.effects import READS, buffers_written, effects_of
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import (
     Buffer,
-    Compare,
     Expr,
     For,
     Function,
@@ -141,9 +141,9 @@ class _Known:
         if rest.constant == 0 and list(rest.terms.values()) == [1] and isinstance(ranges[0], Node):
             yield affine_of(ranges[0])
         for condition in held:
-            if isinstance(condition, Compare) and condition.op == "lt":
-                slack = combine(affine_of(condition.rhs), affine_of(condition.lhs), -1)
-                length = combine(slack, rest, 1)
+            slack = slack_of(condition)
+            if slack is not None:
+                length = combine(combine(slack, rest, 1), UNIT, 1)
                 if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
                     yield length
 

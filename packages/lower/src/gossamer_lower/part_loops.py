@@ -11,8 +11,8 @@ from collections.abc import Iterator
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of
-from gossamer_ir.comparisons import as_nonnegative
+from gossamer_ir.affine import Affine, combine, expr_of
+from gossamer_ir.comparisons import slack_of
 from gossamer_ir.linear import along
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -144,12 +144,8 @@ def _choice_of(loop: For) -> If | None:
 def _bound_of(condition: Expr, var: str) -> Expr | None:
     """The least value of a variable for which a condition does not hold, where it holds for all lower
     ones; None where that is not known."""
-    if not isinstance(condition, Compare) or condition.op not in ("lt", "le", "gt", "ge"):
-        return None
-    if build.dtype_of(condition.lhs) != "int64":
-        return None
-    above = affine_of(as_nonnegative(condition.op, condition.lhs, condition.rhs))
-    parts = along(above, var)
+    slack = slack_of(condition)
+    parts = None if slack is None else along(slack, var)
     if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
         return None
     step = -parts[0].constant

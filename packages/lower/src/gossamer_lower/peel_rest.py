@@ -13,8 +13,10 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of, scale
+from gossamer_ir.affine import UNIT, Affine, combine, expr_of
+from gossamer_ir.comparisons import slack_of
 from gossamer_ir.effects import binds, buffers_named
+from gossamer_ir.linear import along
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -79,17 +81,23 @@ def _peel_function(function: Function) -> Function:
 
 
 class _Group(msgspec.Struct, frozen=True):
-    """Iterations 0, ..., count - 1 of which each runs only where `excess` plus its number is negative."""
+    """Iterations 0, ..., count - 1 of which each runs only where its number is at most `slack`."""
 
-    excess: Affine
+    slack: Affine
     count: int
     whole: Expr
 
+    @property
+    def left(self) -> Expr:
+        """How many iterations run, if less than all do."""
+        return expr_of(combine(self.slack, UNIT, 1))
+
     def bounds(self, condition: Node, counts: dict[str, int]) -> bool:
         """Whether a condition says just that about the variable of a loop, given each one's extent."""
-        if not isinstance(condition, Compare) or condition.op != "lt":
+        slack = slack_of(condition) if isinstance(condition, Compare) else None
+        if slack is None:
             return False
-        rest = combine(_excess(condition), self.excess, -1)
+        rest = combine(self.slack, slack, -1)
         if rest.constant or len(rest.terms) != 1:
             return False
         ((atom, factor),) = rest.terms.items()
@@ -135,15 +143,15 @@ class _Peeling:
                 return None
             if isinstance(inner, If):
                 condition = next(build.conjuncts(inner.condition))
-                if _is_bound(condition, stmt.var) and free_vars(condition) - {stmt.var} - unrolled:
-                    group = _group(condition, stmt.var, count)
+                group = _group(condition, stmt.var, count)
+                if group is not None and free_vars(condition) - {stmt.var} - unrolled:
                     return group if self._is_as_computed(group) else None
         return None
 
     def _is_as_computed(self, group: _Group) -> bool:
         """Whether the condition of the whole group implies those of its parts, and what is left of the
         group is what the conditions say: none of them may wrap."""
-        return all(map(self._magnitudes.is_exact, (group.whole, expr_of(group.excess))))
+        return all(map(self._magnitudes.is_exact, (group.whole, group.left)))
 
     def _peeled(self, body: tuple[Stmt, ...], group: _Group) -> _Peeled | None:
         """What stands before, all that is under the bound in two forms, and what stands behind; None
@@ -170,24 +178,13 @@ class _Peeling:
         return kept, If(group.whole, main, rest), after
 
 
-def _group(condition: Expr, var: str, count: int) -> _Group:
-    first, last = {var: build.ZERO}, {var: build.index(count - 1)}
-    return _Group(_excess(substitute(condition, first)), count, substitute(condition, last))
-
-
-def _is_bound(condition: Expr, var: str) -> bool:
-    """Whether a condition is `base + var < bound`."""
-    if not isinstance(condition, Compare) or condition.op != "lt":
-        return False
-    if build.dtype_of(condition.lhs) != "int64":
-        return False
-    terms = _excess(condition).terms
-    steps = [(atom, factor) for atom, factor in terms.items() if var in free_vars(atom)]
-    return steps == [(build.index_var(var), 1)]
-
-
-def _excess(condition: Compare) -> Affine:
-    return combine(affine_of(condition.lhs), affine_of(condition.rhs), -1)
+def _group(condition: Expr, var: str, count: int) -> _Group | None:
+    """The group of so many iterations, where a condition is `base + var < bound`, or says so."""
+    slack = slack_of(condition)
+    parts = None if slack is None else along(slack, var)
+    if parts is None or parts[0] != Affine({}, -1):
+        return None
+    return _Group(parts[1], count, substitute(condition, {var: build.index(count - 1)}))
 
 
 # --- a body with such a loop
@@ -224,8 +221,7 @@ def _up_to_bound(loop: For, group: _Group) -> For:
     if not all(_is_under_bound(stmt, group, counts) for stmt in loop.body):
         return loop
     body = tuple(_without_bound(stmt, group, counts) for stmt in loop.body)
-    left = expr_of(scale(group.excess, -1))
-    return msgspec.structs.replace(loop, extent=left, body=body)
+    return msgspec.structs.replace(loop, extent=group.left, body=body)
 
 
 def _is_under_bound(stmt: Stmt, group: _Group, counts: dict[str, int]) -> bool:

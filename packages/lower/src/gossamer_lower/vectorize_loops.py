@@ -10,15 +10,16 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.affine import Affine, affine_of, combine, expr_of
+from gossamer_ir.affine import UNIT, Affine, combine, expr_of
+from gossamer_ir.comparisons import slack_of
 from gossamer_ir.dtypes import DType
+from gossamer_ir.linear import by_variables
 from gossamer_ir.names import Namer, namer_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
     Broadcast,
     Buffer,
-    Compare,
     Const,
     Expr,
     For,
@@ -253,18 +254,14 @@ def _is_masked_rest(loop: For) -> bool:
 
 
 def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
-    """The bound, where the condition is `outer * lanes + inner < bound`, or says so."""
-    if not isinstance(condition, Compare) or condition.op != "lt" or outer.start != build.ZERO:
+    """The bound, where the condition is `outer * lanes + inner < bound`, or says so, of loops from 0 on."""
+    slack, lanes = slack_of(condition), build.integer_value(inner.extent)
+    if slack is None or lanes is None or (outer.start, inner.start) != (build.ZERO, build.ZERO):
         return None
-    lanes = build.integer_value(inner.extent)
-    if lanes is None or build.dtype_of(condition.lhs) != "int64":
-        return None
-    wanted = Affine({build.index_var(outer.var): lanes, build.index_var(inner.var): 1}, 0)
-    ahead = combine(affine_of(condition.lhs), wanted, -1)
-    bound = condition.rhs
-    if ahead != Affine({}, 0):
-        bound = expr_of(combine(affine_of(bound), ahead, -1))
-    return None if free_vars(bound) & {outer.var, inner.var} else bound
+    found = by_variables(slack, (outer.var, inner.var))
+    wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
+    is_bound = found.terms == wanted and not found.opaque
+    return expr_of(combine(found.base, UNIT, 1)) if is_bound else None
 
 
 def _lane_reduction(loop: For) -> _LaneReduction | None:
