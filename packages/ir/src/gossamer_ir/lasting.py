@@ -1,4 +1,5 @@
-"""What a function leaves as it is: buffers that it does not write, and the facts about them."""
+"""What a function, or a part of one, leaves as it is: buffers that it does not write, the values of
+expressions, and facts."""
 
 from __future__ import annotations
 
@@ -6,7 +7,7 @@ from collections.abc import Iterable
 from functools import lru_cache
 
 from gossamer_ir.effects import buffers_written, handles_of, stored_by
-from gossamer_ir.nodes import Fact, Function, Stmt
+from gossamer_ir.nodes import Fact, Function, Node, Stmt
 from gossamer_ir.remembered import remembered
 from gossamer_ir.walk import buffers_read, every_statement
 
@@ -30,13 +31,42 @@ _written_by_body = remembered(buffers_written)
 """Of the body of a loop or choice, several ask in a row."""
 
 
+def changed_in(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozenset[str]:
+    """The buffers that expressions read and statements of a function write. While these run, expressions
+    of which there is none keep their values, if their variables do (`is_invariant`).
+
+    >>> from gossamer_ir.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Buffer, Load, Store
+    >>> buffers = tuple(Buffer(name, (ONE,), "int64", "x") for name in "XY")
+    >>> function = Function("f", (), (Store("X", (ZERO,), ONE),), buffers=buffers)
+    >>> sorted(changed_in(function.body, Load("Y", (ZERO,), "int64"), function=function))
+    ['Y']
+    """
+    reads = buffers_read(*nodes)
+    return reads & written_in(body, function) if reads else reads
+
+
+def is_constant(*nodes: Node, function: Function) -> bool:
+    """Whether expressions read nothing that a function writes anywhere."""
+    reads = buffers_read(*nodes)
+    return not reads or reads.isdisjoint(written_by(function))
+
+
 def _known_as(written: frozenset[str], function: Function) -> frozenset[str]:
     """These buffers, and all that share a handle with one of them."""
     if not written:
         return written
-    handles = handles_of(function)
-    stored = {handles.get(name, name) for name in written}
-    return written | stored | {name for name, handle in handles.items() if handle in stored}
+    known = _other_names(function)
+    return written.union(*[known[name] for name in written if name in known])
+
+
+@remembered
+def _other_names(function: Function) -> dict[str, frozenset[str]]:
+    """The names of an array that is passed, by each of them: its handle, and the buffers bound to it."""
+    names: dict[str, frozenset[str]] = {}
+    for buffer, handle in handles_of(function).items():
+        names[handle] = names.get(handle, frozenset({handle})) | {buffer}
+    return {name: found for found in names.values() for name in found}
 
 
 @remembered

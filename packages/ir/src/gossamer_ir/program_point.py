@@ -17,7 +17,7 @@ from contextlib import AbstractContextManager
 from functools import partial
 
 from gossamer_ir import build
-from gossamer_ir.lasting import lasting_facts, written_by, written_in
+from gossamer_ir.lasting import changed_in, is_constant, lasting_facts, written_by, written_in
 from gossamer_ir.magnitudes import Magnitudes, extents_passed, magnitudes_of
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import (  # fmt: skip
@@ -182,6 +182,10 @@ class ProgramPoint:
         """Whether expressions read nothing that changes; their values may wrap."""
         return self._changing.isdisjoint(buffers_read(*exprs))
 
+    def is_constant(self, *exprs: Expr) -> bool:
+        """Whether expressions read nothing that the function writes anywhere."""
+        return is_constant(*exprs, function=self._function)
+
     def is_exact(self, *exprs: Expr | Range) -> bool:
         """Whether the values of expressions are those of unbounded integers."""
         return all(map(self.magnitudes.is_exact, exprs))
@@ -239,10 +243,9 @@ class _Moved(AbstractContextManager[None]):
 
 def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:
     """As `ProgramPoint.is_invariant`."""
-    reads = buffers_read(expr)
-    if reads and not reads.isdisjoint(written_in(body, function)):
+    if not free_vars(expr).isdisjoint(_bound_in(body)):
         return False
-    return free_vars(expr).isdisjoint(_bound_in(body))
+    return type(expr) in LEAVES or not changed_in(body, expr, function=function)
 
 
 @remembered

@@ -16,7 +16,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.magnitudes import magnitudes_of
-from gossamer_ir.names import bound_variables, namer_of
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Expr,
     For,
@@ -29,8 +29,9 @@ from gossamer_ir.nodes import (
     Search,
     Stmt,
 )  # fmt: skip
+from gossamer_ir.program_point import is_invariant
 from gossamer_ir.typed_calls import typed
-from gossamer_ir.walk import body_fields, free_vars, occurs
+from gossamer_ir.walk import body_fields, occurs
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.search_cells import SearchCells, buffer_dtypes, cell, where
 from gossamer_lower.stages import map_functions
@@ -75,6 +76,7 @@ class _Expanding:
     """Knows the dtypes of buffers, and the names that are taken."""
 
     def __init__(self, function: Function) -> None:
+        self._function = function
         self._namer = namer_of(function)
         self._dtypes = buffer_dtypes(function)
         self._magnitudes = magnitudes_of(function)
@@ -83,7 +85,7 @@ class _Expanding:
         """Expands statements; `cursors` hold the last results of searches in a window."""
         cursors = dict(cursors)
         result: list[Stmt] = []
-        shared = _shared_windows(body)
+        shared = _shared_windows(body, self._function)
         for stmt in body:
             for window in dict.fromkeys(_windows(stmt)):
                 is_new = window in shared and window not in cursors
@@ -151,9 +153,11 @@ def _windows(stmt: Stmt) -> Iterator[_Window]:
             yield from _windows(inner)
 
 
-def _shared_windows(body: tuple[Stmt, ...]) -> set[_Window]:
+def _shared_windows(body: tuple[Stmt, ...], function: Function) -> set[_Window]:
     """The windows that are searched more than once below, and known before."""
     found = Counter(window for stmt in body for window in _windows(stmt))
-    again = {window for window, count in found.items() if count > 1}
-    bound = bound_variables(body) if again else set()
-    return {window for window in again if bound.isdisjoint(free_vars(*window[2:]))}
+    return {
+        window
+        for window, count in found.items()
+        if count > 1 and all(is_invariant(end, body, function) for end in window[2:])
+    }

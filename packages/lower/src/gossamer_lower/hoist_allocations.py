@@ -15,7 +15,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.by_kind import of_kind
 from gossamer_ir.effects import READS
-from gossamer_ir.lasting import written_by
+from gossamer_ir.lasting import is_constant
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     Allocate,
@@ -95,7 +95,8 @@ class _Moving(msgspec.Struct, frozen=True):
 class _Hoisting:
     def __init__(self, function: Function) -> None:
         self._namer = namer_of(function)
-        self._lasting = {found.name for found in function.buffers} - written_by(function)
+        self._function = function
+        self._declared = {found.name for found in function.buffers}
         self._handed = _handed(function)
         self._conditional: list[Guard] = []
 
@@ -145,7 +146,10 @@ class _Hoisting:
         """Whether one iteration of a loop runs after the other, and the size can be told before it."""
         if loop.kind != "serial" or is_pipelined(loop):
             return False
-        if buffers_read(*moving.expressions()) - self._lasting:
+        parts = moving.expressions()
+        if not buffers_read(*parts) <= self._declared:
+            return False
+        if not is_constant(*parts, function=self._function):
             return False
         if not moving.depends().isdisjoint(bound_variables(loop.body)):
             return False

@@ -17,9 +17,8 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import distance
 from gossamer_ir.by_kind import kinds_in
-from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.lasting import written_by
+from gossamer_ir.lasting import changed_in, is_constant
 from gossamer_ir.names import bound_variables, namer_of
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -45,7 +44,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.typed_calls import typed
-from gossamer_ir.walk import buffers_read, free_vars, map_children, occurs, walk
+from gossamer_ir.walk import free_vars, map_children, occurs, walk
 from gossamer_lower.bodies import with_bodies
 from gossamer_lower.stages import map_functions
 
@@ -102,7 +101,7 @@ class _Naming:
         self._known: list[_Known] = []
         self._holding: frozenset[Expr] = frozenset()
         self._namer = namer_of(function)
-        self._written = written_by(function)
+        self._function = function
         self._sizes = {
             found.name: found.shape[0]
             for found in function.buffers
@@ -148,13 +147,12 @@ class _Naming:
         leaving: list[Let] = []
         kept: list[Stmt] = []
         bound = {loop.var}
-        written = buffers_written(loop.body)
         for at, stmt in enumerate(loop.body):
             if not isinstance(stmt, Let) or stmt.var.name not in self._local:
                 kept += loop.body[at:]
                 break
-            reads = buffers_read(stmt)
-            if bound & self._variables(stmt.value) or reads & written:
+            changed = changed_in(loop.body, stmt.value, function=self._function)
+            if changed or bound & self._variables(stmt.value):
                 bound.add(stmt.var.name)
                 kept.append(stmt)
             else:
@@ -210,17 +208,15 @@ class _Naming:
         let = Let(self._fresh(), value)
         self._here.append(let)
         self._local.add(let.var.name)
-        if all(self._is_lasting(found) for found in (search, *_conjuncts(path))):
+        if is_constant(search, *_conjuncts(path), function=self._function):
             self._known.append(_Known(search, self._parts(path), let.var))
         return let.var
 
     def _parts(self, condition: Expr | None) -> frozenset[Expr]:
         """The parts of a condition that stay as they are."""
-        return frozenset(part for part in _conjuncts(condition) if self._is_lasting(part))
-
-    def _is_lasting(self, expr: Expr) -> bool:
-        reads = buffers_read(expr)
-        return self._written.isdisjoint(reads)
+        return frozenset(
+            part for part in _conjuncts(condition) if is_constant(part, function=self._function)
+        )
 
     def _fresh(self) -> Var:
         return build.index_var(self._namer.fresh("found"))
@@ -229,7 +225,7 @@ class _Naming:
         """Whether a search may be made anywhere where the variables in it are bound."""
         return (
             search.buffer in self._sizes
-            and search.buffer not in self._written
+            and is_constant(search, function=self._function)
             and all(_is_harmless(node) for node in walk(search))
         )
 

@@ -12,7 +12,7 @@ from typing import Any
 from gossamer_ir import build
 from gossamer_ir.by_kind import kinds_in
 from gossamer_ir.lanes import in_lane
-from gossamer_ir.names import bound_variables, namer_of
+from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Buffer,
     Compare,
@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.typed_calls import typed
-from gossamer_ir.walk import free_vars, occurrences, rewrite, statements
+from gossamer_ir.walk import occurrences, rewrite, statements
 from gossamer_lower.bodies import each, with_bodies, with_body, with_sides
 from gossamer_lower.stages import map_functions
 
@@ -115,9 +115,9 @@ class _Hoisting:
 
     def _lets(self, loop: For) -> dict[Load, Let]:
         """The vectors that are read before a loop; none where there are too many."""
-        inside = bound_variables((loop,))
+        around = (loop,)
         loads = [load for load in occurrences(Load, *loop.body) if self._is_run(load)]
-        found = [load for load in dict.fromkeys(loads) if self._is_same(load, inside)]
+        found = [load for load in dict.fromkeys(loads) if self._is_same(load, around)]
         if not found:
             return {}
         with self._point.inside(loop):
@@ -134,9 +134,9 @@ class _Hoisting:
             and not last.lanes.scalable
         )
 
-    def _is_same(self, load: Load, inside: set[str]) -> bool:
+    def _is_same(self, load: Load, around: tuple[For]) -> bool:
         """Whether a load is of the same elements in all iterations of a loop."""
-        return inside.isdisjoint(free_vars(load)) and len(occurrences(Load, load)) == 1
+        return self._point.is_invariant(load, around) and len(occurrences(Load, load)) == 1
 
     def _exists(self, load: Load) -> bool:
         """Whether all elements that are read are proved in bounds; the bounds of a loop hold."""

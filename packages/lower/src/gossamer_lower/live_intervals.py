@@ -15,7 +15,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import UNIT, Affine, affine_of, combine, expr_of
 from gossamer_ir.comparisons import slack_of
-from gossamer_ir.effects import READS, buffers_written, effects_of
+from gossamer_ir.effects import READS, effects_of
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import (
     Buffer,
@@ -32,8 +32,9 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
+from gossamer_ir.program_point import is_invariant
 from gossamer_ir.touches import parts_of, reads_in
-from gossamer_ir.walk import buffers_read, free_vars, occurrences, statements
+from gossamer_ir.walk import occurrences, statements
 
 Access: TypeAlias = Load | Store | Prefetch
 
@@ -105,7 +106,7 @@ class _Known:
 
     def __init__(self, live: tuple[Stmt, ...], function: Function) -> None:
         self._function = function
-        self._stored = buffers_written(live)
+        self._live = live
         self._read = {
             node
             for stmt in live
@@ -114,7 +115,6 @@ class _Known:
             if is_certain
         }
         bounds = dict(_bounds(live))
-        self._bound = frozenset(bounds)
         self._bounds: dict[str, _Range] = {
             name: None if isinstance(found, Node) and not self._is_fixed(found) else found
             for name, found in bounds.items()
@@ -160,9 +160,7 @@ class _Known:
 
     def _is_free(self, expr: Expr) -> bool:
         """Whether an expression has one value while the statements run."""
-        return self._stored.isdisjoint(buffers_read(expr)) and free_vars(expr).isdisjoint(
-            self._bound
-        )
+        return is_invariant(expr, self._live, self._function)
 
 
 def _bounds(live: tuple[Stmt, ...]) -> Iterator[tuple[str, _Range]]:

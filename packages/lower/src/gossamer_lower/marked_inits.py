@@ -15,7 +15,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import ONE, ZERO, add, conjoined, index_var, zero_of
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.lasting import written_by
+from gossamer_ir.lasting import is_constant
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     Allocate,
@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
     Store,
     While,
 )
-from gossamer_ir.walk import buffers_read, rewrite_body, statements
+from gossamer_ir.walk import rewrite_body, statements
 
 _FLAG, _NUMBER = "int8", "int64"
 
@@ -122,7 +122,7 @@ def require_markable(
     function writes, or runs of an init that writes elements several times happen at once.
     """
     for name in sorted(shapes):
-        if buffers_read(*shapes[name]) & written_by(function):
+        if not is_constant(*shapes[name], function=function):
             raise not_once(block, f"the size of '{name}' is read from what the function writes")
     at_once = [loop.var for loop in around if loop.kind not in ("serial", "unrolled")]
     if at_once and not _writes_once(block):

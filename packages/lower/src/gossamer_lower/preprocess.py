@@ -18,7 +18,7 @@ from gossamer_ir import build
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import READS
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.lasting import is_constant, lasting_facts
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
@@ -117,7 +117,7 @@ class _Taking:
         self._function = function
         self._dtype = dtype
         self._namer = namer_of(function)
-        self._written = written_by(function)
+        self._function = function
         self._sizes = {
             fact.buffer: simplify(build.sub(fact.high, build.ONE))
             for fact in lasting_facts(function)
@@ -237,7 +237,7 @@ class _Taking:
         reads = occurrences(READS, part)
         return (
             free_vars(part) <= bound
-            and self._written.isdisjoint(node.buffer for node in reads)
+            and is_constant(part, function=self._function)
             and all(DType.parse(node.dtype).is_integer for node in reads if isinstance(node, Load))
         )
 

@@ -28,7 +28,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import FALSE, TRUE
 from gossamer_ir.touches import selecting
-from gossamer_ir.walk import LEAVES, buffers_read, free_vars, map_children
+from gossamer_ir.walk import LEAVES, free_vars, map_children
 from gossamer_lower.storage import Check
 
 Checks = Mapping[Expr, Check]
@@ -188,7 +188,7 @@ class _Proving:
         return found
 
     def _holds(self, check: Expr) -> bool:
-        if not self._point.written.isdisjoint(buffers_read(check)):
+        if not self._point.is_constant(check):
             return False
         if check in self._known:
             return True

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-import msgspec
-
 from gossamer_ir.by_kind import kinds_in
-from gossamer_ir.names import Namer, bound_variables, namer_of
-from gossamer_ir.nodes import Expr, For, Function, If, Load, Module, Reinterpret, Stmt, Var
+from gossamer_ir.names import Namer, namer_of
+from gossamer_ir.nodes import Expr, For, Function, If, Module, Reinterpret, Stmt, Var
+from gossamer_ir.program_point import is_known_before
 from gossamer_ir.typed_calls import typed
-from gossamer_ir.walk import free_vars, rewrite, statements, walk
+from gossamer_ir.walk import rewrite, statements, walk
+from gossamer_lower.bodies import Body, each, with_bodies, with_body
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions
 
@@ -44,39 +44,37 @@ def _unswitch_function(function: Function) -> Function:
     if Reinterpret not in kinds_in(function):
         return function
     namer = namer_of(function)
-    return msgspec.structs.replace(function, body=_body(function.body, namer))
+    return with_body(function, _body(function.body, function, namer))
 
 
-def _body(body: tuple[Stmt, ...], namer: Namer) -> tuple[Stmt, ...]:
-    return tuple(_statement(stmt, namer) for stmt in body)
+def _body(body: Body, function: Function, namer: Namer) -> Body:
+    return each(body, lambda stmt: (_statement(stmt, function, namer),))
 
 
-def _statement(stmt: Stmt, namer: Namer) -> Stmt:
+def _statement(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
     match stmt:
         case If():
-            return If(stmt.condition, _body(stmt.then_body, namer), _body(stmt.else_body, namer))
+            return with_bodies(stmt, lambda body: _body(body, function, namer))
         case For():
-            return _loop(stmt, namer)
+            return _loop(stmt, function, namer)
     return stmt
 
 
-def _loop(loop: For, namer: Namer) -> Stmt:
-    condition = next(_conditions(loop), None)
+def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
+    condition = next(_conditions(loop, function), None)
     if condition is None:
         return loop
     where, otherwise = (_where(loop, condition, holds=holds) for holds in (True, False))
     return If(condition, (where,), renamed((otherwise,), namer))
 
 
-def _conditions(loop: For) -> Iterator[Expr]:
+def _conditions(loop: For, function: Function) -> Iterator[Expr]:
     """The conditions on addresses that a loop does not change."""
-    bound = bound_variables((loop,))
     for stmt in statements(loop.body):
-        if isinstance(stmt, If) and bound.isdisjoint(free_vars(stmt.condition)):
-            nodes = list(walk(stmt.condition))
-            is_reading = any(isinstance(node, Load) for node in nodes)
-            if not is_reading and any(_is_address(node) for node in nodes):
-                yield stmt.condition
+        if not isinstance(stmt, If) or not any(map(_is_address, walk(stmt.condition))):
+            continue
+        if is_known_before(stmt.condition, loop, function):
+            yield stmt.condition
 
 
 def _is_address(node: object) -> bool:

@@ -8,7 +8,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from gossamer_ir.build import ONE, ZERO, add, conjoined, index_var, integer_value
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.lasting import changed_in, written_in
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     Scope,
     Stmt,
 )
-from gossamer_ir.walk import free_vars, substitute, substitute_body
+from gossamer_ir.walk import buffers_read, free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import allocated, mentioned
 from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import listing, refusal
@@ -72,10 +72,11 @@ def require_own_selectors(
     needed = {name for found in (*selectors, *domains) for name in free_vars(found)}
     known = {found.var for found in iters} | nest.known_above
     inside = (nest.top.node,)
-    changing = buffers_written(inside) | allocated(inside)
+    reads = buffers_read(*selectors, *domains)
+    changing = written_in(inside, nest.block.function) | allocated(inside)
     if (
         needed - known
-        or mentioned((*selectors, *domains)) & changing
+        or reads & changing
         or any(integer_value(found.domain.start) != 0 for found in iters)
     ):
         raise refusal(
@@ -94,9 +95,8 @@ def require_lasting_size(function: Function, buffer: AnyBuffer, *, primitive: st
     if buffer in function.buffers or not isinstance(buffer, Buffer):
         return
     params = {param.name for param in function.params}
-    others = free_vars(*buffer.shape) - params | mentioned(buffer.shape) & buffers_written(
-        function.body
-    )
+    changed = changed_in(function.body, *buffer.shape, function=function)
+    others = free_vars(*buffer.shape) - params | changed
     if others:
         raise refusal(
             f"{primitive}.inner",

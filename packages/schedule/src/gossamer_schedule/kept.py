@@ -8,7 +8,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.accesses import with_two_names
 from gossamer_ir.build import ZERO, conjoined, integer_value
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.lasting import is_constant
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -25,7 +25,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.touches import Touch, touches
 from gossamer_ir.walk import free_vars, occurrences, resolve
-from gossamer_schedule.accesses import mentioned, values_at
+from gossamer_schedule.accesses import values_at
 from gossamer_schedule.assigned import gives_value
 from gossamer_schedule.inits import conditions_of_init
 from gossamer_schedule.inlining import conditions_at
@@ -59,9 +59,7 @@ def is_lasting(value: Expr, function: Function) -> bool:
     """Return whether an expression in parameters and the unnamed variable has one value all through a
     function for each value of that variable, whatever loops run."""
     params = {param.name for param in function.params}
-    return free_vars(value) <= params | {""} and mentioned((value,)).isdisjoint(
-        buffers_written(function.body)
-    )
+    return free_vars(value) <= params | {""} and is_constant(value, function=function)
 
 
 def require_made_again(

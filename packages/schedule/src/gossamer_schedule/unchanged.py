@@ -4,9 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.lasting import written_in
+from gossamer_ir.lasting import changed_in
 from gossamer_ir.nodes import For, Function, Node
-from gossamer_ir.walk import buffers_read
 from gossamer_schedule.refusals import refusal
 
 
@@ -23,7 +22,7 @@ def require_unchanged(
 
     Raises `.not_proved`.
     """
-    if changing := buffers_read(*parts) & written_in(loop.body, function):
+    if changing := changed_in(loop.body, *parts, function=function):
         names = ", ".join(sorted(changing))
         raise refusal(
             f"{primitive}.not_proved",

@@ -9,6 +9,7 @@ from msgspec.structs import replace
 from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
 from gossamer_ir.effects import buffers_written
+from gossamer_ir.lasting import changed_in
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
 from gossamer_ir.touches import parts_of, reduction_loops
 from gossamer_ir.walk import rewrite_body, walk
@@ -199,8 +200,7 @@ def _require_own_updates(site: Site, top: Site, target: Site, *, made: set[str])
 def _require_lasting_sizes(private: Sequence[Buffer], owner: Function) -> None:
     """A buffer is allocated later than before, where its size must be the same."""
     for found in private:
-        changed = mentioned(found.shape) & buffers_written(owner.body)
-        if changed:
+        if changed := changed_in(owner.body, *found.shape, function=owner):
             raise refusal(
                 f"{_NAME}.other_access",
                 f"The size of '{found.name}' depends on {', '.join(sorted(changed))}, which the function "

@@ -22,7 +22,8 @@ from gossamer_ir.build import (
 from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.digits import lowest
 from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import READS, buffers_written
+from gossamer_ir.effects import READS
+from gossamer_ir.lasting import changed_in
 from gossamer_ir.linear import form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.names import Namer, namer_of
@@ -191,7 +192,7 @@ def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
 def _require_lasting(spans: list[_Span], site: Site, *, module: Module) -> None:
     """What is to be asked for does not depend on what the loop writes, or allocates."""
     parts = (part for span in spans for part in (*span.indices, span.count))
-    changing = mentioned(parts) & buffers_written(site.node.body)
+    changing = changed_in(site.node.body, *parts, function=site.function)
     if changing:
         raise refusal(
             "prefetch.changing",
@@ -248,11 +249,11 @@ def _running(inside: Site, site: Site) -> list[Expr]:
     are, outermost first; those that load only where all before them are known."""
     values = values_within(inside)
     inner = {found.var for found in _below(site.node)}
-    changing = buffers_written(site.node.body)
+    body = site.node.body
     kept: list[Expr] = []
     is_complete = True
     for part in (resolve(part, values) for part in _conditions_around(inside, site)):
-        if free_vars(part) & inner or mentioned((part,)) & changing:
+        if free_vars(part) & inner or changed_in(body, part, function=site.function):
             is_complete = False
         elif is_complete or not mentioned((part,)):
             kept.append(part)

@@ -7,7 +7,7 @@ from msgspec.structs import replace
 from gossamer_ir.accesses import written
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
-from gossamer_ir.lasting import written_by
+from gossamer_ir.lasting import is_constant
 from gossamer_ir.loops import loops_of
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
@@ -161,7 +161,7 @@ def _require_reduction_loop(site: Site, top: Site, *, module: Module) -> None:
             place=top.place(module),
         )
     feeding = {name for item in fed for name in free_vars(item.value)}
-    is_lasting = not mentioned(item.value for item in fed) & written_by(top.function)
+    is_lasting = is_constant(*(item.value for item in fed), function=top.function)
     feeding -= selected_by(site.node, loop).keys() if fed and is_lasting else set()
     wrong = feeding & (spatial | (loops_of(site.function).keys() - inside))
     if wrong or loop not in feeding:

@@ -13,6 +13,7 @@ from gossamer_ir.build import add, conjoined, conjuncts, index, index_var, sub
 from gossamer_ir.contracts import Step
 from gossamer_ir.digits import count_of, digits_of, lowest, without
 from gossamer_ir.effects import buffers_written
+from gossamer_ir.lasting import changed_in
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.meeting_points import is_told_by_element
@@ -282,7 +283,7 @@ def _depends_otherwise(site: Site, target: Site, own: tuple[For, ...], window: _
     return (
         loop in free_vars(*others, *ranges)
         or not free_vars(*(resolve(part, values) for part in inside)).isdisjoint(inner | {loop})
-        or not mentioned((window.base,)).isdisjoint(buffers_written(target.node.body))
+        or bool(changed_in(target.node.body, window.base, function=target.function))
     )
 
 

@@ -11,7 +11,7 @@ from gossamer_ir.build import ZERO, conjuncts, dtype_of, floordiv, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import READS
-from gossamer_ir.lasting import written_by
+from gossamer_ir.lasting import is_constant, written_by
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
@@ -143,7 +143,7 @@ def _varying(site: Site, asked: Expr) -> set[str]:
     """The loops around in which the condition may change; all of them, where it reads what is written."""
     whole = resolve(asked, values_at(site))
     loops = {loop.var for loop in site.scope}
-    return loops if mentioned((whole,)) & written_by(site.function) else loops & free_vars(whole)
+    return loops & free_vars(whole) if is_constant(whole, function=site.function) else loops
 
 
 def _blocks_with_init(site: Site) -> Iterable[Site]:
