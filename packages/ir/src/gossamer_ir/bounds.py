@@ -1,13 +1,16 @@
-"""The least and the greatest value that an index takes while loops run, as affine forms.
+"""The least and the greatest value that an index takes while loops run: constants, or affine forms.
 
 They hold wherever each of the loops runs at least once; elsewhere there is no value to bound. Loop
 by loop, the innermost first, a variable gives way to an end of its range, so that what an inner
 range shares with the index cancels: over a row, `indptr[i] + j` is at most `indptr[i + 1] - 1`.
+
+What else asks which values there are: how large integers may get, so that none wraps, say
+`Magnitudes`, and whether a value is in a range, says the prover of a `ProgramPoint`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from typing import Literal
 
 from gossamer_ir import build
@@ -33,6 +36,35 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.walk import free_vars, statements
+
+
+def constants_of(loop: For) -> range | None:
+    """The values of the variable of a loop, where they are known constants.
+
+    >>> constants_of(For("i", build.index(2), build.index(3), ()))
+    range(2, 5)
+    """
+    start, extent = build.integer_value(loop.start), build.integer_value(loop.extent)
+    return None if start is None or extent is None else range(start, start + extent)
+
+
+def ends_of(form: Affine, values_of: Callable[[str], range | None]) -> tuple[int, int] | None:
+    """The constants that a sum of variables lies between, where those have known values. Where the sum
+    wraps on the way, it ends there all the same.
+
+    >>> from gossamer_ir.build import add, index, index_var, mul
+    >>> at = affine_of(add(mul(index_var("i"), index(4)), index_var("j")))
+    >>> ends_of(at, {"i": range(3), "j": range(2)}.get)
+    (0, 9)
+    """
+    low = high = form.constant
+    for atom, by in form.terms.items():
+        values = values_of(atom.name) if isinstance(atom, Var) else None
+        if not values:
+            return None
+        ends = by * values[0], by * values[-1]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
 
 
 class Bounds:

@@ -7,13 +7,14 @@ the extent of a loop, or what a condition around an access compares with (the la
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from typing import TypeAlias
 
 import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import UNIT, Affine, affine_of, combine, expr_of
+from gossamer_ir.bounds import constants_of, ends_of
 from gossamer_ir.comparisons import slack_of
 from gossamer_ir.effects import READS, effects_of
 from gossamer_ir.magnitudes import magnitudes_of
@@ -23,9 +24,7 @@ from gossamer_ir.nodes import (
     For,
     Function,
     If,
-    Let,
     Load,
-    Node,
     Prefetch,
     Search,
     Stmt,
@@ -86,21 +85,6 @@ def _accesses(
             yield from _accesses(inner.statements, name, (*held, *conditions))
 
 
-_Range: TypeAlias = tuple[int, int] | Expr | None
-"""Smallest and largest value of a variable, or the extent of a loop from 0 on that is known outside."""
-
-
-def ends_of(form: Affine, range_of: Callable[[Expr], object]) -> tuple[int, int] | None:
-    """The constants that a sum lies between, where its atoms do."""
-    low = high = form.constant
-    for atom, by in form.terms.items():
-        found = range_of(atom)
-        if not isinstance(found, tuple):
-            return None
-        low, high = low + min(by * end for end in found), high + max(by * end for end in found)
-    return low, high
-
-
 class _Known:
     """What is known of the variables that statements bind, where these begin to run."""
 
@@ -114,10 +98,14 @@ class _Known:
             for node, is_certain in reads_in(part)
             if is_certain
         }
-        bounds = dict(_bounds(live))
-        self._bounds: dict[str, _Range] = {
-            name: None if isinstance(found, Node) and not self._is_fixed(found) else found
-            for name, found in bounds.items()
+        loops = [stmt for stmt in statements(live) if isinstance(stmt, For)]
+        self._values = {loop.var: constants_of(loop) for loop in loops}
+        self._extents = {
+            loop.var: loop.extent
+            for loop in loops
+            if self._values[loop.var] is None
+            and build.integer_value(loop.start) == 0
+            and self._is_fixed(loop.extent)
         }
 
     def interval(self, index: Expr, held: _Conditions) -> Interval | None:
@@ -125,7 +113,7 @@ class _Known:
         form = affine_of(index)
         fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
         rest = combine(form, Affine(fixed, 0), -1)
-        ends = ends_of(rest, self._range_of)
+        ends = ends_of(rest, self._values.get)
         if ends is not None:
             return Interval(Affine(fixed, 0), *ends)
         lengths = tuple(self._lengths(rest, held)) if fixed else ()
@@ -133,13 +121,13 @@ class _Known:
 
     def _lengths(self, rest: Affine, held: _Conditions) -> Iterator[Affine]:
         """Lengths that the part that varies stays below, if it is not negative."""
-        if rest.constant < 0 or not all(by > 0 for by in rest.terms.values()):
+        if rest.constant < 0 or not all(
+            by > 0 and self._is_natural(atom) for atom, by in rest.terms.items()
+        ):
             return
-        ranges = [self._range_of(atom) for atom in rest.terms]
-        if not all(isinstance(found, Node) or (found and found[0] >= 0) for found in ranges):
-            return
-        if rest.constant == 0 and list(rest.terms.values()) == [1] and isinstance(ranges[0], Node):
-            yield affine_of(ranges[0])
+        for name, extent in self._extents.items():
+            if rest == affine_of(build.index_var(name)):
+                yield affine_of(extent)
         for condition in held:
             slack = slack_of(condition)
             if slack is not None:
@@ -147,8 +135,12 @@ class _Known:
                 if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
                     yield length
 
-    def _range_of(self, atom: Expr) -> _Range:
-        return self._bounds.get(atom.name) if isinstance(atom, Var) else None
+    def _is_natural(self, atom: Expr) -> bool:
+        """Whether an atom is the variable of a loop that runs over no negative numbers."""
+        if not isinstance(atom, Var):
+            return False
+        values = self._values.get(atom.name)
+        return atom.name in self._extents or bool(values and values[0] >= 0)
 
     def _is_fixed(self, expr: Expr) -> bool:
         """Whether an expression has one value while the statements run, and reads only what they read in
@@ -161,22 +153,6 @@ class _Known:
     def _is_free(self, expr: Expr) -> bool:
         """Whether an expression has one value while the statements run."""
         return is_invariant(expr, self._live, self._function)
-
-
-def _bounds(live: tuple[Stmt, ...]) -> Iterator[tuple[str, _Range]]:
-    for node in statements(live):
-        if isinstance(node, For):
-            yield node.var, range_of_loop(node)
-        elif isinstance(node, Let):
-            yield node.var.name, None
-
-
-def range_of_loop(loop: For) -> _Range:
-    """What is known of the variable of a loop, where its extent is known."""
-    start, extent = build.integer_value(loop.start), build.integer_value(loop.extent)
-    if extent is None:
-        return loop.extent if start == 0 else None
-    return None if start is None or extent <= 0 else (start, start + extent - 1)
 
 
 def _merged(intervals: list[Interval | None]) -> Interval | None:

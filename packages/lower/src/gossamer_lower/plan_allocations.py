@@ -16,6 +16,7 @@ import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of, expr_of
+from gossamer_ir.bounds import constants_of, ends_of
 from gossamer_ir.effects import buffers_named
 from gossamer_ir.lasting import written_in
 from gossamer_ir.nodes import (
@@ -41,9 +42,7 @@ from gossamer_lower.guard_accesses import guard_buffers
 from gossamer_lower.live_intervals import (
     Access,
     Interval,
-    ends_of,
     intervals_of,
-    range_of_loop,
     shrunk,
 )
 from gossamer_lower.stages import map_functions
@@ -122,12 +121,11 @@ def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
     """Whether an index lies between constants that are in range, by the ranges of loops. It may wrap on
     the way there, as it is a sum of products."""
 
-    def range_of(atom: Expr) -> object:
-        loop = loops.get(atom.name) if isinstance(atom, Var) else None
-        return loop and range_of_loop(loop)
+    def values_of(name: str) -> range | None:
+        return constants_of(loops[name]) if name in loops else None
 
     count = build.integer_value(size)
-    ends = None if count is None else ends_of(affine_of(at), range_of)
+    ends = None if count is None else ends_of(affine_of(at), values_of)
     return ends is not None and ends[0] >= 0 and ends[1] < (count or 0)
 
 

@@ -7,7 +7,8 @@ from itertools import product
 
 from gossamer_ir.accesses import Access
 from gossamer_ir.affine import expr_of, product_of
-from gossamer_ir.build import add, index_var, integer_value, mul
+from gossamer_ir.bounds import constants_of
+from gossamer_ir.build import add, index_var, mul
 from gossamer_ir.disjoint import Verdict, verdict, written_accesses
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.linear import Form
@@ -167,7 +168,7 @@ def _points(
     if len(forms) < len(access.indices) or any(form.opaque & varying for form in forms):
         return
     names = sorted(varying)
-    ranges = [_values(loops[name]) for name in names]
+    ranges = [constants_of(loops[name]) or range(0) for name in names]
     count = 1
     for found in ranges:
         count *= len(found)
@@ -176,11 +177,6 @@ def _points(
     ):
         for values in product(*ranges):
             yield dict(zip(names, values, strict=True))
-
-
-def _values(loop: For) -> range:
-    start, extent = integer_value(loop.start), integer_value(loop.extent)
-    return range(0) if start is None or extent is None else range(start, start + extent)
 
 
 def _at(access: Access, point: Mapping[str, int]) -> object:
