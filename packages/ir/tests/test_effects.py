@@ -11,9 +11,11 @@ from gossamer_ir.effects import (
     CALLS,
     EFFECTS,
     EXPRESSION_EFFECTS,
+    LAZY,
     NAMING_BUFFERS,
     TAKING,
     WRITES,
+    always_evaluated,
     binds,
     buffers_written,
     effects_of,
@@ -31,6 +33,7 @@ from gossamer_ir.nodes import (
     For,
     Guard,
     If,
+    IfThenElse,
     Iteration,
     Launch,
     Let,
@@ -116,6 +119,17 @@ def test_what_is_written_is_what_the_table_says(kind):
     effects = [effects_of(stmt) for stmt in statements(body)]
     told = {write.buffer for found in effects for write in found.writes}
     assert buffers_written(body) == told | {name for found in effects for name in found.passes}
+
+
+def test_what_may_stay_unevaluated():
+    """A further kind needs a rule wherever the sides of a choice are looked at under its condition, too:
+    in `reads`, `guard_accesses`, `proved_conditions`, `preprocess`, `hoist_searches` and `lower_math`."""
+    assert {IfThenElse: {"if_true", "if_false"}} == LAZY
+
+
+@pytest.mark.parametrize("kind", STATEMENTS, ids=lambda kind: kind.__name__)
+def test_what_is_evaluated_with_a_statement_is_what_the_table_says(kind):
+    assert always_evaluated(SAMPLES[kind]) == effects_of(SAMPLES[kind]).evaluates
 
 
 def test_kinds_that_write_and_call_are_what_the_table_says():

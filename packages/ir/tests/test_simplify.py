@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.script import parse_expr, print_expr
-from gossamer_ir.simplify import FALSE, TRUE, simplify, simplify_body
+from gossamer_ir.simplify import FALSE, TRUE, simplify, simplify_body, simplify_unguarded
 
 DTYPES = {"i": "int64", "j": "int64"}
 TEXTS = [
@@ -160,3 +160,11 @@ def test_a_statement_that_does_nothing_disappears():
     assert simplify_body(
         (If(parse_expr("1 < 2", {}), (store,)), If(parse_expr("2 < 1", {}), (store,)))
     ) == (store,)
+
+
+def test_the_weight_of_an_empty_loop_is_read():
+    """Its reads are looked at where accesses are guarded."""
+    weight = widen(Load("P", (Var("i", "int64"),), "int32"))
+    loop = For("i", ZERO, index(4), (), "parallel", weight=weight)
+    assert simplify_unguarded((loop,)) == (loop,)
+    assert simplify_unguarded((For("i", ZERO, index(4), ()),)) == ()

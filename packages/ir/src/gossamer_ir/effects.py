@@ -226,6 +226,24 @@ LAZY = {kind: frozenset(found.lazy) for kind, found in EXPRESSION_EFFECTS.items(
 """The operands that may stay unevaluated, of the kinds that have some."""
 
 
+def always_evaluated(node: Any) -> tuple[Any, ...]:
+    """The expressions directly below an expression or a statement that are evaluated wherever it is.
+
+    >>> from gossamer_ir.build import ONE, ZERO, index_var
+    >>> always_evaluated(IfThenElse(index_var("c"), ONE, ZERO)) == (index_var("c"),)
+    True
+    >>> always_evaluated(While(index_var("c"), (Store("Y", (ZERO,), ONE),))) == (index_var("c"),)
+    True
+    """
+    kind = type(node)
+    if kind in EFFECTS:
+        return EFFECTS[kind](node).evaluates
+    lazy = LAZY.get(kind)
+    if lazy is None:
+        return tuple(children(node))
+    return tuple([getattr(node, field) for field in kind.__struct_fields__ if field not in lazy])
+
+
 def _naming_a_buffer() -> frozenset[type[Any]]:
     """Kinds with a field `buffer` that holds a name."""
     return frozenset(

@@ -5,12 +5,11 @@ Few rules, each one exact on int64 and none on floating-point values.
 
 from __future__ import annotations
 
-from collections.abc import Iterable
 from typing import Any
 
 from gossamer_ir import build
 from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, always_evaluated
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -30,7 +29,7 @@ from gossamer_ir.nodes import (
     Unary,
 )  # fmt: skip
 from gossamer_ir.typed_calls import typed
-from gossamer_ir.walk import children, occurrences, rewrite, rewrite_body
+from gossamer_ir.walk import occurrences, rewrite, rewrite_body
 
 TRUE = Const("bool", "True")
 FALSE = Const("bool", "False")
@@ -77,19 +76,9 @@ def _keeping_reads(node: Any) -> Any | None:
 
 def _loses_read(node: Any, new: Any) -> bool:
     """Whether something is read to evaluate a node and not to evaluate another."""
-    reads = _reads(*_evaluated(node))
+    reads = _reads(*always_evaluated(node))
     kept = _reads(*(new if isinstance(new, tuple) else (new,))) if reads else ()
     return any(found not in kept for found in reads)
-
-
-def _evaluated(node: Any) -> Iterable[Any]:
-    """The children of a node that are evaluated in any case."""
-    match node:
-        case If() | IfThenElse():
-            return (node.condition,)
-        case For():
-            return (node.start, node.extent)
-    return children(node)
 
 
 def _reads(*nodes: Any) -> tuple[Expr, ...]:

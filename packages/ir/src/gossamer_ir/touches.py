@@ -8,7 +8,7 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.build import conjuncts, sub
-from gossamer_ir.effects import LAZY, WRITES, Effects, effects_of
+from gossamer_ir.effects import LAZY, WRITES, Effects, always_evaluated, effects_of
 from gossamer_ir.nodes import (
     Atomic,
     Block,
@@ -239,13 +239,7 @@ def is_evaluated(name: str, expr: Any) -> bool:
     kind = type(expr)
     if kind is Var:
         return bool(expr.name == name)
-    lazy = LAZY.get(kind, ())
-    parts = (
-        (getattr(expr, field) for field in kind.__struct_fields__ if field not in lazy)
-        if lazy
-        else children(expr)
-    )
-    return any(is_evaluated(name, part) for part in parts)
+    return any(is_evaluated(name, part) for part in always_evaluated(expr))
 
 
 def _touch(node: _Access, values: Values, held: Held, *, is_certain: bool) -> Touch:

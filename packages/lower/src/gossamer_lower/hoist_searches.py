@@ -17,6 +17,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import distance
 from gossamer_ir.by_kind import kinds_in
+from gossamer_ir.effects import LAZY
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import changed_in, is_constant
 from gossamer_ir.names import bound_variables, namer_of
@@ -267,7 +268,7 @@ def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
 def _is_harmless(node: object) -> bool:
     if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
         return isinstance(node.rhs, Const)
-    return not isinstance(node, (Load, Call, IfThenElse))
+    return not isinstance(node, (Load, Call)) and type(node) not in LAZY
 
 
 def _refusal(where: str) -> UnsupportedError:

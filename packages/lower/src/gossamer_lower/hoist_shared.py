@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import Any
 
 from gossamer_ir import build
+from gossamer_ir.effects import LAZY
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     EXPRESSIONS,
@@ -48,7 +49,7 @@ class _Hoisting:
 
     def node(self, node: Any) -> Any:
         """A node whose largest shared parts are variables."""
-        if type(node) in LEAVES or isinstance(node, IfThenElse):
+        if type(node) in LEAVES or type(node) in LAZY:
             return node
         if type(node) in EXPRESSIONS and self._is_shared(node):
             return self._let(node).var
