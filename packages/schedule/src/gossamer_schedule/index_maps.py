@@ -11,8 +11,19 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gossamer_ir.affine import UNIT, Affine, affine_of, product_of, quotient
-from gossamer_ir.build import ONE, ZERO, add, binary, conjoined, floordiv, index, integer_value, mul
+from gossamer_ir.affine import NOTHING, Affine, affine_of, combine, factors_of, product_of, quotient
+from gossamer_ir.build import (
+    ONE,
+    ZERO,
+    add,
+    binary,
+    conjoined,
+    floordiv,
+    index,
+    integer_value,
+    mul,
+    product,
+)
 from gossamer_ir.digits import Digit, ceildiv_by, count_of, gapless
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
 from gossamer_schedule.predicates import below
@@ -93,33 +104,31 @@ def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
     places: list[Place] = []
     sizes: list[Expr] = []
     for result, expr in enumerate(found.results):
-        terms = _terms(expr, found.vars) or []
-        digits = [Digit(by, _extent(part, extents)) for by, part in terms]
-        order = gapless(dict(enumerate(digits)))
+        terms = _terms(expr, found.vars) or {}
+        digits = {part: Digit(by, _extent(part, extents)) for part, by in terms.items()}
+        order = gapless(digits)
         if not order:
             return None
-        places += (Place(terms[at][1], result, digits[at]) for at in order)
-        sizes.append(product_of(count_of(digits)))
+        places += (Place(part, result, digits[part]) for part in order)
+        sizes.append(product_of(count_of(digits.values())))
     if not all(_is_told(var, extents[var], places) for var in found.vars):
         return None
     padded = {var: extent for var, extent in extents.items() if not _is_exact(var, extent, places)}
     return Layout(found, tuple(sizes), tuple(places), padded)
 
 
-def _terms(expr: Expr, names: Sequence[str]) -> list[tuple[Affine, Part]] | None:
-    """The parts of indices whose multiples an expression is the sum of."""
-    if isinstance(expr, Binary) and expr.op == "add":
-        lhs, rhs = _terms(expr.lhs, names), _terms(expr.rhs, names)
-        return None if lhs is None or rhs is None else lhs + rhs
-    part = _part(expr, names)
-    if part is not None:
-        return [(UNIT, part)]
-    if isinstance(expr, Binary) and expr.op == "mul":
-        for factor, inner in ((expr.lhs, expr.rhs), (expr.rhs, expr.lhs)):
-            part = _part(inner, names)
-            if part is not None:
-                return [(affine_of(factor), part)]
-    return None
+def _terms(expr: Expr, names: Sequence[str]) -> dict[Part, Affine] | None:
+    """The parts of indices that an expression is a sum of, and what each is multiplied by."""
+    form = affine_of(expr)
+    terms: dict[Part, Affine] = {}
+    for atom, count in form.terms.items():
+        factors = [(_part(factor, names), factor) for factor in factors_of(atom)]
+        parts = [part for part, _ in factors if part is not None]
+        if len(parts) != 1:
+            return None
+        by = affine_of(product(factor for part, factor in factors if part is None))
+        terms[parts[0]] = combine(terms.get(parts[0], NOTHING), by, count)
+    return None if form.constant else terms
 
 
 def _part(expr: Expr, names: Sequence[str]) -> Part | None:
