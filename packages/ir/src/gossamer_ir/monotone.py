@@ -1,4 +1,8 @@
-"""Expressions that never decrease from one iteration of a loop to the next."""
+"""Expressions that never decrease from one iteration of a loop to the next.
+
+Whether all that later iterations touch, with the loops inside them, comes after what earlier ones
+touch, says `ordered`.
+"""
 
 from __future__ import annotations
 

@@ -6,23 +6,23 @@ from collections.abc import Iterator
 
 import msgspec
 
-from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.nodes import Block, For, If, Let, Stmt, While
+from gossamer_ir.lasting import changed_in, is_constant
+from gossamer_ir.nodes import Block, For, Function, If, Let, Stmt, While
 from gossamer_ir.walk import buffers_read, free_vars, outermost, statements, substitute_body
 
 
-def inline_lets(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """The statements, lets that stand above a block with `init` replaced by their values. Of those only
-    the ones stay that read something, which may stop the program. A let of what the statements write
-    is not replaced, as long as no init moves before it."""
-    return _Inlining(buffers_written(body)).body(body, frozenset())
+def inline_lets(function: Function) -> tuple[Stmt, ...]:
+    """The statements of a function, lets that stand above a block with `init` replaced by their values.
+    Of those only the ones stay that read something, which may stop the program. A let of what the
+    function writes is not replaced, as long as no init moves before it."""
+    return _Inlining(function).body(function.body, frozenset())
 
 
 class _Inlining(msgspec.Struct, frozen=True):
-    """Knows the buffers that are written."""
+    """Knows the function."""
 
-    written: frozenset[str]
+    function: Function
 
     def body(self, body: tuple[Stmt, ...], loops: frozenset[str]) -> tuple[Stmt, ...]:
         """Statements in loops of these variables, up to the innermost block around."""
@@ -32,7 +32,7 @@ class _Inlining(msgspec.Struct, frozen=True):
             body = tuple(rest)
             if not isinstance(stmt, Let) or not any(_has_init(found) for found in body):
                 done.append(self._inside(stmt, loops))
-            elif self._changed_by(stmt) is None:
+            elif is_constant(stmt.value, function=self.function):
                 body = substitute_body(body, {stmt.var.name: stmt.value})
                 done += [stmt] * bool(buffers_read(stmt.value))
             else:
@@ -55,20 +55,17 @@ class _Inlining(msgspec.Struct, frozen=True):
                 return If(stmt.condition, *sides)
         return stmt
 
-    def _changed_by(self, let: Let) -> str | None:
-        """A buffer that the let reads and something writes."""
-        return min(buffers_read(let.value) & self.written, default=None)
-
     def _require_below_inits(self, let: Let, body: tuple[Stmt, ...], loops: frozenset[str]) -> None:
         """No init behind the let moves before a loop around it."""
         moving = loops | {let.var.name}
+        changed = changed_in(self.function.body, let.value, function=self.function)
         for block in _blocks_with_init(body):
             fed = (free_vars(found.value) for found in block.iters if found.kind == "R")
             if any(names & moving for names in fed):
                 raise UnsupportedError(
                     "lower.let_above_block",
                     f"The let {let.var.name} stands above a block with init and reads "
-                    f"{self._changed_by(let)}, which the function writes.",
+                    f"{min(changed)}, which the function writes.",
                     hint="Use the value in place of the let.",
                 )
 

@@ -85,7 +85,7 @@ def lower_blocks(module: Module) -> Module:
 
 def _lower_function(function: Function) -> Function:
     lowering = _Lowering(function)
-    body = simplify_unguarded(lowering.body(inline_lets(function.body)))
+    body = simplify_unguarded(lowering.body(inline_lets(function)))
     return msgspec.structs.replace(function, body=body)
 
 

@@ -10,7 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import ONE, ZERO, add, conjoined, conjuncts, index_var, integer_value, sub
 from gossamer_ir.contracts import Step
 from gossamer_ir.effects import READS
-from gossamer_ir.lasting import written_in
+from gossamer_ir.lasting import changed_in, written_in
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Binary,
@@ -166,8 +166,8 @@ def _require_unchanged(nest: Nest, padded: _Padded, *, module: Module) -> None:
     bounds = (part for loop in nest.loops for part in (loop.start, loop.extent))
     conditions = (*nest.conditions, *conjuncts(nest.block.node.predicate))
     iters = nest.block.node.iters
-    asked = mentioned((*bounds, *conditions, *iters, *padded.indices))
-    clash = asked & written_in((nest.top.node,), nest.block.function)
+    asked = (*bounds, *conditions, *iters, *padded.indices)
+    clash = changed_in((nest.top.node,), *asked, function=nest.block.function)
     if clash or nest.has_let:
         raise refusal(
             f"{_NAME}.not_proved",

@@ -12,7 +12,6 @@ from gossamer_ir.affine import NOTHING
 from gossamer_ir.build import add, conjoined, conjuncts, index, index_var, sub
 from gossamer_ir.contracts import Step
 from gossamer_ir.digits import count_of, digits_of, lowest, without
-from gossamer_ir.effects import buffers_written
 from gossamer_ir.lasting import changed_in
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import loops_of
@@ -198,8 +197,8 @@ def _require_repeatable(site: Site, target: Site, own: tuple[For, ...], *, buffe
         )
     nest = resolve(own[0] if own else block, values_at(site))
     # the start of the loop is asked for again in each iteration
-    reads = mentioned((nest, target.node.start)) - {buffer}
-    changed = reads & buffers_written(target.node.body)
+    reads = nest, target.node.start
+    changed = changed_in(target.node.body, *reads, function=target.function) - {buffer}
     if changed:
         raise refusal(
             f"{_NAME}.changed",
