@@ -253,6 +253,12 @@ def test_a_weight_does_not_wrap_around():
             apply(program(STEPS), step)
 
 
+def test_a_weight_may_be_a_product_of_sizes():
+    body = STEPS.replace("T.serial(8)", "T.serial(m)").replace("spatial(8", "spatial(m")
+    made = apply(program(body), Step("parallel", {"loop": "i", "weight": "k * i + 4 * i"})).module
+    assert "k * i + 4 * i" in print_module(made)
+
+
 READS = {
     "beyond a row": ("B[0, 8]", range(8)),
     "before a row": ("B[1, vh - 1]", range(8)),

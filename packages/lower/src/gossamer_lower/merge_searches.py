@@ -203,7 +203,7 @@ class _Merging:
         with self._point.scope():
             found = self._with_values(loop)
             self._point.assume_range(found, build.sub(found.extent, build.ONE))
-            return never_decreases(value, loop.var, self._point)
+            return never_decreases(value, found, self._point)
 
 
 def _window(search: Search) -> Iterator[Expr]:

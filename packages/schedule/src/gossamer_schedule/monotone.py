@@ -16,4 +16,4 @@ def is_monotone(expr: Expr, site: Site) -> bool:
     point = ProgramPoint(site.function, facts=known_facts(site.function), binds_all=True)
     point.begin(loop.body)
     point.assume_loop(loop)
-    return never_decreases(expr, loop.var, point)
+    return never_decreases(expr, loop, point)
