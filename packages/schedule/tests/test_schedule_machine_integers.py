@@ -246,6 +246,14 @@ def test_a_split_loop_does_not_go_on_beyond_the_largest_integer(factor, is_check
     np.testing.assert_array_equal(results(made), results(program(body)))
 
 
+def test_a_weight_of_what_an_array_holds_does_not_wrap_around():
+    module = program("for i in T.serial(m):\n    for j in T.serial(k):\n        X[i, j] = 1")
+    made = apply(module, Step("parallel", {"loop": "i", "weight": "k * i + 4 * i"}))
+    assert "weight=k * i + 4 * i" in print_module(made.module)
+    with pytest.raises(ScheduleError, match=r"\[schedule.parallel.weight\]"):
+        apply(module, Step("parallel", {"loop": "i", "weight": "q * i"}))
+
+
 def test_a_weight_does_not_wrap_around():
     for weight in ("i * 4611686018427387904", "i + 9223372036854775807"):
         step = Step("parallel", {"loop": "i", "weight": weight})

@@ -175,7 +175,8 @@ class Magnitudes:
     def _forget(self, variable: str) -> None:
         """What was found while the variable had another bound."""
         self._variables.pop(variable, None)
-        self._loops.pop(variable, None)
+        if variable in self._loops:
+            del self._loops[variable]
         self._found.clear()
         self._exact.clear()
 
@@ -185,7 +186,8 @@ class Magnitudes:
             bound = self._bound.pop(name)  # so that a variable does not bound itself
             self._open += 1
             if isinstance(bound, For):
-                found = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
+                extent = self.of(bound.extent)
+                found = self.of(bound.start) + (extent - 1 if extent else 0)
             else:
                 found = sum(map(self.of, bound))
             self._open -= 1
