@@ -130,7 +130,6 @@ class Magnitudes:
         said = _said(lasting_facts(function))
         self._variables = dict(self._passed.sizes)
         self._bound: dict[str, For | tuple[Expr, ...]] = {}
-        self._loops: dict[str, For] = {}
         self._open = 0
         self._found: dict[Expr, int] = {}
         self._exact: dict[Node, bool] = {}
@@ -142,7 +141,6 @@ class Magnitudes:
         """The same bounds, to which others may be added."""
         found = copy(self)
         found._variables, found._bound = dict(self._variables), dict(self._bound)
-        found._loops = dict(self._loops)
         found._found, found._exact = {}, {}
         return found
 
@@ -165,7 +163,7 @@ class Magnitudes:
     def bind_loop(self, loop: For) -> None:
         """The variable of a loop is below its end."""
         self._forget(loop.var)
-        self._bound[loop.var] = self._loops[loop.var] = loop
+        self._bound[loop.var] = loop
 
     def bind(self, variable: str, *values: Expr) -> None:
         """A variable is at most as large as these together."""
@@ -175,8 +173,6 @@ class Magnitudes:
     def _forget(self, variable: str) -> None:
         """What was found while the variable had another bound."""
         self._variables.pop(variable, None)
-        if variable in self._loops:
-            del self._loops[variable]
         self._found.clear()
         self._exact.clear()
 
@@ -186,8 +182,7 @@ class Magnitudes:
             bound = self._bound.pop(name)  # so that a variable does not bound itself
             self._open += 1
             if isinstance(bound, For):
-                extent = self.of(bound.extent)
-                found = self.of(bound.start) + (extent - 1 if extent else 0)
+                found = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
             else:
                 found = sum(map(self.of, bound))
             self._open -= 1
@@ -228,16 +223,10 @@ class Magnitudes:
 
     def _part_of_size(self, expr: Expr) -> Part | None:
         """The size, and what it is divided by, that a value, or the difference of two, is at most: what is
-        loaded from an array of offsets, of which a fact says that it lies in [0, size + 1), or the variable
-        of a loop over a size, and the next value that it has."""
+        loaded from an array of offsets, of which a fact says that it lies in [0, size + 1)."""
         match expr:
             case Cast():
                 return self._part_of_size(expr.value)
-            case Var(name=name) | Binary(op="add", lhs=Var(name=name), rhs=Const(text="1")) if (
-                self._is_from_zero(name)
-            ):
-                extent = self._loops[name].extent
-                return self._part_of_size(extent) or Part(extent, 1)
             case Load():
                 fact = self._ranges.get(expr.buffer)
                 if fact is None or fact.low != ZERO or not _is_one_more(fact.high):
@@ -253,10 +242,6 @@ class Magnitudes:
                     above = self._part_of_size(dividend) or Part(dividend, 1)
                     return Part(above.size, above.divisor * divisor)
         return None
-
-    def _is_from_zero(self, variable: str) -> bool:
-        """Whether a variable is that of a loop that starts at 0."""
-        return variable in self._loops and self._loops[variable].start == ZERO
 
     def is_exact(self, expr: Node) -> bool:
         """Whether no operation in an integer expression wraps."""

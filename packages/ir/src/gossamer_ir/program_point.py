@@ -122,7 +122,7 @@ class ProgramPoint:
 
     def bind_loop(self, loop: For) -> None:
         """The variable of a loop is at most as large as its ends."""
-        self.magnitudes.bind_loop(loop)
+        self.magnitudes.bind(loop.var, loop.start, loop.extent)
 
     # --- assuming
 
