@@ -466,6 +466,41 @@ def test_steps_that_were_found_to_be_wrong_are_not(name):
     assert verdict.refusal in (None, *REFUSED_SCHEDULES)
 
 
+ABSENT_BEFORE = """
+@T.prim_func
+def main(indptr: T.handle, a: T.handle, c: T.handle, y: T.handle, n: T.int64, nnz: T.int64):
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(n)
+    J = T.sp.dense_varied(I, (8, nnz), indptr, "int32")
+    K = T.sp.dense_fixed(3)
+    A = T.sp.match_buffer(a, (I, J, K), "int32")
+    C = T.match_buffer(c, (4,), "int64")
+    Y = T.match_buffer(y, (1,), "int32")
+    Y[0] = A[0, 1, C[5]]
+"""
+IN_TURN = """
+@T.prim_func
+def main(x: T.handle, y: T.handle):
+    T.func_attr({"sparse_tir_level": 0})
+    X = T.match_buffer(x, (4,), "int32")
+    Y = T.match_buffer(y, (4,), "int32")
+    for i in T.serial(4):
+        with T.block("use"):
+            vi = T.axis.spatial(4, i)
+            Y[vi] = X[vi]
+"""
+ELEMENT = """
+@T.prim_func
+def main(z: T.handle, q: T.handle, y: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    Z = T.match_buffer(z, (n,), "int32")
+    Q = T.match_buffer(q, (n,), "int32")
+    Y = T.match_buffer(y, (n,), "int32")
+    for i in T.serial(n):
+        with T.block("pick"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = Z[1] + Q[vi]
+"""
 LATER = {
     "an init stays before all iterations that meet in its element where their loop leaves a block": (
         COUNTED,
@@ -556,6 +591,40 @@ LATER = {
         UNUSED % (0, 3),
         {"p": np.zeros(3, np.int64), "y": np.zeros(3, np.int64), "n": 3},
         {},
+    ),
+    "an index is read out of bounds also where an axis before it has no such position": (
+        ABSENT_BEFORE,
+        {
+            "a": np.ones(3, I32),
+            "indptr": np.array([0, 0, 1], I32),
+            "c": np.zeros(4, np.int64),
+            "y": np.zeros(1, I32),
+            "n": 2,
+            "nnz": 1,
+        },
+        {},
+    ),
+    "a region of a buffer that moves into the block is no longer declared": (
+        IN_TURN,
+        {"x": np.arange(4, dtype=I32), "y": np.zeros(4, I32)},
+        {
+            "loop": (
+                Step("blockize", {"loop": "i"}),
+                Step("reindex_cache_read", {"block": "use", "buffer": "X", "scope": "local"}),
+                Step("hide_buffer_access", {"block": "use_o", "access": "read", "buffers": ()}),
+                Step("compute_at", {"block": "use_X_local", "loop": "i"}),
+            )
+        },
+    ),
+    "a region that leaves out an element in a version is not declared there": (
+        ELEMENT,
+        {"z": np.arange(3, dtype=I32), "q": np.zeros(3, I32), "y": np.zeros(3, I32), "n": 3},
+        {
+            "loop": (
+                Step("hide_buffer_access", {"block": "pick", "access": "read", "buffers": ("Q",)}),
+                Step("specialize", {"name": "i", "condition": "n == 1"}),
+            )
+        },
     ),
 }
 """Programs of the later stages."""

@@ -151,6 +151,14 @@ def test_functions_are_called_for_chunks_and_launched_over_threads(chunks, expec
     np.testing.assert_array_equal(x, expected)
 
 
+def test_a_parallel_loop_wraps_as_a_serial_one_does():
+    x = np.zeros(7)
+    text = CALLS.replace('"i", 1, n,', '"i", 9223372036854775805, 9223372036854775802 + n,')
+    text = text.replace(", weight=i * 3", "").replace("Y[i] = T.float64(begin)", "Y[i % 7] = 1.0")
+    run(parse_module(text), {"x": x, "n": 7}, chunks=2)
+    assert np.nan_to_num(x).sum() == 4
+
+
 def test_another_function_than_the_entry_can_be_run():
     y = np.zeros(3)
     run(parse_module(CALLS), {"begin": 1, "end": 3, "y": y, "n": 3}, "fill")

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
 from collections.abc import Iterator as IteratorOf
-from typing import TypeAlias
+from typing import TypeAlias, cast
 
 import msgspec
 
@@ -18,16 +18,18 @@ from gossamer_ir.effects import READS
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
+    Cast,
     Compare,
     DenseFixed,
     DenseVaried,
     Expr,
     IfThenElse,
+    Load,
     Relation,
     Search,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import occurs
+from gossamer_ir.walk import children, occurs, walk
 from gossamer_lower.index_buffers import Compressed, IndexBuffers
 
 
@@ -68,6 +70,18 @@ class Place(msgspec.Struct):
         for condition in reversed(self.conditions):
             result = condition if result is None else _both(condition, result)
         return result
+
+    def is_found(self) -> Expr | None:
+        """As `is_present`, for an access: indices are evaluated wherever the element lies, so one that
+        reads out of bounds stops the program also where an axis before it has no such position."""
+        if not self.conditions:
+            return None
+        evaluated = [found for position in self.positions for found in _loading(position)]
+        if evaluated:
+            first = tuple(walk(self.conditions[0]))
+            asked = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)
+            return Place(conditions=(*asked, *self.conditions)).is_present()
+        return self.is_present()
 
 
 class Lookups:
@@ -203,6 +217,24 @@ def _renamed(axis: Axis, other: Axis) -> Axis:
 def _is_below(index: Index, length: Expr) -> bool:
     """Whether an index is the coordinate of an element of an axis of this length, which is less."""
     return index.iterator is not None and index.iterator.axis.length == length
+
+
+def _loading(expr: Expr) -> IteratorOf[Expr]:
+    """The parts of an index that load something; what is searched for, but not the search, which finds
+    nothing where there is no fibre."""
+    if not occurs(Load, expr):
+        return
+    if isinstance(expr, IfThenElse) or not occurs(Search, expr):
+        yield expr
+        return
+    for part in children(expr):
+        yield from _loading(cast(Expr, part))
+
+
+def _is_evaluated(expr: Expr) -> Expr:
+    """What holds of every value."""
+    value = build.widen(expr) if "int" in build.dtype_of(expr) else Cast("int64", expr)
+    return Compare("ge", value, build.index(-(2**63)))
 
 
 def _both(first: Expr, second: Expr) -> Expr:

@@ -341,7 +341,7 @@ class _Lowering:
         """A hint, where the element is present: nothing is read to find one that lies outside."""
         place, axes = self._place(node, scope), self._buffers[node.buffer].axes
         inside = self._lookups.inside(axes, self._indices(node, scope))
-        present = Place(conditions=(*inside, *place.conditions)).is_present()
+        present = Place(place.positions, (*inside, *place.conditions)).is_found()
         hint = Prefetch(node.buffer, place.positions)
         return (hint if present is None else If(present, (hint,)),)
 
@@ -354,7 +354,7 @@ class _Lowering:
             for found in (node.predicate, node.passthrough)
         )
         load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
-        return under(place.is_present(), load, otherwise=fill)
+        return under(place.is_found(), load, otherwise=fill)
 
     def _place(self, node: Load | Store | Prefetch, scope: Scope) -> Place:
         indices = self._indices(node, scope)

@@ -7,11 +7,14 @@ from collections.abc import Callable
 from functools import wraps
 from typing import Any, Concatenate, ParamSpec
 
+from msgspec.structs import replace
+
 from gossamer_ir.atomics import is_atomic, shared_otherwise
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_ir.pipelines import copies_ahead, is_pipelined
 from gossamer_schedule.arguments import a_value, arguments_by_name, checked, one_by_one
+from gossamer_schedule.declared_regions import with_true_regions
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.result import Result
 from gossamer_schedule.sites import name_of, sites, statements_of
@@ -57,7 +60,7 @@ def primitive(
             result = _result(function, module, given)
             _require_marks(result.module, function.__name__)
             _require_seen(result.module, module, function.__name__)
-            return result
+            return replace(result, module=with_true_regions(result.module))
         except ScheduleError as error:
             place, values = error.diagnostics[0].place, tuple(given.values())
             error.with_text(lambda: _shown(module, place or _named(module, values)))

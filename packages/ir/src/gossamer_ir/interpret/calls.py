@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 
+from gossamer_ir.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.interpret.weights import chunks, weigh
@@ -25,7 +26,7 @@ def parallel_for(node: ParallelFor, scope: Scope) -> Exec:
         first, count = int(start(frame)), int(extent(frame))
         check(frame)
         for part in chunks(first, count, number=program.chunks):
-            ends = [np.int64(part.start), np.int64(part.stop)]
+            ends = [np.int64(wrapped(part.start)), np.int64(wrapped(part.stop))]
             program.call(function, ends + args(frame))
 
     return run
