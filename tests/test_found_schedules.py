@@ -478,6 +478,18 @@ def main(indptr: T.handle, a: T.handle, c: T.handle, y: T.handle, n: T.int64, nn
     Y = T.match_buffer(y, (1,), "int32")
     Y[0] = A[0, 1, C[5]]
 """
+OWN_END = """
+@T.prim_func
+def main(z: T.handle):
+    T.func_attr({"sparse_tir_level": 0})
+    Z = T.match_buffer(z, (4,), "int32")
+    for i in T.serial(T.Select(Z[1] == 0, 3, 2)):
+        with T.block("b"):
+            vi = T.axis.spatial(8, i + 1)
+            with T.init():
+                Z[vi % 4 % 3] = 0
+            Z[vi % 4 % 3] = 7
+"""
 IN_TURN = """
 @T.prim_func
 def main(x: T.handle, y: T.handle):
@@ -602,6 +614,11 @@ LATER = {
             "n": 2,
             "nnz": 1,
         },
+        {},
+    ),
+    "an init does not run before a loop whose end is read from what it writes": (
+        OWN_END,
+        {"z": np.array([3, -1, 1, 5], I32)},
         {},
     ),
     "a region of a buffer that moves into the block is no longer declared": (

@@ -156,7 +156,7 @@ def test_a_parallel_loop_wraps_as_a_serial_one_does():
     text = CALLS.replace('"i", 1, n,', '"i", 9223372036854775805, 9223372036854775802 + n,')
     text = text.replace(", weight=i * 3", "").replace("Y[i] = T.float64(begin)", "Y[i % 7] = 1.0")
     run(parse_module(text), {"x": x, "n": 7}, chunks=2)
-    assert np.nan_to_num(x).sum() == 4
+    assert [at for at in range(7) if x[at] == 1] == [0, 5, 6]  # -2^63 is 6, too
 
 
 def test_another_function_than_the_entry_can_be_run():

@@ -119,8 +119,9 @@ def why_not_before(loop: For, block: Block, function: Function) -> str | None:
     element; None where it has."""
     targets = buffers_written(block.init)
     around = list(_around(loop, block))
-    asked = [part for stmt in (*around, block) for part in parts_of(stmt)]
-    reads = buffers_read(*block.init, *asked)
+    headers = buffers_read(*(part for stmt in around for part in parts_of(stmt)))
+    reads = buffers_read(*block.init, *parts_of(block))
+    changed = written_in(loop.body, function)
     rest = _without(loop, block).body
     beside = buffers_touched(*rest)
     if not _is_repeatable(block, [stmt for stmt in around if isinstance(stmt, For)]):
@@ -129,7 +130,7 @@ def why_not_before(loop: For, block: Block, function: Function) -> str | None:
         return "the body uses other elements than it initialises"
     if beside & targets:
         return "other statements of the loop use what it writes"
-    if reads & (written_in(loop.body, function) - targets):
+    if headers & changed or reads & (changed - targets):
         return "the loop changes what it reads"
     if not all(isinstance(stmt, If) or _counts(stmt, block) for stmt in around):
         return "a loop between them repeats the block"
