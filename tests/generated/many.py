@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import resource
 import signal
 import time
 from collections import Counter
@@ -23,8 +24,17 @@ LONGEST = 300.0
 """Seconds after which a thing of a number is wrong: some of them take half a minute."""
 
 
+MOST_MEMORY = 8 << 30
+"""Bytes that a process may have: steps align buffers to whatever they are told."""
+
+
 class TooLong(BaseException):
     """No `Exception`: what is judged must not take it for an error of its own."""
+
+
+def _limit_memory() -> None:
+    """Lets allocations fail that would leave other processes nothing."""
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_MEMORY, MOST_MEMORY))
 
 
 @contextmanager
@@ -114,7 +124,7 @@ class Task(Generic[T]):
         batches = iter(wanted[at : at + size] for at in range(0, len(wanted), size))
         waiting: dict[Future[T], Path] = {}
         is_going_on = True
-        with ProcessPoolExecutor(processes) as pool:
+        with ProcessPoolExecutor(processes, initializer=_limit_memory) as pool:
             while is_going_on or waiting:
                 room = 2 * processes - len(waiting) if is_going_on else 0
                 parts = [(part, Path(trail, str(part.start))) for part in islice(batches, room)]
