@@ -7,6 +7,7 @@ import pytest
 
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import GuardFailed, run
+from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.nodes import Guard
 from gossamer_ir.script import parse_module
 from gossamer_ir.walk import walk
@@ -229,3 +230,56 @@ def f(y: T.handle, p: T.handle, nnz: T.int64) -> None:
                     Y[P[i] + (j * 4 + u)] = 1.0
 """)
     assert not any(isinstance(node, Guard) for node in walk(guard_accesses(module)))
+
+
+def guards_of(value):
+    text = f"    for i in T.serial(m):\n        Y[i] = {value}\n"
+    return [node for node in walk(guarded(text)) if isinstance(node, Guard)]
+
+
+def test_what_stands_in_many_places_of_a_statement_is_guarded_once():
+    """An index in the index of another, in its condition and in its value: guards grow with the depth."""
+    place, sizes = "i", []
+    for _ in range(6):
+        place = f"T.int64(P[T.if_then_else(T.int64(P[{place}]) > 0, {place}, 0)])"
+        found = guards_of(f"X[{place}]")
+        assert len(set(found)) == len(found)
+        sizes.append(len(found))
+    assert sizes == [1, 3, 5, 7, 9, 11]
+
+
+@pytest.mark.parametrize(
+    ("value", "count"),
+    [
+        ("X[T.int64(P[i])] + X[T.int64(P[i])]", 1),
+        ("X[T.int64(P[i])] + T.if_then_else(n > 4, X[T.int64(P[i])], T.float32(0))", 1),
+        ("T.if_then_else(n > 4, X[T.int64(P[i])] + X[T.int64(P[i])], T.float32(0))", 1),
+        (
+            "T.if_then_else(n > 4, X[T.int64(P[i])] + T.if_then_else(m > 4, X[T.int64(P[i])], "
+            "T.float32(0)), T.float32(0))",
+            1,
+        ),
+        ("T.if_then_else(n > 4, X[T.int64(P[i])], T.float32(0)) + X[T.int64(P[i])]", 2),
+        ("T.if_then_else(n > 4, X[T.int64(P[i])], X[T.int64(P[i])] + T.float32(1))", 2),
+        (
+            "T.if_then_else(n > 4, T.if_then_else(m > 4, X[T.int64(P[i])], T.float32(0)) "
+            "+ X[T.int64(P[i])], T.float32(0))",
+            2,
+        ),
+    ],
+)
+def test_a_guard_is_left_out_only_where_another_says_the_same(value, count):
+    assert len(guards_of(value)) == count
+    text = f"    for i in T.serial(m):\n        Y[i] = {value}\n"
+    for n, outside in ((3, False), (6, False), (3, True), (6, True)):
+        places = np.full(2, n if outside else n - 1, np.int32)
+        given = {"x": np.ones(n, np.float32), "y": np.zeros(2, np.float32), "p": places}
+        runs = [parse_module(HEADER + text), lower_to_flat(parse_module(HEADER + text))]
+        stopped = []
+        for module in runs:
+            try:
+                run(module, given | {"m": 2, "n": n})
+                stopped.append(False)
+            except (GuardFailed, InterpreterError):
+                stopped.append(True)
+        assert stopped[0] == stopped[1], (value, n, outside)

@@ -7,6 +7,7 @@ from a condition as long as nothing is written to what it reads; nor from sums t
 
 from __future__ import annotations
 
+from collections import defaultdict
 from collections.abc import Iterator, Set
 from contextlib import contextmanager
 from typing import Any
@@ -87,6 +88,8 @@ class _Guarding:
         self._lane_vars: set[str] = set()
         self._lane_conditions: list[Expr] = []
         self._answers: dict[tuple[int, Expr, Expr], tuple[Compare, ...]] = {}
+        self._stated: defaultdict[Expr, list[Expr | None]] = defaultdict(list)
+        """What the guards before one statement say, each with the condition under which it does not."""
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
@@ -160,6 +163,8 @@ class _Guarding:
             expressions = [stmt.condition]
         else:
             expressions = [stmt]
+        if self._stated:
+            self._stated.clear()
         found: list[Guard] = []
         for expression in expressions:
             if expression is not None:
@@ -180,14 +185,37 @@ class _Guarding:
         if kind is Search:
             condition = self._unproved_window(node)
             if condition is not None:
-                found.append(Guard(_either(unless, condition), node.buffer))
+                self._require(condition, unless, node.buffer, found)
         elif kind is Load or kind is Store:
             lanes = lanes_of_access(node)
             condition = self._unproved(node) if lanes is None else self._unproved_in(node, lanes)
             if node.predicate is not None and lanes is None:
                 unless = _either(unless, Unary("not", node.predicate))
             if condition is not None:
-                found.append(Guard(_either(unless, condition), node.buffer))
+                self._require(condition, unless, node.buffer, found)
+
+    def _require(
+        self, condition: Expr, unless: Expr | None, buffer: str, found: list[Guard]
+    ) -> None:
+        """Adds a guard, of what no guard before the same statement says: an expression that stands in
+        many places of it, each of them an index of others, is guarded once."""
+        parts = [part for part in build.conjuncts(condition) if not self._is_stated(part, unless)]
+        rest = build.conjoined(parts)
+        if rest is not None:
+            found.append(Guard(_either(unless, rest), buffer))
+            for part in parts:
+                self._stated[part].append(unless)
+
+    def _is_stated(self, part: Expr, unless: Expr | None) -> bool:
+        """Whether guards say so already wherever a condition does not hold, or one that it begins with."""
+        known = self._stated.get(part, ())
+        while known and unless is not None and unless not in known:
+            match unless:
+                case IfThenElse(condition=first, if_true=either) if either == TRUE:
+                    unless = first
+                case _:
+                    unless = None
+        return unless in known
 
     def _guard_sides(self, node: IfThenElse, unless: Expr | None, found: list[Guard]) -> None:
         """Finds the guards of a condition, and of each value where that is evaluated."""
