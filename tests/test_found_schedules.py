@@ -490,6 +490,34 @@ def main(z: T.handle):
                 Z[vi % 4 % 3] = 0
             Z[vi % 4 % 3] = 7
 """
+OTHER_POINTS = """
+@T.prim_func
+def main(y: T.handle, q: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (4,), "int32")
+    Q = T.match_buffer(q, (4,), "int32")
+    for i in T.serial(n):
+        for j in T.serial(4):
+            with T.block("b"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                with T.init():
+                    Y[T.int64(Q[vj])] = 1
+                v: T.int32 = Y[vj]
+                Y[T.int64(Q[vj])] = v + 1
+"""
+BEYOND = """
+@T.prim_func
+def main(slots: T.handle, g: T.handle, q: T.handle, n: T.int64):
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(n)
+    L = T.sp.compressed_fixed(I, (8, 1), slots, "int32")
+    G = T.sp.match_buffer(g, (I, L), "int32")
+    Q = T.match_buffer(q, (n,), "int32")
+    with T.block("b"):
+        vi = T.axis.spatial(n, 0)
+        T.where(Q[vi] == 1)
+        G[1, 1] = G[1, 1] + 1
+"""
 IN_TURN = """
 @T.prim_func
 def main(x: T.handle, y: T.handle):
@@ -620,6 +648,20 @@ LATER = {
         OWN_END,
         {"z": np.array([3, -1, 1, 5], I32)},
         {},
+    ),
+    "inits do not run before a loop that reads the elements of other points": (
+        OTHER_POINTS,
+        {"y": np.array([3, 1, -2, 2], I32), "q": np.array([1, 2, 3, 0], I32), "n": 1},
+        {"loop": (Step("blockize", {"loop": "j"}),)},
+    ),
+    "no region holds an element beyond its buffer": (
+        BEYOND,
+        {"g": np.zeros(2, I32), "slots": np.zeros((2, 1), I32), "q": np.ones(2, I32), "n": 2},
+        {
+            "position": (
+                Step("hide_buffer_access", {"block": "b", "access": "read", "buffers": ("Q",)}),
+            )
+        },
     ),
     "a region of a buffer that moves into the block is no longer declared": (
         IN_TURN,

@@ -14,6 +14,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.atomics import ATOMIC, is_atomic, mark_of, shared_names
 from gossamer_ir.nodes import (
+    Block,
     Combine,
     Compare,
     Expr,
@@ -35,6 +36,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.simplify import TRUE
 from gossamer_ir.typed_calls import typed
+from gossamer_ir.verify.regions import without_false_regions
 from gossamer_ir.walk import LEAVES, map_children
 from gossamer_lower.fibre_conditions import FibreConditions, ranges_of
 from gossamer_lower.index_buffers import Varied
@@ -125,6 +127,8 @@ class _Lowering:
         lowered = map_children(node, self.node)
         if isinstance(lowered, For):
             return self._loop(lowered)
+        if isinstance(lowered, Block):
+            return without_false_regions(lowered)  # beyond its buffer, an access is in none
         if isinstance(lowered, (Load, Search, Region)) and lowered.buffer in self._flat:
             return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
         if isinstance(lowered, Guard):

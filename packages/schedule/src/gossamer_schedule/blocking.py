@@ -14,7 +14,12 @@ from gossamer_ir.nodes import Block, BlockIter, For, Module, Range, Stmt
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, rewrite, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
-from gossamer_schedule.init_places import meeting_loops, require_points_kept
+from gossamer_schedule.init_places import (
+    meeting_loops,
+    outside,
+    require_points_kept,
+    require_same_effect,
+)
 from gossamer_schedule.inits import init_nest, require_init_nest
 from gossamer_schedule.reassociation import single_block
 from gossamer_schedule.refusals import refusal
@@ -69,6 +74,10 @@ def blocked(
         require_points_kept(
             site, {loop.var for loop, _ in around}, module=module, primitive=primitive
         )
+        if not any(kind == "R" for _, kind in around):  # else it runs before the loop as it is
+            inner = site.scope[len(top.scope) :]
+            crossed = outside(inner, reduction_loops(site.node, values_at(site)))
+            require_same_effect(site, top, crossed, module=module, primitive=primitive)
         kept = require_init_nest(site, site.nest[len(top.nest) :], primitive=primitive)
         init, init_names = init_nest(site, kept, namer=namer)
         block = replace(block, init=())

@@ -5,7 +5,7 @@ from __future__ import annotations
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Allocate, Block, Function, Module, Region
-from gossamer_ir.verify.regions import outside
+from gossamer_ir.verify.regions import without_false_regions
 from gossamer_ir.walk import buffers_read
 from gossamer_schedule.sites import BODIES, Site, replaced, sites, statements_of
 
@@ -37,17 +37,13 @@ def _of_function(function: Function) -> Function:
 
 
 def _true(block: Block, visible: set[str]) -> Block:
-    wrong = set(outside(block))
-
     def kept(field: str) -> tuple[Region, ...] | None:
         declared: tuple[Region, ...] | None = getattr(block, field)
         return None if declared is None else tuple(
-            region
-            for count, region in enumerate(declared)
-            if (field, count) not in wrong and {region.buffer, *buffers_read(region)} <= visible
+            region for region in declared if {region.buffer, *buffers_read(region)} <= visible
         )  # fmt: skip
 
-    return replace(block, reads=kept("reads"), writes=kept("writes"))
+    return without_false_regions(replace(block, reads=kept("reads"), writes=kept("writes")))
 
 
 def _visible(site: Site) -> set[str]:

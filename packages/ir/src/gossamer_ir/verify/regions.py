@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
+from msgspec.structs import replace
+
 from gossamer_ir.affine import distance
 from gossamer_ir.build import add
 from gossamer_ir.nodes import Block, Expr, Range, Region
@@ -38,6 +40,22 @@ def outside(block: Block) -> Iterator[tuple[str, int]]:
         found = [row for row in declared if row[0] == mine and row[2].buffer == touch.buffer]
         if found and all(_is_outside(touch, region) for _, _, region in found):
             yield mine, found[-1][1]
+
+
+def without_false_regions(block: Block) -> Block:
+    """The block without the regions that plainly leave out one of its accesses."""
+    false = list(outside(block))
+    if not false:
+        return block
+    kept = {
+        field: tuple(
+            region
+            for count, region in enumerate(getattr(block, field))
+            if (field, count) not in false
+        )
+        for field in {field for field, _ in false}
+    }
+    return without_false_regions(replace(block, **kept))
 
 
 def _is_outside(touch: Touch, region: Region) -> bool:
