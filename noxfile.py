@@ -227,32 +227,27 @@ def tests(session: nox.Session, part: str) -> None:
     distribution = BY_SHORT[part]
     install(session, [distribution], *group("coverage"), extra="test")
     env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
-    place, measured = f"{distribution.place}/tests", ["--cov", distribution.package]
-    report = ["--cov-report", "term-missing:skip-covered", f"--cov-fail-under={COVERED}"]
+    place, report = f"{distribution.place}/tests", ["--cov-report", "term-missing:skip-covered"]
+    measured = ["--cov", distribution.package, *report, f"--cov-fail-under={COVERED}"]
     if part == "gossamer":
-        run_tests(session, place, report, env=env, measured=measured)
+        run_tests(session, place, measured, env=env)
     else:
-        arguments = session.posargs or [*measured, *report]
+        arguments = session.posargs or measured
         session.run("pytest", "-q", *PARALLEL, place, *arguments, env=env)
 
 
 def run_tests(
-    session: nox.Session,
-    place: str,
-    last: Sequence[str],
-    *,
-    env: dict[str, str],
-    measured: Sequence[str] = (),
+    session: nox.Session, place: str, wired: Sequence[str], *, env: dict[str, str]
 ) -> None:
-    """Runs the `UNWIRED` tests of a folder as they are, then the others through bytes, with `last`."""
+    """Runs the `UNWIRED` tests of a folder as they are, then the others through bytes, with the options
+    `wired`: to measure coverage takes twice as long, and these run the lines alone."""
     pytest = ("python", "-m", "pytest", "-q", *PARALLEL)
     if session.posargs:
         session.run(*pytest, place, *session.posargs, env=env)
         return
     plain = [path for name in UNWIRED if (ROOT / (path := f"{place}/test_{name}.py")).exists()]
-    quiet, added = (["--cov-report", ""], ["--cov-append"]) if measured else ([], [])
-    session.run(*pytest, *plain, *measured, *quiet, env=env)
-    session.run(*pytest, "-p", "tests.wire", place, *WIRED, *measured, *added, *last, env=env)
+    session.run(*pytest, *plain, env=env)
+    session.run(*pytest, "-p", "tests.wire", place, *WIRED, *wired, env=env)
 
 
 @nox.session(requires=["build"])
