@@ -246,6 +246,27 @@ def test_a_split_loop_does_not_go_on_beyond_the_largest_integer(factor, is_check
     np.testing.assert_array_equal(results(made), results(program(body)))
 
 
+@pytest.mark.parametrize("factors", [(None, 3), (3, None)])
+def test_a_number_of_iterations_that_wraps_around_is_no_multiple(factors):
+    """A third of 2^64 + 2 iterations, times three, are two."""
+    module = parse_module(
+        """
+@T.prim_func
+def main(y: T.handle, n: T.int64, m: T.int64):
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (m,), "int32")
+    for i in T.serial(n * 3):
+        with T.block("b"):
+            vi = T.axis.spatial(n * 3, i)
+            Y[vi] = 1
+"""
+    )
+    made = apply(module, Step("split", {"loop": "i", "factors": factors})).module
+    y = np.zeros(2, np.int32)
+    run(verify(made), {"y": y, "n": (2**64 + 2) // 3, "m": 2})
+    assert y.tolist() == [1, 1]
+
+
 def test_a_weight_of_what_an_array_holds_does_not_wrap_around():
     module = program("for i in T.serial(m):\n    for j in T.serial(k):\n        X[i, j] = 1")
     made = apply(module, Step("parallel", {"loop": "i", "weight": "k * i + 4 * i"}))

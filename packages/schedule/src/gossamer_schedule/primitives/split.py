@@ -84,7 +84,7 @@ def split(
     extents = _extents(site, counts)
     _require_inits(site, extents, module=module)
     digits = dict(zip(names, places(extents), strict=True))
-    if _is_exact(site.node.extent, counts):
+    if _is_exact(site, counts):
         body = split_variable(site.node.body, loop, digits)
     else:
         _require_unchanged(site)
@@ -183,10 +183,23 @@ def _times_all(counts: Iterable[Affine | None]) -> Affine:
     return reduce(times, (count for count in counts if count is not None), UNIT)
 
 
-def _is_exact(extent: Expr, counts: tuple[Affine | None, ...]) -> bool:
+def _is_exact(site: Site, counts: tuple[Affine | None, ...]) -> bool:
     """Whether the new loops run exactly as often as the old one."""
-    whole, made = affine_of(extent), _times_all(counts)
-    return made == whole if None not in counts else quotient(whole, made) is not None
+    made = _times_all(counts)
+    return _divides(made, site) if None in counts else made == affine_of(site.node.extent)
+
+
+def _divides(divisor: Affine, site: Site) -> bool:
+    """Whether an extent is a multiple of a divisor, also where it wraps around."""
+    extent: Expr = site.node.extent
+    if quotient(affine_of(extent), divisor) is None:
+        return False
+    return _is_power_of_two(divisor) or magnitudes_of(site.function).is_exact(extent)
+
+
+def _is_power_of_two(divisor: Affine) -> bool:
+    """Whether a divisor divides the number of integers."""
+    return divisor.is_constant and divisor.constant.bit_count() == 1
 
 
 def _extents(site: Site, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
@@ -198,18 +211,16 @@ def _count(site: Site, divisor: Affine) -> Expr:
     """The extent over a divisor, rounded up; without the sum that this takes, where it may wrap around."""
     extent: Expr = site.node.extent
     count = ceildiv_by(extent, divisor)
-    if quotient(affine_of(extent), divisor) or magnitudes_of(site.function).is_exact(count):
+    if _divides(divisor, site) or magnitudes_of(site.function).is_exact(count):
         return count
     by = product_of(divisor)
     return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
 
 
 def _may_wrap(site: Site, divisor: Affine) -> bool:
-    """Whether the loops may go on to an iteration beyond the largest integer, which then is negative. A power
-    of two divides the number of integers."""
-    is_power = divisor.is_constant and divisor.constant.bit_count() == 1
+    """Whether the loops may go on to an iteration beyond the largest integer, which then is negative."""
     end = add(site.node.extent, product_of(divisor))
-    return not is_power and not magnitudes_of(site.function).is_exact(end)
+    return not _is_power_of_two(divisor) and not magnitudes_of(site.function).is_exact(end)
 
 
 def _nest(
