@@ -282,7 +282,7 @@ def test_scalars_are_checked_against_their_dtype(dtype, values):
     *fitting, too_much = values
     for value in fitting:
         np.testing.assert_equal(arguments.check((value,), {}).values["s"], value)
-    with pytest.raises(ArgumentError, match=f"'s' is .*which {dtype} cannot hold") as caught:
+    with pytest.raises(ArgumentError, match=f"'s' is .* {dtype}") as caught:
         arguments.check((too_much,), {})
     assert caught.value.code == "kernel.scalar_range"
 

@@ -236,3 +236,19 @@ WHILE = """
 def test_while_with_local_memory():
     y, _ = summed(HEAD + WHILE, n=1)
     np.testing.assert_array_equal(y[:, 0], np.searchsorted([0, 2, 2, 5, 6, 6], range(5)))
+
+
+def test_a_domain_may_end_beyond_the_largest_integer():
+    module = parse_module("""
+@T.prim_func
+def main(y: T.handle, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (8,), "float32")
+    for k in T.serial(m, m + 5):
+        with T.block("b"):
+            vk = T.axis.spatial((m, m + 5), k)
+            Y[vk - m] = 1.0
+""")
+    y = np.zeros(8, np.float32)
+    run(module, {"y": y, "m": 2**63 - 5})
+    assert y.tolist() == [1, 1, 1, 1, 1, 0, 0, 0]

@@ -459,6 +459,7 @@ CASES = [
     ("reorder.not_proved", FOLLOWING, "reorder", {"loops": ("j", "i")}),
     ("cache_write.not_proved", IDLE, "cache_write", {"block": "copy", "buffer": "Y", **LOCAL}),
     ("annotate.reserved", COPY, "annotate", {"name": "i", "key": "reassociates", "value": True}),
+    ("annotate.refused", COPY, "annotate", {"name": "i", "key": "horizontal_fuse", "value": True}),
     ("annotate.no_name", COPY, "annotate", {"name": "nowhere", "key": "a", "value": 1}),
     ("unannotate.no_key", COPY, "unannotate", {"name": "i", "key": "a"}),
     ("fuse.loops", COPY, "fuse", {"loops": ("i",)}),

@@ -68,8 +68,8 @@ def _integer(param: ScalarParam, kind: DType, *, value: object) -> int:
     if not low <= number < high:
         raise ArgumentError(
             "kernel.scalar_range",
-            f"The argument '{param.name}' is {number}, which {param.dtype} cannot hold "
-            f"({low} to {high - 1}).",
+            f"The argument '{param.name}' is {number}, expected {low} to {high - 1} for a scalar of "
+            f"{param.dtype}.",
         )
     return number
 

@@ -11,6 +11,7 @@ import msgspec
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.magnitudes import Magnitudes
 from gossamer_ir.nodes import Buffer, Expr, Load, Stmt
 from gossamer_ir.walk import occurrences
 from gossamer_llvm.abi import LANES, Abi
@@ -110,12 +111,14 @@ class Unit:
 @dataclass
 class Frame:
     """A function being written. `heap` are the slots of memory to free, `workspace` the operand,
-    `unchanging` the buffers that nothing writes while it runs, `read` what was loaded from them, in the
-    scopes around (what stands in a scope dominates what follows in it and inside it)."""
+    `magnitudes` bounds of the integers of a function of the module, `unchanging` the buffers that nothing
+    writes while it runs, `read` what was loaded from them, in the scopes around (what stands in a scope
+    dominates what follows in it and inside it)."""
 
     unit: Unit
     text: FunctionText
     workspace: str = "%ws"
+    magnitudes: Magnitudes | None = None
     values: dict[str, Value] = field(default_factory=dict)
     buffers: dict[str, Place] = field(default_factory=dict)
     heap: list[str] = field(default_factory=list)

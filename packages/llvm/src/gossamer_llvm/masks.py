@@ -12,6 +12,7 @@ from gossamer_llvm.types import value_type
 ON = Value("true", "bool")
 OFF = Value("false", "bool")
 """All lanes, and none, of whatever is accessed."""
+_LARGEST = (1 << 63) - 1
 
 
 def emit_predicate(frame: Frame, node: Expr | None) -> Value:
@@ -41,11 +42,11 @@ def _known(node: Expr | None) -> bool | None:
 def lane_mask(frame: Frame, node: Compare) -> Value | None:
     """`lt(Ramp(base, 1, L), Broadcast(limit, L))` compares lane numbers of 32 bits with the number
     of lanes that are left, a quarter of the work of comparing indices of 64 bits. None where the
-    comparison is another one."""
+    comparison is another one, or the ramp may wrap around: then the first lanes are not the lowest."""
     ramp, limit = node.lhs, node.rhs
     if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
         return None
-    if ramp.lanes.scalable:
+    if ramp.lanes.scalable or not _is_ascending(frame, ramp):
         return None
     base, bound = frame.expr(ramp.base), frame.expr(limit.value)
     if integer_value(ramp.stride) != 1 or base.dtype != "int64":
@@ -54,6 +55,13 @@ def lane_mask(frame: Frame, node: Compare) -> Value | None:
     if left is not None and right is not None and not left < right < left + count:
         return ON if right > left else OFF
     return _first_lanes(frame, _lanes_left(frame, base, bound, count), count)
+
+
+def _is_ascending(frame: Frame, ramp: Ramp) -> bool:
+    """Whether no lane of a ramp with a stride of 1 wraps around."""
+    if frame.magnitudes is None:
+        return False
+    return frame.magnitudes.of(ramp.base) + ramp.lanes.count <= _LARGEST
 
 
 def _lanes_left(frame: Frame, base: Value, bound: Value, count: int) -> Value:

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Mapping
 
 from gossamer_ir.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import Buffer, Function, Module, Param
 from gossamer_ir.typed_calls import typed
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
@@ -46,7 +47,13 @@ def emit(flat: Module, *, abi: Abi) -> str:
         found = surveys[function.name]
         is_entry = function.name == flat.entry
         signature = _signature(unit, function, found, aliasing, is_entry=is_entry)
-        frame = Frame(unit, FunctionText(signature), shared=found.passed, is_entry=is_entry)
+        frame = Frame(
+            unit,
+            FunctionText(signature),
+            magnitudes=magnitudes_of(function),
+            shared=found.passed,
+            is_entry=is_entry,
+        )
         if function.name not in aliasing:
             frame.unchanging = _unchanging(function, found)
         _emit_function(frame, function)

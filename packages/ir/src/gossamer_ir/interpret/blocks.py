@@ -37,7 +37,10 @@ def _check_domains(node: Block, scope: Scope) -> Exec:
 
     def run(frame: Frame) -> None:
         for name, start, extent in parts:
-            value, first, count = frame.values[name], start(frame), extent(frame)
+            # As Python's integers: the end of a domain may be beyond the largest of the machine.
+            value, first, count = (
+                int(x) for x in (frame.values[name], start(frame), extent(frame))
+            )
             if not first <= value < first + count:
                 raise InterpreterError(
                     f"In block '{node.name}', {name} = {value} is outside its domain "

@@ -8,6 +8,7 @@ from gossamer_ir.atomics import ATOMIC
 from gossamer_ir.contracts import Step
 from gossamer_ir.nodes import Module
 from gossamer_ir.pipelines import PIPELINE
+from gossamer_ir.verify.statements import REFUSED
 from gossamer_schedule.intrinsics import INTRINSIC
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import REASSOCIATES
@@ -35,8 +36,8 @@ def annotate(
 ) -> Result:
     """Annotates a loop, block or iteration; a value that the key has already is replaced.
 
-    Raises `ScheduleError`: `schedule.annotate.reserved` (another primitive writes that key),
-    `.no_name` (no loop, block or iteration of that name), `.no_function`.
+    Raises `ScheduleError`: `schedule.annotate.reserved` (another primitive writes that key), `.refused`
+    (it would be without effect), `.no_name` (no loop, block or iteration of that name), `.no_function`.
 
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
@@ -59,6 +60,12 @@ def annotate(
             "annotate.reserved",
             f"The annotation '{key}' is written by primitives only.",
             hint=f"It is written by {RESERVED[key]}.",
+        )
+    if key in REFUSED:
+        raise refusal(
+            "annotate.refused",
+            f"The annotation '{key}' is not supported here.",
+            hint=REFUSED[key],
         )
 
     others = tuple(item for item in site.node.annotations if item[0] != key)
