@@ -39,9 +39,7 @@ class FibreConditions:
 
     def present(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> Expr | None:
         """That positions lie in the fibres of varied axes; None where that is plain to see."""
-        place = self.of_fibres(self._storage.fibres(buffer, positions))
-        place.positions = positions
-        return place.is_found()
+        return self.of_fibres(self._storage.fibres(buffer, positions)).is_found(positions)
 
     def of_fibres(self, fibres: Iterable[Fibre]) -> Place:
         """That positions lie in fibres."""

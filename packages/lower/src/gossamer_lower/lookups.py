@@ -71,12 +71,12 @@ class Place(msgspec.Struct):
             result = condition if result is None else _both(condition, result)
         return result
 
-    def is_found(self) -> Expr | None:
-        """As `is_present`, for an access: indices are evaluated wherever the element lies, so one that
-        reads out of bounds stops the program also where an axis before it has no such position."""
+    def is_found(self, indices: Iterable[Expr]) -> Expr | None:
+        """As `is_present`, for an access at some indices: they are evaluated wherever the element lies, so
+        one that reads out of bounds stops the program also where an axis before it has no such position."""
         if not self.conditions:
             return None
-        evaluated = [found for position in self.positions for found in _loading(position)]
+        evaluated = [found for each in indices for found in _loading(each)]
         if evaluated:
             first = tuple(walk(self.conditions[0]))
             asked = dict.fromkeys(_is_evaluated(each) for each in evaluated if each not in first)

@@ -341,7 +341,8 @@ class _Lowering:
         """A hint, where the element is present: nothing is read to find one that lies outside."""
         place, axes = self._place(node, scope), self._buffers[node.buffer].axes
         inside = self._lookups.inside(axes, self._indices(node, scope))
-        present = Place(place.positions, (*inside, *place.conditions)).is_found()
+        whole = Place(conditions=(*inside, *place.conditions))
+        present = whole.is_found(self._coordinates(node, scope))
         hint = Prefetch(node.buffer, place.positions)
         return (hint if present is None else If(present, (hint,)),)
 
@@ -354,7 +355,13 @@ class _Lowering:
             for found in (node.predicate, node.passthrough)
         )
         load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
-        return under(place.is_found(), load, otherwise=fill)
+        present = place.is_found(self._coordinates(node, scope))
+        return under(present, load, otherwise=fill)
+
+    def _coordinates(self, node: Load | Prefetch, scope: Scope) -> list[Expr]:
+        """The indices that are not read to walk an axis."""
+        indices = self._indices(node, scope)
+        return [index.coordinate for index in indices if index.iterator is None]
 
     def _place(self, node: Load | Store | Prefetch, scope: Scope) -> Place:
         indices = self._indices(node, scope)
