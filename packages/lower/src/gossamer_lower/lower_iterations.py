@@ -8,6 +8,7 @@ an absent element reads the buffer's fill value, a store to one fails.
 
 from __future__ import annotations
 
+from collections.abc import Iterable, Sequence
 from typing import Any, Literal
 
 import msgspec
@@ -320,7 +321,7 @@ class _Lowering:
 
     def _store(self, stmt: Store, scope: Scope) -> tuple[Stmt, ...]:
         """A store behind a guard, where the element may be absent."""
-        place = self._place(stmt, scope)
+        place = self._place(stmt, self._indices(stmt, scope))
         value = self._value(stmt.value, scope)
         predicate = None if stmt.predicate is None else self._value(stmt.predicate, scope)
         present = place.is_present()
@@ -339,32 +340,27 @@ class _Lowering:
 
     def _prefetch(self, node: Prefetch, scope: Scope) -> tuple[Stmt, ...]:
         """A hint, where the element is present: nothing is read to find one that lies outside."""
-        place, axes = self._place(node, scope), self._buffers[node.buffer].axes
-        inside = self._lookups.inside(axes, self._indices(node, scope))
+        indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
+        place, inside = self._place(node, indices), self._lookups.inside(axes, indices)
         whole = Place(conditions=(*inside, *place.conditions))
-        present = whole.is_found(self._coordinates(node, scope))
+        present = whole.is_found(_coordinates(indices))
         hint = Prefetch(node.buffer, place.positions)
         return (hint if present is None else If(present, (hint,)),)
 
     def _load(self, node: Load, scope: Scope) -> Expr:
         """A load that reads the fill value, where the element may be absent."""
-        buffer, place = self._buffers[node.buffer], self._place(node, scope)
+        buffer, indices = self._buffers[node.buffer], self._indices(node, scope)
+        place = self._place(node, indices)
         fill = buffer.fill if buffer.fill is not None else build.zero_of(buffer.dtype)
         predicate, otherwise = (
             None if found is None else self._value(found, scope)
             for found in (node.predicate, node.passthrough)
         )
         load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
-        present = place.is_found(self._coordinates(node, scope))
+        present = place.is_found(_coordinates(indices))
         return under(present, load, otherwise=fill)
 
-    def _coordinates(self, node: Load | Prefetch, scope: Scope) -> list[Expr]:
-        """The indices that are not read to walk an axis."""
-        indices = self._indices(node, scope)
-        return [index.coordinate for index in indices if index.iterator is None]
-
-    def _place(self, node: Load | Store | Prefetch, scope: Scope) -> Place:
-        indices = self._indices(node, scope)
+    def _place(self, node: Load | Store | Prefetch, indices: Sequence[Index]) -> Place:
         return self._lookups.place(self._buffers[node.buffer].axes, indices, of=node.buffer)
 
     def _indices(self, node: Load | Store | Prefetch, scope: Scope) -> list[Index]:
@@ -432,3 +428,8 @@ def _no_parent(name: str | None) -> UnsupportedError:
         "lower.parent", f"The axis {name} has a child that is iterated without it.",
         hint=f"Add {name} to the iteration, before its child.",
     )  # fmt: skip
+
+
+def _coordinates(indices: Iterable[Index]) -> list[Expr]:
+    """The indices that are not read to walk an axis."""
+    return [index.coordinate for index in indices if index.iterator is None]
