@@ -12,6 +12,7 @@ from typing import Any
 
 from gossamer_ir import dumps, loads, parse_expr, parse_format, parse_module, print_module
 from gossamer_ir.contracts import Schedule, Step
+from gossamer_ir.effects import all_buffers
 from gossamer_ir.errors import GossamerError, InternalError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Block, For, Module
@@ -21,7 +22,6 @@ from gossamer_ir.wire import dumps_record, loads_record
 from gossamer_lower.passes import PASSES, apply_pass
 from gossamer_schedule import PRIMITIVES, ScheduleBuilder
 from gossamer_schedule.replay import parameters_of
-from gossamer_schedule.resolve import all_buffers
 from gossamer_testkit import script, script_names
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
 from tests.generated.lowered.drawing import draw_lowered

@@ -8,9 +8,9 @@ from functools import cached_property
 from random import Random
 from typing import Any, TypeVar
 
-from gossamer_ir.accesses import written
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Trace
+from gossamer_ir.effects import all_buffers, outer_writes
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
@@ -23,7 +23,6 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.walk import free_vars, walk
-from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, sites
 
 T = TypeVar("T")
@@ -83,7 +82,7 @@ class Scene:
     @cached_property
     def makers(self) -> list[Site]:
         """The blocks that write an allocated buffer."""
-        return [site for site in self.blocks if written((site.node,)) & {*self.allocated}]
+        return [site for site in self.blocks if outer_writes((site.node,)) & {*self.allocated}]
 
     @cached_property
     def users(self) -> list[Site]:
@@ -112,10 +111,10 @@ class Scene:
 
     def others(self, site: Site) -> list[Site]:
         """The blocks that use what a block makes, or make what it uses."""
-        touched = written((site.node,)) | loaded(site.node)
+        touched = outer_writes((site.node,)) | loaded(site.node)
         return [
             found for found in self.blocks
-            if found is not site and (written((found.node,)) | loaded(found.node)) & touched
+            if found is not site and (outer_writes((found.node,)) | loaded(found.node)) & touched
         ]  # fmt: skip
 
     def count(self, op: str) -> int:

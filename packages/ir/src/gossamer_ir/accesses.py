@@ -2,18 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Set
 
 import msgspec
 
-from gossamer_ir.effects import buffers_written
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import loops_of
-from gossamer_ir.nodes import Allocate, AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
+from gossamer_ir.nodes import AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
 from gossamer_ir.numbers import numbers_of
 from gossamer_ir.remembered import remembered
 from gossamer_ir.touches import Touch, Values, touches
-from gossamer_ir.walk import statements
 
 
 class Access(msgspec.Struct, frozen=True):
@@ -31,15 +29,9 @@ class Access(msgspec.Struct, frozen=True):
         return (*self.indices, *self.numbers)
 
 
-def written(body: tuple[Stmt, ...]) -> set[str]:
-    """The buffers that a body stores to, except those it allocates."""
-    own = {found.buffer.name for found in statements(body) if isinstance(found, Allocate)}
-    return set(buffers_written(body) - own)
-
-
 def accesses(
     body: tuple[Stmt, ...],
-    buffers: set[str],
+    buffers: Set[str],
     *,
     values: Values,
     function: Function,

@@ -7,9 +7,8 @@ from typing import get_args
 
 from gossamer_ir.build import dtype_of
 from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, buffers_allocated
 from gossamer_ir.nodes import (
-    Allocate,
     AnnotationValue,
     Atomic,
     AtomicOp,
@@ -83,7 +82,7 @@ def shared_otherwise(loop: For) -> str | None:
     """A buffer from outside of a marked loop that is shared by its iterations, and that they do not only
     accumulate into, by one operation."""
     inside = tuple(statements(loop.body))
-    own = {stmt.buffer.name for stmt in inside if isinstance(stmt, Allocate)}
+    own = buffers_allocated(loop.body)
     stored = (stmt.buffer for stmt in inside if isinstance(stmt, Store))
     shared = (name for name in dict.fromkeys(stored) if name not in own and is_shared(loop, name))
     return next((name for name in shared if not is_accumulated(loop, name)), None)

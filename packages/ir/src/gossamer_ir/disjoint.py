@@ -7,12 +7,12 @@ from typing import Literal, TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import Access, accesses, written
+from gossamer_ir.accesses import Access, accesses
 from gossamer_ir.affine import Affine
 from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import integer_value
 from gossamer_ir.digits import digit_key, digits_of, fits, span
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.effects import buffers_written, outer_writes
 from gossamer_ir.injective import is_injective
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import Loops, loops_of
@@ -40,7 +40,7 @@ def written_accesses(
     body: tuple[Stmt, ...], *, values: Values, function: Function
 ) -> dict[str, list[Access]]:
     """The accesses of each buffer that a body stores to."""
-    buffers, changing = written(body), buffers_written(body)
+    buffers, changing = outer_writes(body), buffers_written(body)
     found: dict[str, list[Access]] = {name: [] for name in sorted(buffers)}
     for access in accesses(body, buffers, values=values, function=function):
         found[access.buffer].append(without_changing(access, changing))

@@ -20,6 +20,7 @@ from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,
     Allocate,
+    AnyBuffer,
     Atomic,
     Binary,
     Block,
@@ -56,7 +57,8 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import children, has_bodies, occurrences, statements
+from gossamer_ir.remembered import remembered
+from gossamer_ir.walk import children, every_statement, has_bodies, occurrences, statements
 
 
 class Body(msgspec.Struct, frozen=True):
@@ -303,6 +305,26 @@ def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
     return stored_by(statements(body))
 
 
+def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
+    """The buffers that statements allocate, at any depth."""
+    return frozenset(
+        [found.buffer.name for found in statements(body) if isinstance(found, Allocate)]
+    )
+
+
+def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
+    """The buffers that statements write, but for those that they allocate.
+
+    >>> from gossamer_ir.build import ONE, ZERO
+    >>> own = Allocate(Buffer("W", (ONE,), "int64"))
+    >>> sorted(outer_writes((own, Store("W", (ZERO,), ONE), Store("Y", (ZERO,), ONE))))
+    ['Y']
+    """
+    every = tuple(statements(body))
+    own = [found.buffer.name for found in every if isinstance(found, Allocate)]
+    return stored_by(every).difference(own)
+
+
 def stored_by(every: Iterable[Stmt]) -> frozenset[str]:
     """The buffers that statements write themselves, not those in their bodies."""
     found: set[str] = set()
@@ -319,6 +341,8 @@ WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
 """The kinds of statements that write an element themselves; a test compares them with the table."""
 CALLS: tuple[type[ParallelFor], type[Launch]] = (ParallelFor, Launch)
 """The kinds of statements that run a function of the module; a test compares them with the table."""
+ACCESSES: Any = (*READS, *WRITES)
+"""The kinds of nodes that access an element, or several."""
 _WRITING = frozenset({*WRITES, *CALLS}) - {Store}
 
 
@@ -344,6 +368,13 @@ def binds(stmt: Stmt) -> tuple[str, ...]:
     """Every name that a statement takes: variables, a buffer, and those that schedules use."""
     names = TAKING.get(type(stmt))
     return () if names is None else names(stmt)
+
+
+@remembered
+def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
+    """The buffers that a function declares, and those that it allocates."""
+    found = [stmt.buffer for stmt in every_statement(function) if isinstance(stmt, Allocate)]
+    return (*function.buffers, *found)
 
 
 def handles_of(function: Function) -> dict[str, str]:

@@ -10,9 +10,10 @@ from collections.abc import Iterable, Iterator, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir.effects import buffers_allocated
 from gossamer_ir.lasting import written_in
 from gossamer_ir.names import bound_variables
-from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Let, Stmt, Store
+from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt, Store
 from gossamer_ir.touches import Held, Touch, Values, at_init, reduction_loops, touches
 from gossamer_ir.unshared import are_unshared
 from gossamer_ir.verify.elements import Told
@@ -71,7 +72,7 @@ def _stores(
     fed = reduction_loops(block, values)
     # Without the loops that feed a reduction, what is said about them does not hold.
     kept = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))
-    own = {stmt.buffer.name for stmt in statements(block.init) if isinstance(stmt, Allocate)}
+    own = buffers_allocated(block.init)
     for found in touches(block.init, values=values, held=replace(held, conditions=kept)):
         if found.is_store and found.buffer not in own:
             yield found

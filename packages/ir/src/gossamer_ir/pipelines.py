@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.effects import buffers_written
-from gossamer_ir.nodes import Allocate, Atomic, For, Function, Load, Search, Stmt, Store
-from gossamer_ir.walk import buffers_read, occurrences, statements
+from gossamer_ir.effects import ACCESSES, outer_writes
+from gossamer_ir.nodes import For, Function, Stmt
+from gossamer_ir.walk import buffers_read, occurrences
 
 PIPELINE = "pipeline"
 """The annotation of a serial loop: how many of its iterations are under way at once, as the copies that
@@ -58,15 +58,7 @@ def _is_own(name: str, loop: For, function: Function) -> bool:
 
 def _written(body: Iterable[Stmt]) -> frozenset[str]:
     """The buffers that statements write, but for what stays in one of them."""
-    names: set[str] = set()
-    for found in body:
-        own = {
-            inner.buffer.name
-            for inner in statements((found,))
-            if isinstance(inner, Allocate) and inner is not found
-        }
-        names |= buffers_written((found,)) - own
-    return frozenset(names)
+    return frozenset().union(*[outer_writes((found,)) for found in body])
 
 
 def _read(body: Iterable[Stmt]) -> frozenset[str]:
@@ -75,5 +67,4 @@ def _read(body: Iterable[Stmt]) -> frozenset[str]:
 
 def _uses(body: Iterable[Stmt], name: str) -> int:
     """How often statements access a buffer."""
-    kinds = (Load, Search, Store, Atomic)
-    return sum(node.buffer == name for node in occurrences(kinds, *body))
+    return sum(node.buffer == name for node in occurrences(ACCESSES, *body))

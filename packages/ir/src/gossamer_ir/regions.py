@@ -18,6 +18,7 @@ from gossamer_ir import build
 from gossamer_ir.affine import Affine, affine_of, combine, expr_of
 from gossamer_ir.bounds import Bounds
 from gossamer_ir.contracts import LARGEST_SIZE
+from gossamer_ir.effects import all_buffers
 from gossamer_ir.lanes import lanes_of
 from gossamer_ir.linear import along
 from gossamer_ir.nodes import (
@@ -267,9 +268,7 @@ def shapes_of(function: Function) -> Iterator[tuple[str, tuple[Expr, ...]]]:
     """The shape of each buffer of a function, also of those it allocates; at the position stage how
     many positions a fibre has at most."""
     axes = {axis.name: axis for axis in function.axes}
-    nodes = (node for stmt in function.body for node in walk(stmt))
-    allocated = (node.buffer for node in nodes if isinstance(node, Allocate))
-    for buffer in (*function.buffers, *allocated):
+    for buffer in all_buffers(function):
         if isinstance(buffer, Buffer):
             yield buffer.name, buffer.shape
         else:

@@ -10,10 +10,9 @@ from msgspec.structs import replace
 from gossamer_ir.build import folded
 from gossamer_ir.constants import constant
 from gossamer_ir.dtypes import INDEX_STORAGE, DType
+from gossamer_ir.effects import all_buffers
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
-    Allocate,
-    AnyBuffer,
     Axis,
     Binary,
     CompressedFixed,
@@ -26,7 +25,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.retype import retype_function
 from gossamer_ir.typed_calls import typed
-from gossamer_ir.walk import rewrite, statements, substitute
+from gossamer_ir.walk import rewrite, substitute
 
 
 @typed
@@ -101,7 +100,7 @@ def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
     if not dtypes:
         return function
     axes = {axis.name: axis for axis in function.axes}
-    buffers = {found.name: found for found in _buffers(function)}
+    buffers = {found.name: found for found in all_buffers(function)}
     for name in dtypes:
         if name not in axes and name not in buffers:
             raise _unknown(name, "buffer or axis", {**buffers, **axes})
@@ -112,11 +111,6 @@ def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
             by_buffer.setdefault(found.name, storage[found.handle])
     new_axes = tuple(_axis(axis, dtypes) for axis in function.axes)
     return retype_function(replace(function, axes=new_axes), by_buffer)
-
-
-def _buffers(function: Function) -> list[AnyBuffer]:
-    inner = [found.buffer for found in statements(function.body) if isinstance(found, Allocate)]
-    return [*function.buffers, *inner]
 
 
 def _value_dtype(dtype: str) -> str:

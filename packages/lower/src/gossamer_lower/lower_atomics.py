@@ -10,7 +10,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic, is_shared
 from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, buffers_allocated
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lanes import count_of, in_lane
 from gossamer_ir.names import Namer, namer_of
@@ -62,7 +62,7 @@ def _lower_function(function: Function) -> Function:
     if not any(isinstance(stmt, For) and is_atomic(stmt) for stmt in statements(function.body)):
         return function
     namer = namer_of(function)
-    own = {stmt.buffer.name for stmt in statements(function.body) if isinstance(stmt, Allocate)}
+    own = buffers_allocated(function.body)
 
     def rule(node: Any) -> For | None:
         return _lowered(node, own, namer) if isinstance(node, For) and is_atomic(node) else None

@@ -12,11 +12,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir import build
-from gossamer_ir.effects import buffers_touched
+from gossamer_ir.effects import all_buffers, buffers_allocated, buffers_touched
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
-    Allocate,
     Block,
     Buffer,
     Expr,
@@ -40,7 +39,6 @@ from gossamer_ir.walk import (
     map_children,
     outermost,
     resolve,
-    statements,
     substitute,
     substitute_body,
 )
@@ -151,10 +149,9 @@ class _Lowering:
         return tuple(before), loop
 
     def _marks_of(self, loop: For, block: Block, place: InitPlace) -> Marks:
-        found = (*self._function.buffers, *_allocated(self._function))
         shapes = {
             buffer.name: tuple(resolve(extent, self._units) for extent in buffer.shape)
-            for buffer in found
+            for buffer in all_buffers(self._function)
             if isinstance(buffer, Buffer) and buffer.name in place.marked
         }
         around = [item for item in _path_to(loop, block) or () if isinstance(item, For)]
@@ -218,9 +215,7 @@ def _around_init(loop: For) -> For:
 
 def _require_allocated(loop: For, block: Block) -> None:
     """What the init touches exists before the loop that feeds the reduction."""
-    inside = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)} - {
-        stmt.buffer.name for stmt in statements(block.init) if isinstance(stmt, Allocate)
-    }
+    inside = buffers_allocated(loop.body) - buffers_allocated(block.init)
     used = inside & buffers_touched(*block.init)
     if used:
         raise UnsupportedError(
@@ -296,10 +291,6 @@ def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 def _replacing(stmt: Any, block: Block, by: Block) -> Any:
     """A statement with another block in the place of one that stands in it."""
     return by if stmt is block else map_children(stmt, lambda child: _replacing(child, block, by))
-
-
-def _allocated(function: Function) -> Iterator[Buffer]:
-    return (stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Allocate))
 
 
 def _without_init(stmt: Any, name: str) -> Any:

@@ -6,12 +6,13 @@ from typing import Any
 
 import msgspec
 
+from gossamer_ir.effects import buffers_allocated
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import written_in
 from gossamer_ir.marks import is_preprocess
 from gossamer_ir.names import namer_of
-from gossamer_ir.nodes import Allocate, Block, Function, Module, Param, Stmt
-from gossamer_ir.walk import buffers_read, children, statements
+from gossamer_ir.nodes import Block, Function, Module, Param, Stmt
+from gossamer_ir.walk import buffers_read, children
 
 
 class Parted(msgspec.Struct, frozen=True):
@@ -45,7 +46,7 @@ def part_marked(module: Module) -> Parted | None:
     changed = written_in(rest, entry) & (results | buffers_read(*marked))
     if changed:
         raise _not_alone(f"the rest of the program writes '{min(changed)}'")
-    allocated = {found.buffer.name for found in statements(rest) if isinstance(found, Allocate)}
+    allocated = buffers_allocated(rest)
     if results & allocated:
         raise _not_alone(f"'{min(results & allocated)}' is allocated by a statement")
     return Parted(_passing(entry, results), marked, rest)

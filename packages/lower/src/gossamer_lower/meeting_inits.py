@@ -8,11 +8,10 @@ from typing import Any, TypeAlias
 import msgspec
 
 from gossamer_ir.build import ONE
-from gossamer_ir.effects import TOUCHING, buffers_touched, buffers_written
+from gossamer_ir.effects import TOUCHING, buffers_allocated, buffers_touched, buffers_written
 from gossamer_ir.lasting import written_in
 from gossamer_ir.meeting_points import is_told_by_element, may_meet
 from gossamer_ir.nodes import (
-    Allocate,
     Block,
     Expr,
     For,
@@ -93,7 +92,7 @@ def _meeting(loops: Sequence[For], block: Block, function: Function) -> set[str]
 
 
 def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
-    own = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
+    own = buffers_allocated(loop.body)
     if not feeds(loop, block, "S") or buffers_written(block.init) <= own:
         return False
     values = {found.var: found.value for found in block.iters}
@@ -146,8 +145,7 @@ def _marked_from(loops: Sequence[For], block: Block) -> dict[str, str]:
     is not allocated."""
     found: dict[str, str] = {}
     for loop in loops:
-        inside = {stmt.buffer.name for stmt in statements(loop.body) if isinstance(stmt, Allocate)}
-        for name in buffers_written(block.init) - inside:
+        for name in buffers_written(block.init) - buffers_allocated(loop.body):
             if feeds(loop, block):
                 found.setdefault(name, loop.var)
     return found

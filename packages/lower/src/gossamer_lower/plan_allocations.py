@@ -17,7 +17,7 @@ import msgspec
 from gossamer_ir import build
 from gossamer_ir.affine import affine_of, expr_of
 from gossamer_ir.bounds import constants_of, ends_of
-from gossamer_ir.effects import buffers_named
+from gossamer_ir.effects import all_buffers, buffers_named
 from gossamer_ir.lasting import written_in
 from gossamer_ir.nodes import (
     Allocate,
@@ -104,9 +104,11 @@ def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
 
 def _allocated(function: Function) -> dict[str, tuple[Expr, ...]]:
     """The shapes of the buffers that a function allocates."""
-    declared = [found for found in function.buffers if isinstance(found, Buffer)]
-    inside = [found.buffer for found in statements(function.body) if isinstance(found, Allocate)]
-    return {found.name: found.shape for found in (*declared, *inside) if not found.handle}
+    return {
+        found.name: found.shape
+        for found in all_buffers(function)
+        if isinstance(found, Buffer) and not found.handle
+    }
 
 
 def _is_inside(

@@ -7,6 +7,7 @@ from typing import Literal
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.effects import all_buffers
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -27,7 +28,6 @@ from gossamer_ir.nodes import (
     While,
 )  # fmt: skip
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import statements
 
 
 def cell(name: str, value: Expr) -> tuple[Stmt, ...]:
@@ -55,8 +55,7 @@ def where(condition: Expr, steps: tuple[Stmt, ...], let: Let) -> tuple[Stmt, ...
 
 def buffer_dtypes(function: Function) -> dict[str, str]:
     """The dtype of each buffer of a function, also of those it allocates."""
-    inner = (stmt.buffer for stmt in statements(function.body) if isinstance(stmt, Allocate))
-    return {found.name: found.dtype for found in (*function.buffers, *inner)}
+    return {found.name: found.dtype for found in all_buffers(function)}
 
 
 class SearchCells(msgspec.Struct, frozen=True):

@@ -9,11 +9,9 @@ from gossamer_ir.build import dtype_of
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import buffers_named, buffers_touched
 from gossamer_ir.nodes import (
-    Allocate,
     Block,
     Expr,
     Let,
-    Stmt,
     Store,
 )
 from gossamer_ir.touches import parts_of
@@ -35,11 +33,6 @@ def values_at(site: Site) -> dict[str, Expr]:
 def values_within(site: Site) -> dict[str, Expr]:
     """What block variables and lets stand for in the block at a site."""
     return values_at(site) | {found.var: found.value for found in site.node.iters}
-
-
-def allocated(body: tuple[Stmt, ...]) -> set[str]:
-    """The buffers that a body allocates."""
-    return {found.buffer.name for found in statements(body) if isinstance(found, Allocate)}
 
 
 def mentioned(body: Iterable[Any]) -> set[str]:

@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.effects import all_buffers
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -20,7 +21,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.reducers import identity
 from gossamer_schedule.reassociation import is_reduction, reduction_of
-from gossamer_schedule.resolve import all_buffers
 
 
 class Combining(msgspec.Struct, frozen=True):

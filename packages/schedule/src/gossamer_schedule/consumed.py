@@ -7,10 +7,11 @@ from functools import reduce
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import with_two_names, written
+from gossamer_ir.accesses import with_two_names
 from gossamer_ir.affine import UNIT, Affine, distance, product_of
 from gossamer_ir.build import ZERO, index_var
 from gossamer_ir.digits import count_of, digits_of, lowest, without
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.linear import form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
@@ -40,7 +41,7 @@ def consumed_parts(site: Site, own: Sequence[For], target: Site, *, changing: Se
     }
     parts: list[Parts] = []
     for touch in touches(target.node.body, values=values_at(target)):
-        if touch.buffer in written((block,)):
+        if touch.buffer in outer_writes((block,)):
             is_named_twice = touch.buffer in with_two_names(site.function)
             found = None if is_named_twice else _matched(site, touch, free=free)
             if found is None:

@@ -8,6 +8,7 @@ from typing import get_args
 from msgspec.structs import replace
 
 from gossamer_ir.build import ONE, ZERO, add, conjoined, index_var, integer_value
+from gossamer_ir.effects import buffers_allocated
 from gossamer_ir.lasting import changed_in, written_in
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
@@ -25,7 +26,7 @@ from gossamer_ir.nodes import (
     Stmt,
 )
 from gossamer_ir.walk import buffers_read, free_vars, substitute, substitute_body
-from gossamer_schedule.accesses import allocated, mentioned
+from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import listing, refusal
 
@@ -45,7 +46,7 @@ def require_outside(nest: Nest, buffer: str, *, primitive: str) -> None:
 
     Raises `.inner`.
     """
-    if buffer in allocated((nest.top.node,)):
+    if buffer in buffers_allocated((nest.top.node,)):
         raise refusal(
             f"{primitive}.inner",
             f"Buffer '{buffer}' is allocated in the loops around block '{nest.name}', outside of "
@@ -73,7 +74,7 @@ def require_own_selectors(
     known = {found.var for found in iters} | nest.known_above
     inside = (nest.top.node,)
     reads = buffers_read(*selectors, *domains)
-    changing = written_in(inside, nest.block.function) | allocated(inside)
+    changing = written_in(inside, nest.block.function) | buffers_allocated(inside)
     if (
         needed - known
         or reads & changing

@@ -8,14 +8,14 @@ from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import permutations, takewhile
 
 from gossamer_ir.disjoint import verdict, written_accesses
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, buffers_allocated
 from gossamer_ir.lasting import written_in
 from gossamer_ir.loops import loops_within
 from gossamer_ir.meeting_points import may_meet
-from gossamer_ir.nodes import Allocate, Block, Expr, For, Module, Store
+from gossamer_ir.nodes import Block, Expr, For, Module, Store
 from gossamer_ir.touches import parts_of, reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve, walk
-from gossamer_schedule.accesses import allocated, mentioned, values_at, values_within
+from gossamer_schedule.accesses import mentioned, values_at, values_within
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around
 from gossamer_schedule.races import difference, is_ordered
@@ -41,7 +41,7 @@ def meeting_loops(site: Site, among: Set[str]) -> set[str]:
     for count, loop in enumerate(loops):
         if loop.var not in spatial or loop.var not in among:
             continue
-        if not stored <= allocated(loop.body):
+        if not stored <= buffers_allocated(loop.body):
             inner = loops[count + 1 :]
             if may_meet(
                 loop,
@@ -212,8 +212,7 @@ def require_same_effect(
 
 def _require_allocated(site: Site, top: Site, *, module: Module, primitive: str) -> None:
     """What an init uses is allocated outside of the loop at `top`, before which it runs."""
-    inside = (found for found in statements(top.node.body) if isinstance(found, Allocate))
-    for name in sorted({found.buffer.name for found in inside} & _used(site)):
+    for name in sorted(buffers_allocated(top.node.body) & _used(site)):
         raise refusal(
             f"{primitive}.not_proved",
             f"The init of block '{site.node.name}' would run before loop '{top.node.var}', in which "

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.build import conjuncts, sub
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -82,7 +82,7 @@ def required_writer(function: Function, buffer: str, *, primitive: str) -> Site:
     found = [
         site
         for site in sites(function)
-        if isinstance(site.node, Block) and buffer in written((site.node,))
+        if isinstance(site.node, Block) and buffer in outer_writes((site.node,))
     ]
     stores = [node for node in statements(function.body) if isinstance(node, Store)]
     count = sum(node.buffer == buffer for node in stores)

@@ -6,8 +6,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gossamer_ir.accesses import written
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, outer_writes
 from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
 from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import walk
@@ -101,7 +100,7 @@ def get_producers(module: Module, block: str, *, function: str | None = None) ->
     owner = find_function(module, "get_producers", function=function)
     site = find_block(owner, "get_producers", block=block)
     needed = _read(site.node)
-    return _found((found for found in _others(site) if written((found,)) & needed), owner)
+    return _found((found for found in _others(site) if outer_writes((found,)) & needed), owner)
 
 
 @typed
@@ -116,7 +115,7 @@ def get_consumers(module: Module, block: str, *, function: str | None = None) ->
     """
     owner = find_function(module, "get_consumers", function=function)
     site = find_block(owner, "get_consumers", block=block)
-    made = written((site.node,))
+    made = outer_writes((site.node,))
     return _found((found for found in _others(site) if _read(found) & made), owner)
 
 

@@ -6,10 +6,10 @@ from collections.abc import Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.affine import UNIT, affine_of, product_of
 from gossamer_ir.build import add, index_var, integer_value, without_guard
 from gossamer_ir.disjoint import verdict, written_accesses
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.loops import loops_of, loops_within
 from gossamer_ir.nodes import (
     Allocate,
@@ -35,7 +35,7 @@ from gossamer_schedule.sites import Site, name_of
 
 def is_recurrence(block: Block) -> bool:
     """Whether the block uses several elements of a buffer that it writes."""
-    stored = written((block,))
+    stored = outer_writes((block,))
     used = {
         (found.buffer, found.indices)
         for found in occurrences((Load, Store), block)

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_ir.nodes import Allocate, AnyBuffer, Block, For, Function, Iteration, Module
+from gossamer_ir.effects import all_buffers
+from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Iteration, Module
 from gossamer_schedule.refusals import listing, refusal
-from gossamer_schedule.sites import Site, name_of, named, sites, statements, statements_of
+from gossamer_schedule.sites import Site, name_of, named, sites, statements
 
 
 def find_function(module: Module, primitive: str, *, function: str | None) -> Function:
@@ -77,12 +78,6 @@ def find_buffer(function: Function, primitive: str, *, buffer: str) -> AnyBuffer
         f"There is no buffer '{buffer}' in '{function.name}'.",
         hint=listing("buffers", [found.name for found in all_buffers(function)]),
     )
-
-
-def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
-    """The function's buffers and those of its `Allocate`s."""
-    found = [item.buffer for item in statements_of(function) if isinstance(item, Allocate)]
-    return (*function.buffers, *found)
 
 
 def require_stage(module: Module, primitive: str, *, stages: tuple[str, ...]) -> None:

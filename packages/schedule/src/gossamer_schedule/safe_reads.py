@@ -7,7 +7,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from msgspec.structs import replace
 
 from gossamer_ir.build import ONE, ZERO, add, index
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, all_buffers
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
@@ -30,7 +30,6 @@ from gossamer_ir.offsets import length_of
 from gossamer_ir.touches import touches
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.knowledge import point_in
-from gossamer_schedule.resolve import all_buffers
 
 
 def is_safe(

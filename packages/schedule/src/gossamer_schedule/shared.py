@@ -4,15 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.accesses import written
 from gossamer_ir.atomics import ATOMIC_OPS, is_accumulated, is_combined
+from gossamer_ir.effects import all_buffers, outer_writes
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Module, Store
 from gossamer_ir.reducers import match_reduction
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.races import accesses_below, is_unshared
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, statements
 
 
@@ -69,7 +68,7 @@ def _stores(site: Site, buffer: str) -> Iterator[Store]:
 def _hint(site: Site, buffer: str) -> str:
     """The step after which iterations do no more than to accumulate."""
     for found in statements(site.node.body):
-        if isinstance(found, Block) and buffer in written(found.init):
+        if isinstance(found, Block) and buffer in outer_writes(found.init):
             return (
                 f"Apply decompose_reduction to block '{found.name}' with loop='{site.node.var}', so that "
                 f"'{buffer}' is initialised before the loop."

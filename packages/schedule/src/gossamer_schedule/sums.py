@@ -7,6 +7,7 @@ from collections.abc import Set
 import msgspec
 
 from gossamer_ir.build import conjuncts
+from gossamer_ir.effects import all_buffers
 from gossamer_ir.nodes import Block, Buffer, Expr, For, Module
 from gossamer_ir.reducers import Reduction
 from gossamer_ir.walk import free_vars, resolve
@@ -14,7 +15,6 @@ from gossamer_schedule.accesses import is_wide, values_at
 from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.reassociation import combiner_of, reduction_of, single_block
 from gossamer_schedule.refusals import refusal, text_of
-from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, statements
 
 

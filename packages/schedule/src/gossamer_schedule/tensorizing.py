@@ -10,6 +10,7 @@ from msgspec.structs import replace
 from gossamer_ir.build import conjoined, conjuncts, integer_value
 from gossamer_ir.contracts import Intrinsic, Step
 from gossamer_ir.disjoint import verdict, written_accesses
+from gossamer_ir.effects import all_buffers
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
 from gossamer_ir.touches import spatial_loops
@@ -22,7 +23,6 @@ from gossamer_schedule.reassociation import REASSOCIATES
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
-    all_buffers,
     find_function,
     find_loop,
     require_stage,

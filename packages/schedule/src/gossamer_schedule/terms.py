@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.accesses import written
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.nodes import Block, Expr, Module
 from gossamer_ir.touches import reduction_loops, spatial_loops
 from gossamer_ir.walk import free_vars, resolve
@@ -52,7 +52,7 @@ def require_reducers(site: Site, module: Module, *, primitive: str) -> None:
 
 
 def _require_apart(site: Site, module: Module, *, primitive: str) -> None:
-    for buffer in sorted(written(site.node.body)):
+    for buffer in sorted(outer_writes(site.node.body)):
         if combiner_of(site.node.body, buffer) is None:
             raise refusal(
                 f"{primitive}.not_reducer",

@@ -4,12 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, all_buffers
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, Search, Var
 from gossamer_ir.walk import occurrences
 from gossamer_schedule.refusals import refusal
-from gossamer_schedule.resolve import all_buffers
 
 
 def expression_of(

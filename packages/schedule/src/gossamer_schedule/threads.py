@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.effects import TOUCHING
+from gossamer_ir.effects import TOUCHING, all_buffers
 from gossamer_ir.nodes import For, Function, Stmt
 from gossamer_ir.walk import occurrences
-from gossamer_schedule.resolve import all_buffers
 from gossamer_schedule.sites import Site, named, replaced, statements_of
 
 SEEN_BY: dict[str, tuple[str, ...]] = {

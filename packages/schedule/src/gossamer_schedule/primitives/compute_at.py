@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.effects import all_buffers, buffers_written, outer_writes
 from gossamer_ir.lasting import changed_in
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
 from gossamer_ir.touches import parts_of, reduction_loops
@@ -32,7 +31,6 @@ from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
-    all_buffers,
     find_block,
     find_buffer,
     find_function,
@@ -108,10 +106,10 @@ def compute_at(module: Module, block: str, *, loop: str, function: str | None = 
     return Result(rewritten, names, Step(_NAME, taken))
 
 
-def _require_repeatable(site: Site, module: Module) -> set[str]:
+def _require_repeatable(site: Site, module: Module) -> frozenset[str]:
     """The buffers that the block makes; making their elements again must give the same."""
     block: Block = site.node
-    made = written((block,))
+    made = outer_writes((block,))
     is_reading = any(
         isinstance(found, Load) and found.buffer in made
         for stmt in block.body
@@ -144,7 +142,7 @@ def _require_before(site: Site, target: Site, *, own: Sequence[For], module: Mod
     return top
 
 
-def _require_private(site: Site, target: Site, *, own: Sequence[For], made: set[str]) -> None:
+def _require_private(site: Site, target: Site, *, own: Sequence[For], made: Set[str]) -> None:
     """Nothing but the block and the body of the target loop may use what the block makes, and there no
     init, which may run before that body."""
     emptied = replaced(target, (replace(target.node, body=()),))
@@ -175,20 +173,20 @@ def _asked_before(site: Site, target: Site) -> set[str]:
 def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> None:
     """Nothing between the block and where it moves may write what it reads."""
     moving = site.up(len(own))
-    reads = mentioned((moving.node,)) - written((site.node,))
+    reads = mentioned((moving.node,)) - outer_writes((site.node,))
     passed = top.siblings[position(moving) + 1 : position(top) + 1]
-    if reads & written(passed):
+    if reads & outer_writes(passed):
         raise refusal(
             f"{_NAME}.other_access",
             f"Block '{site.node.name}' cannot move past what writes "
-            f"{', '.join(sorted(reads & written(passed)))}, which it reads.",
+            f"{', '.join(sorted(reads & outer_writes(passed)))}, which it reads.",
         )
 
 
-def _require_own_updates(site: Site, top: Site, target: Site, *, made: set[str]) -> None:
+def _require_own_updates(site: Site, top: Site, target: Site, *, made: Set[str]) -> None:
     """Where the body of the loop changes what the block makes, each iteration changes elements of its own:
     the block makes all that an iteration uses once more."""
-    met = meeting(top, path_between(target, top), buffers=made & written((top.node,)))
+    met = meeting(top, path_between(target, top), buffers=made & outer_writes((top.node,)))
     if met:
         raise refusal(
             f"{_NAME}.other_access",

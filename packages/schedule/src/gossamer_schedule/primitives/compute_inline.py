@@ -7,10 +7,9 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.build import index_var, zero_of
 from gossamer_ir.contracts import Step
-from gossamer_ir.effects import NAMING
+from gossamer_ir.effects import NAMING, outer_writes
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -123,7 +122,7 @@ def compute_inline(module: Module, block: str, *, function: str | None = None) -
 def _require_lasting(site: Site) -> None:
     """What the block reads must be the same wherever it is computed instead."""
     nest = own_nest(site)
-    changed = mentioned((site.node,)) & written(nest.siblings[position(nest) + 1 :])
+    changed = mentioned((site.node,)) & outer_writes(nest.siblings[position(nest) + 1 :])
     if changed:
         raise refusal(
             f"{_NAME}.changed",

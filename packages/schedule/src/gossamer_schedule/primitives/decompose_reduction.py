@@ -7,9 +7,10 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import Access, accesses, written
+from gossamer_ir.accesses import Access, accesses
 from gossamer_ir.contracts import Step
 from gossamer_ir.disjoint import verdict
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Expr, For, Module
@@ -151,7 +152,7 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
     if not between:
         _require_first(site, top)
         return
-    buffers = written(site.node.init)
+    buffers = outer_writes(site.node.init)
     values = values_at(site) | {item.var: item.value for item in site.node.iters}
     # The body, too: it may not read what the init of another iteration then has written before.
     parts = (*site.node.init, *site.node.body)
@@ -162,7 +163,7 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
         for name in between
         for buffer in buffers
     )
-    is_given = (read_by_init(site) | asked).isdisjoint(written((top.node,)))
+    is_given = (read_by_init(site) | asked).isdisjoint(outer_writes((top.node,)))
     elsewhere = {name for found in statements_beside(site, top) for name in used_by(found)}
     if not is_once or not is_given or buffers & elsewhere:
         raise refusal(
@@ -178,9 +179,10 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
 
 def _require_first(site: Site, top: Site) -> None:
     """The inits of blocks above, which run before the same loop, may not be seen by this one."""
-    own = written(site.node.init)
+    own = outer_writes(site.node.init)
     for other in takewhile(lambda found: found.node is not site.node, blocks_with_init(top)):
-        shared = written(other.node.init) & (own | read_by_init(site)) | own & read_by_init(other)
+        theirs, asked = outer_writes(other.node.init), read_by_init(other)
+        shared = theirs & (own | read_by_init(site)) | own & asked
         if shared and top.node.var in reduction_loops(other.node, values_at(other)):
             raise refusal(
                 f"{_NAME}.not_proved",

@@ -8,11 +8,11 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import Access, accesses, written
+from gossamer_ir.accesses import Access, accesses
 from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.disjoint import verdict, without_changing
-from gossamer_ir.effects import buffers_written, effects_of
+from gossamer_ir.effects import buffers_written, effects_of, outer_writes
 from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
@@ -150,7 +150,7 @@ def _require_independent(before: Part, part: Part, site: Site, *, module: Module
     """What a part touches in an iteration is not touched in later ones by the parts before it, if one of
     them writes it."""
     loop, varying = site.node.var, loops_within((site.node,))
-    shared = (written(before) & mentioned(part)) | (mentioned(before) & written(part))
+    shared = (outer_writes(before) & mentioned(part)) | (mentioned(before) & outer_writes(part))
     for buffer in sorted(shared):
         for later, found in _pairs(before, part, buffer, site):
             pair = (later, found)
@@ -210,7 +210,8 @@ def _require_late_inits(before: Part, part: Part, site: Site, *, module: Module)
             or any(o.var in reducing for o in site.scope)
         ):
             continue
-        clash = written(block.node.init) & mentioned(before) | read_by_init(block) & written(before)
+        writes = outer_writes(block.node.init)
+        clash = writes & mentioned(before) | read_by_init(block) & outer_writes(before)
         if clash:
             raise refusal(
                 f"{_NAME}.not_proved",

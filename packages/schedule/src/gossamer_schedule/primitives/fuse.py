@@ -7,9 +7,9 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, product
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Compare, Expr, For, Module
 from gossamer_ir.touches import reduction_loops, spatial_loops
@@ -209,7 +209,7 @@ def _joining(chain: Sequence[For], reducing: Set[str]) -> set[str]:
 def _require_run(block: Site, loops: Sequence[Site], *, module: Module) -> None:
     """Refuses an init that comes to run once for each iteration of loops, or no longer does, unless they
     have iterations and it may run any number of times."""
-    if clash := read_by_init(block) & written(block.node.init):
+    if clash := read_by_init(block) & outer_writes(block.node.init):
         raise refusal(
             "fuse.not_proved",
             f"It is not proved that the init of block '{block.node.name}' may run any number of times.",

@@ -7,10 +7,11 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import with_two_names, written
+from gossamer_ir.accesses import with_two_names
 from gossamer_ir.build import dtype_of, index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -256,7 +257,7 @@ def _require_free_way(
     passed = top.siblings[position(top) : position(moving)]
     target, reads = found.store.buffer, mentioned((found.operand,))
     without = find_block(without_block(after), _NAME, block=site.node.name)
-    conflicts = ({target} & named(passed)) | (reads & written(passed))
+    conflicts = ({target} & named(passed)) | (reads & outer_writes(passed))
     conflicts |= {result} & named(replaced(without, ()).body)
     conflicts |= {result, target} & with_two_names(top.function)
     if conflicts:

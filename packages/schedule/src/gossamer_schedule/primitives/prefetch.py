@@ -22,7 +22,7 @@ from gossamer_ir.build import (
 from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.digits import lowest
 from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, all_buffers
 from gossamer_ir.lasting import changed_in
 from gossamer_ir.linear import form_of
 from gossamer_ir.loops import loops_of
@@ -53,7 +53,6 @@ from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.resolve import (
-    all_buffers,
     find_block,
     find_buffer,
     find_function,

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.nodes import Module
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.primitives.reindex_cache_read import gathered
@@ -61,7 +61,7 @@ def reindex(
     site = find_block(owner, _NAME, block=block)
     old = find_buffer(owner, _NAME, buffer=buffer)
 
-    through = scattered if buffer in written((site.node,)) else gathered
+    through = scattered if buffer in outer_writes((site.node,)) else gathered
     made, names = through(
         module,
         block,

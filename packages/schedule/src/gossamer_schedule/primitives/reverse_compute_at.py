@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import Access, accesses, written
+from gossamer_ir.accesses import Access, accesses
 from gossamer_ir.build import index_var, integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.linear import Form
 from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
@@ -157,20 +158,20 @@ def _require_behind(site: Site, target: Site, *, own: Sequence[For], module: Mod
     )
 
 
-def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> set[str]:
+def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> Set[str]:
     """Nothing between may conflict with the move; gives the buffers that the block writes and the nest
     uses as well."""
     consumer = site.up(len(own))
-    writes = written((site.node,))
+    writes = outer_writes((site.node,))
     reads = mentioned((consumer.node,)) - writes
     between = top.siblings[position(top) + 1 : position(consumer)]
-    found = (writes & mentioned(between)) | (reads & written(between))
+    found = (writes & mentioned(between)) | (reads & outer_writes(between))
     if found:
         raise _other_access(site.node.name, found)
     return writes & mentioned((top.node,))
 
 
-def _other_access(block: str, buffers: set[str]) -> ScheduleError:
+def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
     names = ", ".join(sorted(buffers))
     return refusal(
         f"{_NAME}.other_access", f"Block '{block}' cannot move past other uses of {names}."
@@ -179,8 +180,8 @@ def _other_access(block: str, buffers: set[str]) -> ScheduleError:
 
 def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list[Access]]:
     """The stores under the loop to each buffer that the block reads."""
-    reads = mentioned((site.node,)) - written((site.node,))
-    buffers = reads & written((top.node,))
+    reads = mentioned((site.node,)) - outer_writes((site.node,))
+    buffers = reads & outer_writes((top.node,))
     inside = _stores(target.node.body, buffers, target)
     is_all = top.node is target.node or len(inside) == len(_stores((top.node,), buffers, top))
     if not inside or not is_all:
@@ -195,7 +196,7 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
     return produced
 
 
-def _stores(body: tuple[Stmt, ...], buffers: set[str], at: Site) -> list[Access]:
+def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Site) -> list[Access]:
     found = accesses(body, buffers, values=values_at(at), function=at.function)
     return [access for access in found if access.is_store]
 
@@ -261,7 +262,7 @@ def _require_same_order(
     is_kept = len(selecting) <= 1 and selected <= {index_var(loop.var) for loop in own[:1]}
     if is_kept or is_reduction(block):
         return
-    for buffer in sorted(written((block,))):
+    for buffer in sorted(outer_writes((block,))):
         require_distinct(site, buffer, primitive=_NAME, nest=own)
 
 

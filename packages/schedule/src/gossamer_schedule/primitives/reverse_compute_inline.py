@@ -6,10 +6,9 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.build import conjoined, conjuncts
 from gossamer_ir.contracts import Step
-from gossamer_ir.effects import READS
+from gossamer_ir.effects import READS, all_buffers, outer_writes
 from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
 from gossamer_ir.walk import occurrences, substitute
 from gossamer_schedule.accesses import mentioned, named
@@ -33,7 +32,6 @@ from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
     LOOP_STAGES,
-    all_buffers,
     find_block,
     find_function,
     require_stage,
@@ -152,9 +150,9 @@ def _require_free_way(site: Site, maker: Site, *, module: Module, between: str) 
             place=site.place(module),
         )
     passed = top.siblings[position(top) : position(moving)]
-    writes, reads = written((moving.node,)), mentioned((moving.node,)) - {between}
+    writes, reads = outer_writes((moving.node,)), mentioned((moving.node,)) - {between}
     others = named(without_block(find_block(replaced(maker, ()), _NAME, block=site.node.name)).body)
-    clash = (writes & mentioned(passed)) | (reads & written(passed)) | ({between} & others)
+    clash = (writes & mentioned(passed)) | (reads & outer_writes(passed)) | ({between} & others)
     if clash:
         raise refusal(
             f"{_NAME}.other_access",

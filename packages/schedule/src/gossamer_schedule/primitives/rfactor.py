@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.build import integer_value
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.lasting import is_constant
 from gossamer_ir.loops import loops_of
 from gossamer_ir.names import namer_of
@@ -214,7 +214,7 @@ def _require_elements(site: Site, found: Combining, *, module: Module) -> Elemen
             )
     known = {item.var for item in elements[0].iters}
     known |= {param.name for param in site.function.params}
-    others = written(site.node.init) - {term.buffer for term in found.terms}
+    others = outer_writes(site.node.init) - {term.buffer for term in found.terms}
     if others or any(free_vars(stmt) - known for stmt in site.node.init):
         raise refusal(
             f"{_NAME}.init",

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.affine import NOTHING
 from gossamer_ir.build import add, conjoined, conjuncts, index, index_var, sub
 from gossamer_ir.contracts import Step
 from gossamer_ir.digits import count_of, digits_of, lowest, without
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.lasting import changed_in
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import loops_of
@@ -180,7 +180,7 @@ def _require_own_loops(site: Site, target: Site) -> tuple[For, ...]:
 def _require_repeatable(site: Site, target: Site, own: tuple[For, ...], *, buffer: str) -> None:
     """The block makes elements of the buffer, which nothing else does, from what stays the same."""
     block: Block = site.node
-    if written((block,)) != {buffer} or _stores(target.node.body, buffer) != _stores(
+    if outer_writes((block,)) != {buffer} or _stores(target.node.body, buffer) != _stores(
         (block,), buffer
     ):
         raise refusal(

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
+from gossamer_ir.effects import outer_writes
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     AttachAxis,
@@ -159,8 +159,8 @@ def _require_beside(site: Site, target: Site, *, module: Module) -> None:
 def _require_free_way(site: Site, target: Site) -> None:
     """Nothing between the iterations may use what the first writes, or write what it reads."""
     between = site.siblings[position(site) + 1 : position(target)]
-    writes = written((site.node,))
-    clash = (writes & mentioned(between)) | (mentioned((site.node,)) & written(between))
+    writes = outer_writes((site.node,))
+    clash = (writes & mentioned(between)) | (mentioned((site.node,)) & outer_writes(between))
     if clash:
         raise refusal(
             f"{_NAME}.other_access",
@@ -195,7 +195,7 @@ def _require_own_inits(site: Site, shared: Sequence[str]) -> None:
 def _require_independent(first: Iteration, second: Iteration, shared: Sequence[str]) -> None:
     """What both use, and one writes, must be selected by the shared axes in one dimension each."""
     used = mentioned((first,)) & mentioned((second,))
-    for buffer in sorted(used & (written((first,)) | written((second,)))):
+    for buffer in sorted(used & (outer_writes((first,)) | outer_writes((second,)))):
         for number in range(len(shared)):
             dims = _dims(first, buffer, first.vars[number]) & _dims(
                 second, buffer, second.vars[number]

@@ -6,9 +6,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import written
 from gossamer_ir.contracts import Step
-from gossamer_ir.effects import NAMING_BUFFERS
+from gossamer_ir.effects import NAMING_BUFFERS, outer_writes
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -93,7 +92,7 @@ def _require_passed(buffer: AnyBuffer) -> None:
 
 
 def _require_written(block: Block, buffer: str) -> None:
-    if buffer not in written((block,)):
+    if buffer not in outer_writes((block,)):
         raise refusal(f"{_NAME}.stores", f"Block '{block.name}' does not store to '{buffer}'.")
 
 
