@@ -168,6 +168,17 @@ def widen(expr: Expr) -> Expr:
     return expr if dtype_of(expr) == "int64" else Cast("int64", expr)
 
 
+def in_range(index: Expr, extent: Expr) -> tuple[Compare, Compare]:
+    """The two parts of 0 <= index < extent, compared as int64.
+
+    >>> first, second = in_range(index_var("i"), index_var("n"))
+    >>> first.op, first.rhs == ZERO, second.op, second.rhs.name
+    ('ge', True, 'lt', 'n')
+    """
+    wide = widen(index)
+    return Compare("ge", wide, ZERO), Compare("lt", wide, extent)
+
+
 def conjunction(lhs: Expr | None, rhs: Expr | None) -> Expr | None:
     """Both conditions; None stands for true."""
     if lhs is None or rhs is None:
@@ -251,6 +262,6 @@ _DTYPES: dict[type[Any], Callable[[Any], str]] = {
 
 __all__ = [
     "ONE", "ZERO", "add", "binary", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",
-    "floordiv", "folded", "handle", "index", "index_var", "integer_value", "mul", "product", "sub",
-    "value_of", "widen", "without_guard", "zero_of",
+    "floordiv", "folded", "handle", "in_range", "index", "index_var", "integer_value", "mul", "product",
+    "sub", "value_of", "widen", "without_guard", "zero_of",
 ]  # fmt: skip

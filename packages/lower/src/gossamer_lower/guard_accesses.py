@@ -302,11 +302,14 @@ class _Guarding:
         by both parts."""
         wide = build.widen(index)
         is_above, is_below = self._proved(wide, extent)
-        is_exact = (is_above and is_below) or self._magnitudes.is_exact(wide)
+        if is_above and is_below:
+            return
+        is_exact = self._magnitudes.is_exact(wide)
+        above, below = build.in_range(index, extent)
         if not (is_above and is_exact):
-            yield Compare("ge", wide, build.ZERO)
+            yield above
         if not (is_below and is_exact):
-            yield Compare("lt", wide, extent)
+            yield below
 
     def _proved(self, index: Expr, extent: Expr) -> tuple[bool, bool]:
         """Whether 0 <= index and index < extent are proved of unbounded integers."""

@@ -176,10 +176,10 @@ class Lookups:
     def _in_fibre(
         self, axis: DenseFixed | DenseVaried, above: tuple[Expr, ...], index: Index
     ) -> tuple[Expr, ...]:
-        is_inside = Compare("lt", index.coordinate, self._buffers.extent(axis, above))
+        both = build.in_range(index.coordinate, self._buffers.extent(axis, above))
         if index.iterator is not None or (build.integer_value(index.coordinate) or -1) > 0:
-            return (is_inside,)
-        return (Compare("ge", index.coordinate, build.ZERO), is_inside)
+            return both[1:]
+        return both
 
     # --- what is known to be present
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ONE, ZERO, add, conjoined, index_var, zero_of
+from gossamer_ir.build import ONE, ZERO, add, conjoined, in_range, index_var, zero_of
 from gossamer_ir.effects import buffers_written
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lasting import is_constant
@@ -91,14 +91,9 @@ class Marks:
         if self._runs is not None:
             is_open = Binary("or", is_open, Compare("eq", mark, run))
         inside = If(is_open, (Store(name, store.indices, run), store))
-        exists = conjoined(_bounds(store.indices, self._shapes[store.buffer]))
+        pairs = zip(store.indices, self._shapes[store.buffer], strict=True)
+        exists = conjoined(part for pair in pairs for part in in_range(*pair))
         return (inside,) if exists is None else (Guard(exists, store.buffer), inside)
-
-
-def _bounds(indices: tuple[Expr, ...], shape: tuple[Expr, ...]) -> Iterable[Expr]:
-    for at, extent in zip(indices, shape, strict=True):
-        yield Compare("ge", at, ZERO)
-        yield Compare("lt", at, extent)
 
 
 def _writes_once(block: Block) -> bool:

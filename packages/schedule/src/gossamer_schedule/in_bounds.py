@@ -7,12 +7,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, dtype_of, index, widen
+from gossamer_ir.build import dtype_of, in_range, index
 from gossamer_ir.dtypes import DType
 from gossamer_ir.nodes import (
     Binary,
     Block,
-    Compare,
     Expr,
     Function,
     IfThenElse,
@@ -27,7 +26,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.touches import Held, touches
 from gossamer_ir.walk import map_children, occurrences, resolve, statements
-from gossamer_schedule.predicates import below, in_turn
+from gossamer_schedule.predicates import in_turn
 from gossamer_schedule.refusals import refusal, text_of
 
 OUTSIDE = index(-1)
@@ -115,7 +114,7 @@ def _within(at: Expr, extent: Expr, buffer: str, primitive: str) -> Expr:
             f"It is not proved that vectors of elements of buffer '{buffer}' are in bounds of it.",
             needs=f"{text_of(at)} is below {text_of(extent)} in all lanes",
         )
-    return Binary("and", Compare("ge", widen(at), ZERO), below(widen(at), extent))
+    return Binary("and", *in_range(at, extent))
 
 
 def _moved(node: Any, buffer: str, at: Places, hint: Places) -> Any:

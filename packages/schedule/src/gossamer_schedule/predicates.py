@@ -6,9 +6,16 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, conjoined, conjunction, conjuncts, integer_value, without_guard
+from gossamer_ir.build import (
+    ZERO,
+    conjoined,
+    conjuncts,
+    in_range,
+    integer_value,
+    without_guard,
+)
 from gossamer_ir.effects import READS
-from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
+from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.simplify import FALSE
 from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, resolve, substitute, walk
@@ -33,8 +40,7 @@ def within(block: Block, loop: str, *, extent: Expr) -> Block:
     and, unless it is about the loop, where an init runs."""
     var, plain = _position(block, loop, extent)
     end = plain if without_guard(extent) == extent else extent
-    condition = conjunction(Compare("ge", var, ZERO), below(var, end))
-    assert condition is not None
+    condition = Binary("and", *in_range(var, end))
     values = {item.var: item.value for item in block.iters}
     parts = [
         IfThenElse(condition, part, FALSE)

@@ -6,13 +6,12 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ONE, ZERO, add, index
+from gossamer_ir.build import ONE, add, in_range, index
 from gossamer_ir.effects import READS, all_buffers
 from gossamer_ir.nodes import (
     AnyBuffer,
     Axis,
     BlockIter,
-    Compare,
     CompressedFixed,
     CompressedVaried,
     DenseFixed,
@@ -75,8 +74,8 @@ class _Proof:
             if found.is_certain and len(indices) == len(found.indices):
                 extents = self._extents(self._buffers[found.buffer], indices)
                 for at, extent in zip(indices, extents, strict=False):
-                    self.point.assume(Compare("ge", at, ZERO))
-                    self.point.assume(Compare("lt", at, extent))
+                    for condition in in_range(at, extent):
+                        self.point.assume(condition)
 
     def is_safe(self, expr: Node) -> bool:
         looks = occurrences(READS, expr)

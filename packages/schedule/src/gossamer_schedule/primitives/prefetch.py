@@ -14,6 +14,7 @@ from gossamer_ir.build import (
     add,
     ceildiv,
     conjuncts,
+    in_range,
     index,
     index_var,
     integer_value,
@@ -31,7 +32,6 @@ from gossamer_ir.nodes import (
     Allocate,
     Block,
     Buffer,
-    Compare,
     Expr,
     For,
     If,
@@ -326,7 +326,7 @@ def _existing(
     """That the elements exist which an expression reads, as far as it is not known."""
     for look in _inner_first(expr):
         for at, extent in _accessed(look, shapes[look.buffer]):
-            for condition in (Compare("ge", at, ZERO), Compare("lt", at, extent)):
+            for condition in in_range(at, extent):
                 if not point.proves(condition):
                     point.assume(condition)
                     yield condition
