@@ -154,6 +154,20 @@ def test_versions_do_what_the_original_did(program, target, condition):
         assert same(builder, module, n=n)
 
 
+def test_a_condition_may_read_what_exists_wherever_it_reads_it(program):
+    module = program("""
+for i in T.serial(8):
+    for j in T.serial(4):
+        X[i, j] = X[i, j] * 2.0
+""")
+    condition = "T.if_then_else({}, P[i - 1], P[i + 1]) > 3"
+    assert same(
+        ScheduleBuilder(module).specialize("j", condition=condition.format("i > 0")), module
+    )
+    refused = code_of(ScheduleBuilder(module).specialize, "j", condition=condition.format("i > -2"))
+    assert refused == "specialize.not_proved"
+
+
 @pytest.mark.parametrize("n", [0, 31, 32, 33])
 def test_a_version_of_a_known_size_needs_no_bounds(n):
     builder = ScheduleBuilder(examples.SCALE).specialize("i", condition="n == 32")

@@ -9,6 +9,8 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
+from msgspec.structs import replace
+
 from gossamer_ir.affine import affine_of, expr_of
 from gossamer_ir.build import add, mul, widen
 from gossamer_ir.lasting import written_by
@@ -76,29 +78,44 @@ def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]
         return None
     if isinstance(axis, DenseFixed) and axis.parent is None:
         return position
-    above = _number(function, axis.parent or "", positions)
     match axis:
         case DenseFixed():
+            above = _number(function, axis.parent or "", positions)
             return above and add(mul(above, axis.length), position)
         case CompressedFixed():
+            above = _number(function, axis.parent or "", positions)
             return above and add(mul(above, axis.width), position)
         case DenseVaried() | CompressedVaried():
-            begin = _begin(function, axis.indptr, above, positions)
-            return begin and add(begin, position)
+            begin = offset_of_fibre(function, axis, positions)
+            if begin is None:
+                return None
+            at = tuple(map(_known, begin.indices))
+            return add(widen(replace(begin, indices=at)), position)
 
 
-def _begin(
-    function: Function, indptr: str, above: Expr | None, positions: Mapping[str, Expr | Range]
-) -> Expr | None:
-    """The number of the first element of a fibre, read as the program does: an array of offsets may be
-    bound over axes, and by the number of the element above."""
-    if indptr in written_by(function):
+def offset_of_fibre(
+    function: Function, axis: DenseVaried | CompressedVaried, positions: Mapping[str, Expr | Range]
+) -> Load | None:
+    """The number of the first element of a varied axis below positions of its ancestors, read as the
+    program does: an array of offsets may be bound over axes, and by the number of the element above. None
+    where the function writes it, or it is not bound.
+
+    >>> from gossamer_ir.build import ONE, index, index_var
+    >>> rows, n = DenseFixed("I", index(4)), index_var("n")
+    >>> varied = CompressedVaried("J", "I", n, n, "indptr", "indices")
+    >>> offsets = SparseBuffer("P", ("I",), "int32", "indptr", extra_storage=1)
+    >>> function = Function("f", (), (), axes=(rows, varied), buffers=(offsets,))
+    >>> offset_of_fibre(function, varied, {"I": ONE}) == Load("P", (ONE,), "int32")
+    True
+    """
+    if axis.indptr in written_by(function):
         return None
-    bound = [found for found in function.buffers if found.handle == indptr]
+    bound = [found for found in function.buffers if found.handle == axis.indptr]
+    above = _number(function, axis.parent or "", positions) if bound else None
     for found in bound:
         is_flat = isinstance(found, Buffer) or len(found.axes) == 1
         if is_flat and above is not None:
-            return widen(Load(found.name, (_known(above),), found.dtype))
+            return Load(found.name, (above,), found.dtype)
     for found in bound:
         if isinstance(found, SparseBuffer):
             places = [positions.get(name) for name in found.axes]
@@ -106,7 +123,7 @@ def _begin(
                 place for place in places if place is not None and not isinstance(place, Range)
             )
             if len(at) == len(places):
-                return widen(Load(found.name, at, found.dtype))
+                return Load(found.name, at, found.dtype)
     return None
 
 

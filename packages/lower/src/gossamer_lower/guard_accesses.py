@@ -13,6 +13,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from gossamer_ir import build
+from gossamer_ir.bounded_reads import places_read
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.lanes import LANE, count_of, in_lane
 from gossamer_ir.nodes import (
@@ -281,9 +282,7 @@ class _Guarding:
 
     def _unproved_window(self, search: Search) -> Expr | None:
         """What a search reads is in bounds, if it reads anything."""
-        *outer, last = self._point.shapes[search.buffer]
-        end = build.add(last, build.ONE)
-        pairs = (*zip(search.prefix, outer, strict=True), (search.begin, end), (search.end, end))
+        pairs = places_read(search, self._point.shapes[search.buffer])
         unproved = build.conjoined(part for pair in pairs for part in self._unproved_parts(*pair))
         if unproved is None:
             return None

@@ -15,6 +15,7 @@ from typing import Any
 import msgspec
 
 from gossamer_ir import build
+from gossamer_ir.bounded_reads import BoundedReads
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import READS
 from gossamer_ir.errors import UnsupportedError
@@ -47,7 +48,6 @@ from gossamer_ir.offsets import offset_of_length
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import simplify
 from gossamer_ir.walk import free_vars, map_children, occurrences, occurs, substitute
-from gossamer_lower.reads_inside import reads_inside
 
 STORAGE = ("int32", "int64")
 
@@ -218,8 +218,10 @@ class _Taking:
                 return known
         if not all(self._is_known(part, bound) for part in (value, *kept)):
             return None
-        if kept != needed and not reads_inside(value, self._function, self._point_inside(kept)):
-            return None
+        if kept != needed:
+            reads = BoundedReads(self._function, self._point_inside(kept))
+            if not reads.are_in_bounds(value):
+                return None
         places = self._places([found for found in kept if isinstance(found, For)])
         if places is None:
             return None

@@ -8,6 +8,7 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
+from gossamer_ir.bounded_reads import places_read
 from gossamer_ir.build import (
     ONE,
     ZERO,
@@ -325,21 +326,11 @@ def _existing(
 ) -> Iterator[Expr]:
     """That the elements exist which an expression reads, as far as it is not known."""
     for look in _inner_first(expr):
-        for at, extent in _accessed(look, shapes[look.buffer]):
+        for at, extent in places_read(look, shapes[look.buffer]):
             for condition in in_range(at, extent):
                 if not point.proves(condition):
                     point.assume(condition)
                     yield condition
-
-
-def _accessed(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
-    """The indices of what is read or searched, and what each is less than."""
-    if isinstance(look, Load):
-        yield from zip(look.indices, shape, strict=True)
-        return
-    *outer, last = shape
-    yield from zip(look.prefix, outer, strict=True)
-    yield from ((at, add(last, ONE)) for at in (look.begin, look.end))
 
 
 def _inner_first(expr: Expr) -> Iterator[Load | Search]:
