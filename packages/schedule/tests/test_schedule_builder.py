@@ -94,6 +94,16 @@ def test_text_that_is_no_trace_is_refused(text):
     assert code_of(ScheduleBuilder.from_json, examples.SPMM, text) == "schedule.trace.json"
 
 
+@pytest.mark.parametrize(
+    ("text", "shown"), [(3, "3"), (None, "a value of type NoneType"), ([], "[]")]
+)
+def test_a_trace_that_is_neither_text_nor_bytes_is_named(text, shown):
+    with pytest.raises(ScheduleError) as caught:
+        ScheduleBuilder.from_json(examples.SPMM, text)
+    (diagnostic,) = caught.value.diagnostics
+    assert diagnostic.message == f"The trace is {shown}; expected JSON as text or bytes."
+
+
 def test_show_prints_the_program_and_the_steps():
     shown = tiled().show()
     assert "for k_1 in T.unroll(2):" in shown

@@ -7,8 +7,9 @@ from collections.abc import Mapping
 import msgspec
 
 from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import StageName
-from gossamer_schedule.arguments import one_by_one
+from gossamer_schedule.arguments import a_value, one_by_one
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.table import PRIMITIVES
 
@@ -38,15 +39,21 @@ def trace_from_json(text: str | bytes) -> Trace:
     >>> trace_from_json('[{"op":"split","args":{"loop":"i","factors":[null,8]}}]')
     (Step(op='split', args={'loop': 'i', 'factors': (None, 8)}),)
     """
+    if not isinstance(text, (str, bytes, bytearray, memoryview)):
+        raise _not_a_trace(f"The trace is {a_value(text)}; expected JSON as text or bytes.")
     try:
         data = text.encode() if isinstance(text, str) else text
         return msgspec.json.decode(data, type=Trace)
-    except (msgspec.DecodeError, UnicodeError, RecursionError, TypeError) as error:
-        raise refusal(
-            "trace.json",
-            f"The text is not a list of steps: {error}.",
-            hint='Each is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
-        ) from None
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _not_a_trace(f"The text is not a list of steps: {error}.") from None
+
+
+def _not_a_trace(message: str) -> ScheduleError:
+    return refusal(
+        "trace.json",
+        message,
+        hint='Each step is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
+    )
 
 
 def trace_to_python(trace: Trace) -> str:
