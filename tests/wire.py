@@ -50,6 +50,7 @@ BORDERS = (
     Border("gossamer", "schedule", "gossamer_schedule", "replay"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.__init__"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.module"),
+    Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.program"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.replay"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.schedule"),
     Border("gossamer", "schedule", "gossamer_schedule", "ScheduleBuilder.trace"),

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import numpy as np
 import pytest
 import scipy.sparse
@@ -213,9 +215,32 @@ def test_what_is_not_a_schedule_is_refused(schedule):
     assert caught.value.code == "compile.schedule"
 
 
+@pytest.mark.parametrize("steps", [0, 1])
+@pytest.mark.parametrize("stages", [0, 2])
+def test_a_builder_of_another_program_is_refused(steps, stages, tmp_path):
+    wider = SPMM.replace("dense_fixed(32)", "dense_fixed(64)")
+    builder = lowered(SPMM, stages)
+    if steps:
+        builder.annotate("csrmm", key="note", value=1)
+    for use in (gs.compile, partial(gs.export, directory=tmp_path)):
+        with pytest.raises(ScheduleError, match=r"schedule=builder\.schedule") as caught:
+            use(wider, schedule=builder)
+        assert caught.value.code == "schedule.other_program"
+    gs.compile(wider, schedule=builder.schedule)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+def test_a_builder_of_the_lowered_program_is_taken(stages):
+    module = lowered(SPMM, stages).module
+    require_spmm(gs.compile(SPMM, schedule=ScheduleBuilder(module).split("k", factors=(None, 8))))
+    builder = lowered(SPMM, stages).split("k", factors=(None, 8))
+    require_spmm(gs.compile(module, schedule=lowered(SPMM, stages)))
+    require_spmm(gs.compile(SPMM, schedule=builder))
+
+
 def test_the_schedule_of_another_program_is_refused():
     with pytest.raises(ScheduleError) as caught:
-        gs.compile(SDDMM, schedule=spanning())
+        gs.compile(SDDMM, schedule=spanning().schedule)
     assert caught.value.code == "schedule.sparse_reorder.no_iteration"
     require_spmm(gs.compile(SPMM, schedule=Schedule()))
 

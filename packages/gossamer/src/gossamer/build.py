@@ -198,6 +198,17 @@ def next_stage(module: Module) -> Module:
     return lower[module.stage](module)
 
 
+def stage_lowering(target: str | Target) -> Callable[[Module], Module]:
+    """The function that lowers a module to its next stage for a target, with the plugin's passes."""
+    _, resolved = resolve_elsewhere(target)
+    plugin = registry.plugin(resolved.backend)
+
+    def lower(module: Module) -> Module:
+        return next_stage(plugin.rewritten(module))
+
+    return lower
+
+
 def _require_no_earlier_trace(stage: StageName, traces: Mapping[str, Trace]) -> None:
     """A trace for a stage that the module has passed would be left out in silence."""
     for earlier in STAGES[: STAGES.index(stage)]:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from gossamer.build import build
+from gossamer.build import STAGES, build, stage_lowering
 from gossamer_backend import Kernel
 from gossamer_ir.contracts import Schedule, Target
-from gossamer_ir.errors import ArgumentError
-from gossamer_ir.nodes import Module
+from gossamer_ir.errors import ArgumentError, ScheduleError
+from gossamer_ir.nodes import Module, StageName
 from gossamer_ir.script import parse_function, parse_module
 from gossamer_ir.specialize import specialize as specialize_module
+from gossamer_ir.verify import verify
 from gossamer_ir.wire import dumps, dumps_record, loads, loads_record
 
 if TYPE_CHECKING:
@@ -55,7 +56,8 @@ def compile(
     array([2., 2., 2.], dtype=float32)
     """
     module = specialized(program, specialize=specialize, dtypes=dtypes)
-    return build(module, target=target, schedule=checked_schedule(schedule)).kernel
+    checked = checked_schedule(schedule, module, target=target)
+    return build(module, target=target, schedule=checked).kernel
 
 
 def specialized(
@@ -91,18 +93,23 @@ def to_module(program: Program) -> Module:
     return parse_function(program)
 
 
-def checked_schedule(schedule: Schedule | ScheduleBuilder | None) -> Schedule | None:
-    """The schedule, if it is one or a builder of one; `ArgumentError` (`compile.schedule`) where it is
-    neither."""
+def checked_schedule(
+    schedule: Schedule | ScheduleBuilder | None, module: Module, *, target: str | Target
+) -> Schedule | None:
+    """The schedule for a module, if it is one or a builder of one.
+
+    Raises `ArgumentError` (`compile.schedule`: it is neither) and `ScheduleError`
+    (`schedule.other_program`: the builder was made of another program).
+    """
     if schedule is None:
         return None
     if not isinstance(schedule, Schedule):
-        schedule = _of_builder(schedule)
+        schedule = _of_builder(schedule, module, target)
     return loads_record(dumps_record(schedule), Schedule)
 
 
-def _of_builder(found: object) -> Schedule:
-    """The schedule that a builder has made."""
+def _of_builder(found: object, module: Module, target: str | Target) -> Schedule:
+    """The schedule that a builder has made for a module."""
     from gossamer_schedule import ScheduleBuilder
 
     if not isinstance(found, ScheduleBuilder):
@@ -111,7 +118,26 @@ def _of_builder(found: object) -> Schedule:
             f"The schedule is of type {type(found).__name__}; expected a gossamer_ir Schedule or a "
             "ScheduleBuilder.",
         )
+    stage = max(module.stage, found.program.stage, key=STAGES.index)
+    own, others = (_text_at(stage, of, target) for of in (module, found.program))
+    if own != others:
+        raise ScheduleError(
+            "schedule.other_program",
+            "The builder was made of another program than the one that is compiled.",
+            hint="Give the program, specialize and dtypes that the builder was made with, or "
+            "schedule=builder.schedule, whose steps apply to any program with these names.",
+        )
     return found.schedule
+
+
+def _text_at(stage: StageName, module: Module, target: str | Target) -> bytes:
+    """A module as bytes, lowered to a stage: a builder may be made of a program that was lowered
+    before, and a program that was may be given with a builder that has lowered its own."""
+    if module.stage != stage:
+        module, lower = verify(module), stage_lowering(target)
+        while module.stage != stage:
+            module = lower(module)
+    return dumps(module)
 
 
 def _require_mapping(name: str, found: object, *, values: tuple[type, ...]) -> None:

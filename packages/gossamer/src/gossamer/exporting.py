@@ -64,7 +64,8 @@ def export(
         artifact = program.artifact
     else:
         module = specialized(program, specialize=specialize, dtypes=dtypes)
-        artifact = compiled(module, target=target, schedule=checked_schedule(schedule))
+        checked = checked_schedule(schedule, module, target=target)
+        artifact = compiled(module, target=target, schedule=checked)
     return export_artifact(artifact, directory, name=name, versions=package_versions(DISTRIBUTIONS))
 
 

@@ -5,10 +5,9 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING
 
-from gossamer.build import next_stage, registry, resolve_elsewhere
+from gossamer.build import registry, resolve_elsewhere, stage_lowering
 from gossamer.compiling import Program, specialized
 from gossamer_ir.contracts import Target
-from gossamer_ir.nodes import Module
 from gossamer_ir.verify import verify
 
 if TYPE_CHECKING:
@@ -25,7 +24,8 @@ def schedule(
 ) -> ScheduleBuilder:
     """A builder of a schedule for a program, which `compile` takes as it is.
 
-    The program and what it is made into are given as for `compile`, to which they are given again.
+    The program and what it is made into are given as for `compile`, to which they are given again:
+    it refuses a builder of another program.
     The builder starts at the program's own stage, knows the intrinsics of the target, and moves on to
     the next stage by `lower()`, as `compile` does. `function` chooses the function of several.
     Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target.
@@ -59,10 +59,6 @@ def schedule(
     from gossamer_schedule import ScheduleBuilder
 
     module = verify(specialized(program, specialize=specialize, dtypes=dtypes))
-    _, resolved = resolve_elsewhere(target)
-    plugin = registry.plugin(resolved.backend)
-
-    def lower(module: Module) -> Module:
-        return next_stage(plugin.rewritten(module))
-
-    return ScheduleBuilder(module, function=function, intrinsics=plugin.intrinsics, lower=lower)
+    lower, (_, resolved) = stage_lowering(target), resolve_elsewhere(target)
+    intrinsics = registry.plugin(resolved.backend).intrinsics
+    return ScheduleBuilder(module, function=function, intrinsics=intrinsics, lower=lower)

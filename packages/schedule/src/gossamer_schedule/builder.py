@@ -87,6 +87,11 @@ class ScheduleBuilder(Fluent):
         self._doubles: list[Mapping[str, str]] = []
 
     @property
+    def program(self) -> Module:
+        """The module that the builder was made of."""
+        return self._given
+
+    @property
     def module(self) -> Module:
         """The module with all steps applied."""
         return self._latest()
