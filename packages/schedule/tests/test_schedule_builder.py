@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import copy
+import inspect
 import pickle
+import re
 from pathlib import Path
 
 import numpy as np
@@ -335,20 +337,38 @@ def test_a_builder_without_passes_does_not_lower():
     assert code_of(ScheduleBuilder.from_json, examples.SPMM, trace) == "schedule.lower.stage"
 
 
-TVM_SCHEDULE = """
+NAMES_ELSEWHERE = """
 mod state trace func_working_on work_on copy seed fork_seed show get get_sref remove_rv
-sample_categorical sample_perfect_tile sample_partitioned_tile get_block get_loops get_child_blocks
-get_producers get_consumers get_output_blocks merge fuse split reorder reorder_block_iter_var parallel
-vectorize bind unroll cache_read cache_write reindex_cache_read reindex_cache_write read_at write_at
-compute_at reverse_compute_at compute_inline reverse_compute_inline decompose_reduction rfactor
-storage_align set_scope blockize tensorize annotate unannotate transform_layout transform_block_layout
-set_axis_separator pad_einsum enter_postproc unsafe_hide_buffer_access annotate_buffer_access
-get_sparse_iteration sparse_fuse sparse_reorder lift_loop reverse_cache_read reverse_cache_write
+sample_categorical sample_perfect_tile sample_partitioned_tile sample_compute_location get_block
+get_sblock get_loops get_child_blocks get_producers get_consumers get_output_blocks merge fuse split
+loop_partition reorder reorder_block_iter_var add_unit_loop parallel vectorize bind unroll cache_read
+cache_write reindex_cache_read reindex_cache_write cache_inplace cache_index reindex read_at write_at
+compute_at reverse_compute_at compute_inline reverse_compute_inline fuse_reduction_epilogue
+decompose_reduction rfactor storage_align set_scope unsafe_set_dtype blockize tensorize annotate
+unannotate transform_layout transform_block_layout transform_sblock_layout set_axis_separator
+decompose_padding can_decompose_padding pad_einsum rolling_buffer enter_postproc
+unsafe_hide_buffer_access annotate_buffer_access annotate_block_access func script
+set_block_filter unset_block_filter lift_loop reverse_cache_read reverse_cache_write match_to_alloc
+get_sparse_iteration get_sp_iters sparse_reorder sparse_fuse hide_buffer_access
+simplify rename make_instr insert_pass insert_noop_call delete_pass reorder_stmts parallelize_loop
+commute_expr left_reassociate_expr rewrite_expr bind_expr extract_subproc inline replace replace_all
+call_eqv set_precision set_window set_memory bind_config delete_config write_config resize_dim
+expand_dim rearrange_dim divide_dim mult_dim unroll_buffer lift_alloc sink_alloc autolift_alloc
+bound_alloc delete_buffer reuse_buffer inline_window stage_window stage_mem divide_with_recompute
+divide_loop mult_loops join_loops cut_loop shift_loop reorder_loops merge_writes split_write
+fold_into_reduce inline_assign lift_reduce_constant fission fission_after autofission remove_loop
+add_loop unroll_loop lift_scope lift_if eliminate_dead_code specialize add_unsafe_guard proc
+tile serial atomic allow_race_conditions compute_root compute_with store_at store_root hoist_storage
+hoist_storage_root store_in fold_storage ring_buffer align_storage align_bounds reorder_storage bound
+bound_extent set_estimate set_estimates partition prefetch gpu gpu_blocks gpu_threads gpu_lanes
+gpu_tile in_ clone_in update memoize print_loop_nest realize divide pos precompute parallelize
 """
+"""All public names of TVM's schedule and of SparseTIR's (their `tir/schedule/schedule.py`), of Exo's
+operators (`API_scheduling.py`), and most of Halide's and TACO's."""
 
 
-@pytest.mark.parametrize("name", TVM_SCHEDULE.split())
-def test_each_name_of_tvm_is_there_or_has_a_hint(name):
+@pytest.mark.parametrize("name", NAMES_ELSEWHERE.split())
+def test_each_name_of_another_compiler_is_there_or_has_a_hint(name):
     builder = ScheduleBuilder(examples.SPMM)
     assert hasattr(builder, name) != (name in METHODS)
     if name in METHODS:
@@ -356,6 +376,17 @@ def test_each_name_of_tvm_is_there_or_has_a_hint(name):
             getattr(builder, name)
         assert caught.value.diagnostics[0].hint == METHODS[name]
         assert caught.value.code == "schedule.builder.unknown"
+
+
+STEP = re.compile(r"(?<![\w.])(\w+)\(([^()]*)")
+
+
+@pytest.mark.parametrize("name", METHODS)
+def test_a_hint_names_steps_and_arguments_that_exist(name):
+    for step, arguments in STEP.findall(METHODS[name]):
+        assert hasattr(ScheduleBuilder, step) or step == "ScheduleBuilder"
+        known = inspect.signature(getattr(ScheduleBuilder, step, ScheduleBuilder)).parameters
+        assert {*re.findall(r"(\w+)=", arguments)} <= {*known}
 
 
 def test_what_has_a_hint_does_not_exist():

@@ -1,7 +1,8 @@
 """What users of other compilers type, and what gossamer calls it.
 
-Names are those of the schedules of TVM and SparseTIR. A test compares the table with what a builder
-has, so that nothing stands here that works.
+Names are those of the schedules of TVM and SparseTIR, of Exo's scheduling operators, of Halide's
+directives and of TACO's. A test compares the tables with what a builder has, so that nothing stands
+here that works.
 """
 
 from __future__ import annotations
@@ -9,10 +10,14 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 _BY_NAME = "Loops, blocks and buffers are addressed by their names"
+_MODULE = "builder.module is the module with all steps applied."
+_NONE = "There is no counterpart"
 
-METHODS: Mapping[str, str] = {
-    "mod": "builder.module is the module with all steps applied.",
-    "state": "builder.module is the module with all steps applied.",
+_TVM: Mapping[str, str] = {
+    "mod": _MODULE,
+    "state": _MODULE,
+    "func": _MODULE,
+    "script": "show() returns the script of the module and its steps.",
     "func_working_on": "ScheduleBuilder(module, function=...) chooses the function.",
     "work_on": "ScheduleBuilder(module, function=...) chooses the function.",
     "get": f"{_BY_NAME}; builder.module holds what they name.",
@@ -21,9 +26,11 @@ METHODS: Mapping[str, str] = {
     "seed": "sample_categorical and sample_perfect_tile take seed=.",
     "fork_seed": "sample_categorical and sample_perfect_tile take seed=.",
     "get_block": f"{_BY_NAME}: give the block's, or one of get_blocks().",
+    "get_sblock": f"{_BY_NAME}: give the block's, or one of get_blocks().",
     "get_sparse_iteration": "Iterations are addressed by their names: give it, or one of "
     "get_iterations().",
     "get_sp_iteration": "Iterations are addressed by their names: give it, or one of get_iterations().",
+    "get_sp_iters": "get_loops(name) lists the variables of an iteration.",
     "get_output_blocks": "get_blocks() lists the blocks, get_consumers(block) those that read what one "
     "writes.",
     "merge": "fuse joins the loops of one nest.",
@@ -36,13 +43,19 @@ METHODS: Mapping[str, str] = {
     "sample_partitioned_tile": "sample_perfect_tile draws factors.",
     "reorder_block_iter_var": "reorder moves loops; the order of iterators does not matter.",
     "transform_block_layout": "fuse, split and reorder transform the loops of a block.",
+    "transform_sblock_layout": "fuse, split and reorder transform the loops of a block.",
     "set_axis_separator": "Buffers are flattened by the lowering.",
     "pad_einsum": "align peels a loop, split guards the rest of one.",
     "annotate_buffer_access": "Regions are derived from what a block accesses.",
+    "annotate_block_access": "Regions are derived from what a block accesses.",
+    "match_to_alloc": "unsafe_match_to_alloc(block, buffer=...) does it on your word that nobody needs the "
+    "buffer.",
     "unsafe_hide_buffer_access": "hide_buffer_access takes buffers out of the regions of a block.",
     "enter_postproc": "Postprocessing is not marked in a trace.",
     "can_compute_at": "A primitive that is refused raises ScheduleError and leaves the builder as it was.",
     "can_reverse_compute_at": "A primitive that is refused raises ScheduleError and leaves the builder as "
+    "it was.",
+    "can_decompose_padding": "A primitive that is refused raises ScheduleError and leaves the builder as "
     "it was.",
     "lower_sparse_iter": "lower() moves on to the next stage.",
     "lower_sparse_buffer": "lower() moves on to the next stage.",
@@ -51,6 +64,131 @@ METHODS: Mapping[str, str] = {
     "build": "gossamer.compile(program, schedule=builder) makes a kernel.",
     "compile": "gossamer.compile(program, schedule=builder) makes a kernel.",
 }
+"""Of TVM and SparseTIR."""
+
+_NO_REWRITING = f"{_NONE}: steps do not rewrite expressions."
+_PLACED = "The lowering decides where a buffer is allocated and how large it is."
+_LAYOUT = (
+    "transform_layout(buffer, index_map=...) changes the dimensions of a buffer of the function."
+)
+_INTRINSIC = (
+    "tensorize(loop, intrinsic=...) replaces a nest; the target's plugin defines intrinsics."
+)
+_NO_STATE = f"{_NONE}: there is no configuration state."
+_NO_WINDOWS = f"{_NONE}: blocks address whole buffers."
+
+_EXO: Mapping[str, str] = {
+    "proc": _MODULE,
+    "simplify": "The lowering simplifies expressions.",
+    "rename": "A step derives the names that it makes from those of the program.",
+    "make_instr": _INTRINSIC,
+    "replace": _INTRINSIC,
+    "replace_all": _INTRINSIC,
+    "call_eqv": _INTRINSIC,
+    "insert_pass": f"{_NONE}: there are no empty statements.",
+    "delete_pass": f"{_NONE}: there are no empty statements.",
+    "insert_noop_call": f"{_NONE}; prefetch(block, ...) asks for data ahead of time.",
+    "reorder_stmts": "compute_at and reverse_compute_at move a block into a loop.",
+    "parallelize_loop": "It is called parallel(loop).",
+    "commute_expr": _NO_REWRITING,
+    "left_reassociate_expr": _NO_REWRITING,
+    "rewrite_expr": _NO_REWRITING,
+    "lift_reduce_constant": _NO_REWRITING,
+    "fold_into_reduce": f"{_NONE}: C[i] = C[i] + x is a sum as it stands.",
+    "bind_expr": "cache_read(block, buffer=..., scope=...) copies what is read; cache_index(block, ...) "
+    "computes index expressions before.",
+    "stage_mem": "cache_read, cache_write and cache_inplace make a copy of what a block reads and writes.",
+    "stage_window": "cache_read, cache_write and cache_inplace make a copy of what a block reads and "
+    "writes.",
+    "extract_subproc": f"{_NONE}: a schedule works on one function.",
+    "inline": "compute_inline(block) computes what a block makes where it is read.",
+    "inline_assign": "compute_inline(block) computes what a block makes where it is read.",
+    "set_precision": "unsafe_set_dtype(buffer, dtype=...) does it for a buffer of the function; "
+    "gossamer.compile takes dtypes= for those of the caller.",
+    "set_memory": "It is called set_scope(buffer, scope=...).",
+    "set_window": _NO_WINDOWS,
+    "inline_window": _NO_WINDOWS,
+    "bind_config": _NO_STATE,
+    "delete_config": _NO_STATE,
+    "write_config": _NO_STATE,
+    "expand_dim": _LAYOUT,
+    "rearrange_dim": _LAYOUT,
+    "divide_dim": _LAYOUT,
+    "mult_dim": _LAYOUT,
+    "resize_dim": _PLACED,
+    "bound_alloc": _PLACED,
+    "lift_alloc": _PLACED,
+    "sink_alloc": _PLACED,
+    "autolift_alloc": _PLACED,
+    "delete_buffer": f"{_NONE}: a buffer vanishes with the step that makes it needless, as compute_inline.",
+    "reuse_buffer": f"{_NONE}: steps do not merge buffers.",
+    "unroll_buffer": "A small buffer that unrolled loops address by constants is kept in registers.",
+    "divide_loop": "It is called split(loop, factors=(None, 8)).",
+    "divide_with_recompute": "split divides the consumer's loop, and compute_at(block, loop=...) computes "
+    "what each part needs.",
+    "mult_loops": "It is called fuse.",
+    "join_loops": f"{_NONE}; undo() takes back a loop_partition.",
+    "cut_loop": "It is called loop_partition(loop, points=...).",
+    "shift_loop": f"{_NONE}: a loop starts where the program says.",
+    "reorder_loops": "It is called reorder.",
+    "merge_writes": "fuse_reduction_epilogue makes what is combined with a sum its start.",
+    "split_write": "decompose_reduction(block, loop=...) makes a block of the init.",
+    "autofission": "fission(loop, after=...) divides one loop.",
+    "fission_after": "It is called fission(loop, after=...).",
+    "remove_loop": f"{_NONE}: loops of one iteration cost nothing.",
+    "add_loop": "add_unit_loop(name) adds a loop of one iteration.",
+    "unroll_loop": "It is called unroll(loop).",
+    "lift_scope": "reorder moves a loop out of another, specialize(loop, condition=...) a condition.",
+    "lift_if": "specialize(loop, condition=...) moves a condition out of a loop.",
+    "eliminate_dead_code": "The lowering leaves out conditions that are proved.",
+    "add_unsafe_guard": f"{_NONE}: the unsafe_ primitives do on your word what is not proved.",
+}
+
+_STORED = "compute_at moves a block; the lowering decides where the buffer is allocated."
+_GRID = 'bind(loop, thread="threadIdx.x") assigns a loop to threads of a grid.'
+_BOUNDS = "A size is a number in the program, or specialize= of gossamer.compile fixes it."
+
+_HALIDE: Mapping[str, str] = {
+    "tile": "split divides the loops, and reorder puts the inner ones inside.",
+    "divide": "It is called split(loop, factors=(8, None)).",
+    "serial": "A loop is serial until a step makes it something else.",
+    "parallelize": "It is called parallel(loop).",
+    "atomic": 'It is an argument of other steps: parallel(loop, accumulate="atomic").',
+    "allow_race_conditions": "unsafe_parallel(loop) does on your word what is not proved.",
+    "compute_root": "A block is computed on its own until compute_at or compute_inline moves it.",
+    "compute_with": "fuse joins loops of one nest; reverse_compute_at moves a block into another's loop.",
+    "store_at": _STORED,
+    "store_root": _STORED,
+    "hoist_storage": _STORED,
+    "hoist_storage_root": _STORED,
+    "store_in": "It is called set_scope(buffer, scope=...).",
+    "fold_storage": "It is called rolling_buffer(block, buffer=...).",
+    "ring_buffer": "pipeline(loop, stages=...) runs copies of later iterations ahead.",
+    "align_storage": "It is called storage_align(buffer, axis=..., factor=..., offset=...).",
+    "align_bounds": "align(loop, buffer=..., lanes=...) begins a loop where a line of the buffer begins.",
+    "reorder_storage": _LAYOUT,
+    "bound": _BOUNDS,
+    "bound_extent": _BOUNDS,
+    "set_estimate": "The rules choose by what gossamer knows of the matrix; a schedule needs no estimates.",
+    "set_estimates": "The rules choose by what gossamer knows of the matrix; a schedule needs no estimates.",
+    "partition": "It is called loop_partition(loop, points=...).",
+    "gpu": _GRID,
+    "gpu_blocks": _GRID,
+    "gpu_threads": _GRID,
+    "gpu_lanes": _GRID,
+    "gpu_tile": _GRID,
+    "in_": "cache_read(block, buffer=..., scope=...) puts a copy between a buffer and the block.",
+    "clone_in": "cache_read(block, buffer=..., scope=...) puts a copy between a buffer and the block.",
+    "update": f"{_BY_NAME}; decompose_reduction(block, loop=...) makes a block of the init.",
+    "memoize": f"{_NONE}: a kernel keeps nothing between calls.",
+    "print_loop_nest": "show() returns the script of the module and its steps.",
+    "realize": "gossamer.compile(program, schedule=builder) makes a kernel.",
+    "pos": "sparse_fuse(iteration, axes=...) makes one loop over elements, which split divides.",
+    "precompute": "cache_write(block, buffer=..., scope=...) computes into a workspace; rfactor into parts.",
+}
+"""Of Halide and TACO."""
+
+METHODS: Mapping[str, str] = {**_HALIDE, **_EXO, **_TVM}
 """Names of methods and attributes that a builder does not have."""
 
 ARGUMENTS: Mapping[tuple[str, str], str] = {
