@@ -545,3 +545,14 @@ def test_what_is_declared_a_subset_is_found(place, window, kind, is_proved):
         prover.assume_range("i", index(0), index_var("m"))
         prover.assume_range("j", index(0), parse_expr(FIBRE[2], DTYPES))
         assert prover.proves(claim) == expected
+
+
+@pytest.mark.parametrize("shift", ["16", "4611686018427387904", "4611686018427387904 * 4"])
+def test_a_multiple_that_fits_no_machine_integer_stays_one(shift):
+    prover = Prover()
+    prover.assume(parse_expr("n >= 0 and m >= 0", DTYPES))
+    prover.assume_range("i", index(0), index(2))
+    prover.assume_range("j", index(0), parse_expr("(n + 1) // 2", DTYPES))
+    prover.assume(parse_expr("i * ((n + 1) // 2) + j < n", DTYPES))
+    assert prover.proves(parse_expr(f"j * {shift} + 3 >= 0", DTYPES))
+    assert not prover.proves(parse_expr(f"j * {shift} + 3 < m", DTYPES))

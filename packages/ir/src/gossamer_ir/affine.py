@@ -25,6 +25,7 @@ from gossamer_ir.walk import map_children
 
 MAX_TERMS = 16
 """A product of sums with more terms stays as it is."""
+_LEAST, _PART = -(2**63), 2**62
 
 
 class Affine(msgspec.Struct, frozen=True, gc=False):
@@ -266,7 +267,7 @@ def _common_factors(form: Affine) -> tuple[Expr, ...]:
 def product_of(form: Affine) -> Expr:
     """An expression of a form as a product of its factors, an integer first."""
     count, factors = factored(form)
-    return build.product((build.index(count), *factors))
+    return build.product((_number(count), *factors))
 
 
 def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
@@ -308,16 +309,30 @@ def scale(form: Affine, factor: int) -> Affine:
 
 
 def expr_of(form: Affine) -> Expr:
-    """An expression of the form, positive terms first."""
+    """An expression of the form, positive terms first. Its affine form is that one again: a number that does
+    not fit an int64 is a sum of products of such that do, which as machine integers wrap around.
+
+    >>> form = Affine({build.index_var("i"): 2**64}, -(2**63))
+    >>> affine_of(expr_of(form)) == form
+    True
+    """
     result: Expr | None = None
     for atom, coefficient in sorted(form.terms.items(), key=lambda item: item[1] < 0):
-        size = build.mul(atom, build.index(abs(coefficient)))
+        size = build.mul(atom, _number(abs(coefficient)))
         if result is None:
             result = size if coefficient > 0 else build.sub(build.ZERO, size)
         else:
             result = build.add(result, size) if coefficient > 0 else build.sub(result, size)
     if result is None:
-        return build.index(form.constant)
-    if form.constant < 0:
+        return _number(form.constant)
+    if _LEAST < form.constant < 0:
         return build.sub(result, build.index(-form.constant))
-    return build.add(result, build.index(form.constant))
+    return build.add(result, _number(form.constant))
+
+
+def _number(value: int) -> Expr:
+    """An integer, of unbounded ones; not folded where it does not fit an int64."""
+    if _LEAST <= value < -_LEAST:
+        return build.index(value)
+    count, rest = divmod(value, _PART)
+    return Binary("add", Binary("mul", _number(count), build.index(_PART)), build.index(rest))
