@@ -1,5 +1,5 @@
-"""Random programs of the later stages find what is wrong: each of these compilers and primitives has one
-defect, and is caught."""
+"""Random programs of the later stages find what is wrong: each of these compilers, primitives and
+code generators has one defect, and is caught."""
 
 from __future__ import annotations
 
@@ -8,16 +8,22 @@ from random import Random
 
 import pytest
 
+from gossamer.build import resolve
+from gossamer_generic_cpu.compiler import llvm_text
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.nodes import Module
+from gossamer_lower import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 from tests.generated import broken_primitives
 from tests.generated.broken_compilers import Defect
 from tests.generated.compilers import BEFORE, COMPILER, Compiler, Pass
+from tests.generated.lowered.broken_code import DEFECTS as CODE
+from tests.generated.lowered.broken_code import Defect as CodeDefect
 from tests.generated.lowered.broken_passes import DEFECTS
 from tests.generated.lowered.broken_steps import DEFECTS as STEPS
 from tests.generated.lowered.drawing import draw_lowered
-from tests.generated.lowered.judging import interpreted, judged
+from tests.generated.lowered.judging import MACHINE_CODE, interpreted, judged
+from tests.generated.lowered.machines import Machine
 from tests.generated.lowered.program import Lowered
 from tests.generated.lowered.scheduling import Steps, replayed
 
@@ -96,3 +102,40 @@ def test_a_primitive_with_a_defect_is_caught(
 ) -> None:
     builder = defect.builder()
     assert is_shown_within(SEQUENCES, lambda number: is_shown_by_steps(defect, builder, number))
+
+
+@cache
+def flat(number: int) -> Module | None:
+    """The flat module of a program that is compiled; None where it is refused."""
+    try:
+        return COMPILER.math(lower_to_flat(program(number).module))
+    except GossamerError:
+        return None
+
+
+def _text(number: int) -> str | None:
+    """The LLVM IR of a program; None where there is none."""
+    module = flat(number)
+    try:
+        return module and llvm_text(module, resolve("generic-cpu")[1])
+    except GossamerError:
+        return None
+
+
+def is_shown_by_code(defect: CodeDefect, broken: Machine, number: int) -> bool:
+    """Whether machine code does something else because of the defect, and is other code at all."""
+    right = _text(number)
+    with defect.planted():
+        if right is None or right == _text(number):
+            return False
+    finding = judged(program(number), machine=broken)
+    if finding is None or finding.where != MACHINE_CODE or finding.is_refusal:
+        return False
+    with Machine() as whole:
+        return judged(program(number), machine=whole) is None
+
+
+@pytest.mark.parametrize("defect", CODE, ids=lambda defect: defect.says)
+def test_code_generation_with_a_defect_is_caught(defect: CodeDefect, is_shown_within) -> None:
+    with Machine(CODE.index(defect)) as broken:
+        assert is_shown_within(PROGRAMS, lambda number: is_shown_by_code(defect, broken, number))

@@ -22,9 +22,10 @@ from rich.table import Table
 
 from gossamer_schedule.traces import trace_to_python
 from tests.generated.chains import draw_chain
+from tests.generated.drawers import DRAWERS
 from tests.generated.elements import Undecided
 from tests.generated.lowered.drawing import draw_lowered
-from tests.generated.lowered.features import REQUIRED, features
+from tests.generated.lowered.features import NATIVELY, REQUIRED, features
 from tests.generated.lowered.judging import MACHINE_CODE, Finding, judged
 from tests.generated.lowered.machines import Machine
 from tests.generated.lowered.program import Lowered
@@ -37,6 +38,11 @@ from tests.generated.shrinking import shrunk
 
 MANY = 20_000
 """In so many programs everything in `REQUIRED` has to be met as often as it says."""
+MANY_NATIVE, ENOUGH_ACCEPTED = 2_000, 20
+"""The same for `NATIVELY` and those that run as machine code; how often each primitive has to be accepted in
+so many programs that are scheduled."""
+OF_COORDINATES = frozenset({"sparse_reorder", "sparse_fuse", "sparse_unfuse", "sparse_compute_at"})
+"""Primitives that no program of the later stages takes."""
 MOST_SHRUNK = 1500
 SCHEDULED = ("position", "loop", "loop")
 """The stages of programs that are scheduled."""
@@ -53,10 +59,13 @@ IN_BLOCKS = 0.7
 
 @dataclass
 class Programs(Tally):
-    """What a number of programs came to: what was met in them, how many have no oracle, how many were
-    scheduled, and how often each primitive was tried and accepted."""
+    """What a number of programs came to: what was met in those that were not scheduled, and in those of them
+    that ran as machine code, how many have no oracle, how many were scheduled, and how often each
+    primitive was tried and accepted."""
 
     met: Counter[str] = field(default_factory=Counter)
+    met_natively: Counter[str] = field(default_factory=Counter)
+    native_unscheduled: int = 0
     unevaluated: int = 0
     scheduled: int = 0
     tried: Counter[str] = field(default_factory=Counter)
@@ -110,11 +119,15 @@ def judge(number: int, found: Programs, **how: Any) -> None:
     program, finding = case.program, case.finding()
     found.judged += 1
     found.native += case.is_native
-    if case.steps is not None:
+    if case.steps is None:
+        met = features(program)
+        found.met.update(met)
+        found.native_unscheduled += case.is_native
+        found.met_natively.update(met if case.is_native else ())
+    else:
         found.scheduled += 1
         found.tried.update(case.steps.tried)
         found.accepted.update(step.op for step in case.steps.steps)
-    found.met.update(features(program))
     found.unevaluated += not program.is_evaluated
     if finding is not None and finding.is_refusal:
         found.refused[finding.what] += 1
@@ -150,9 +163,18 @@ def main(options: Namespace, console: Console) -> int:
 
 
 def too_seldom(total: Programs) -> list[str]:
-    """What was met less often than the number of programs lets expect."""
-    share = min(total.judged / MANY, 1)
-    return [name for name, count in REQUIRED.items() if total.met[name] < int(count * share)]
+    """What was met, or accepted, less often than the number of programs lets expect."""
+    accepted = dict.fromkeys(sorted(DRAWERS.keys() - OF_COORDINATES), ENOUGH_ACCEPTED)
+    natively = _fewer(total.met_natively, NATIVELY, total.native_unscheduled / MANY_NATIVE)
+    return [
+        *_fewer(total.met, REQUIRED, (total.judged - total.scheduled) / MANY),
+        *[f"{name} as machine code" for name in natively],
+        *_fewer(total.accepted, accepted, total.scheduled / MANY),
+    ]
+
+
+def _fewer(found: Counter[str], wanted: Mapping[str, int], share: float) -> list[str]:
+    return [name for name, count in wanted.items() if found[name] < int(count * min(share, 1))]
 
 
 def table(total: Programs) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
+from tests.generated.lowered.far import draw_far
 from tests.generated.lowered.lanes import draw_vector
 from tests.generated.lowered.lines import Lines, under
 from tests.generated.lowered.pairs import draw_pair
@@ -513,14 +514,20 @@ def vector(bodies: Bodies, depth: int) -> Lines:
     return draw_vector(bodies.scope, bodies.terms) or bodies.store(depth)
 
 
+def far(bodies: Bodies, depth: int) -> Lines:
+    """Lanes and iterations whose numbers are extreme."""
+    return draw_far(bodies.scope, bodies.terms) or bodies.store(depth)
+
+
 COMPARED = ("<", "<=", "!=")
 IN_BLOCKS = {"nest": 40, "handed": 40, "store": 8, "loop": 8, "let": 4, "allocate": 4, "if": 4,
-             "reduction": 6}  # fmt: skip
+             "reduction": 6, "far": 6}  # fmt: skip
 """How often statements are drawn in a program of blocks."""
 WEIGHTS = {
     "store": 20, "let": 8, "allocate": 8, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
     "while": 9, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
     "tape": 3, "combine": 4, "reduction": 3, "vector": 2,
+    "far": 8,
 }  # fmt: skip
 STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
     "store": Bodies.store, "let": Bodies.let, "allocate": Bodies.allocate, "guard": Bodies.guard,
@@ -528,6 +535,6 @@ STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
     "while": Bodies.loop_while, "nest": Bodies.nest, "at_once": Bodies.at_once,
     "atomic": Bodies.atomic, "stale": Bodies.stale, "handed": handed,
     "halves": Bodies.halves, "tape": Bodies.tape, "combine": combine, "reduction": reduction,
-    "vector": vector,
+    "vector": vector, "far": far,
 }  # fmt: skip
 """What draws each kind of statement, and how often."""

@@ -15,6 +15,7 @@ from gossamer_ir.verify import diagnostics
 from tests.generated.elements import Undecided
 from tests.generated.lowered.bodies import Bodies
 from tests.generated.lowered.facts import draw_facts
+from tests.generated.lowered.far import ENDS, MULTIPLES
 from tests.generated.lowered.forests import draw_forest
 from tests.generated.lowered.lines import under
 from tests.generated.lowered.program import Lowered
@@ -62,7 +63,7 @@ class Drawing:
         self.arrays: dict[str, np.ndarray] = {}
         self.sizes: dict[str, int | float] = {
             "n": rng.choice((0, 1, 2, 3, 4, 4, 5, 5, 6, 7, 8, 8)), "m": rng.choice((1, 2, 3, 4, 6, 8)),
-            "s": rng.choice((*EXTREMES, 0, 1, 5, -3)),
+            "s": rng.choice((*EXTREMES, *ENDS, *MULTIPLES, 0, 1, 5, -3)),
         }  # fmt: skip
         self.scope.scalars = ["n", "m"] if rng.random() < 0.6 else ["n", "m", "s"]
 

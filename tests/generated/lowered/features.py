@@ -9,6 +9,7 @@ from gossamer_ir.nodes import (
     Allocate,
     Block,
     Combine,
+    Compare,
     CompressedVaried,
     Const,
     DenseVaried,
@@ -25,6 +26,7 @@ from gossamer_ir.nodes import (
     Select,
     SparseBuffer,
     Store,
+    Var,
     While,
 )  # fmt: skip
 from gossamer_ir.walk import free_vars, occurrences, walk
@@ -47,9 +49,11 @@ REQUIRED = {
     "fact": 4000, "parallel": 1000, "nested parallel loops": 50, "vectorized": 500,
     "unrolled": 400, "atomic": 200, "reducer": 250, "lanes": 250, "threads": 60, "weight": 100,
     "a weight that may have been written": 30, "a start that may have been written": 250,
-    "stops": 2000, "goes on": 10_000,
+    "far lanes": 400, "a far start or extent": 1200, "stops": 2000, "goes on": 10_000,
 }  # fmt: skip
 """In how many of 20,000 programs each has to be met."""
+NATIVELY = {"far lanes": 30, "extreme scalar": 150, "vectorized": 50, "parallel": 100, "lanes": 25}
+"""In how many of 2,000 that run as machine code."""
 
 
 def features(program: Lowered) -> set[str]:
@@ -70,7 +74,7 @@ def features(program: Lowered) -> set[str]:
         found.add("extreme scalar")
     if any(name == "e_" for name in program.arrays):
         found.add("extreme data")
-    found |= _orders(function, written)
+    found |= _orders(function, written) | _distances(nodes, program)
     return found | ({"a position beyond a fibre"} if _is_beyond(function) else set())
 
 
@@ -150,6 +154,37 @@ def _of_block(node: Block) -> list[str]:
         if spatial - named or any(occurrences_of(Load, index) for index in indices):
             found.append("an init whose points may meet")
     return found
+
+
+def _distances(nodes: list[Any], program: Lowered) -> set[str]:
+    """Whether loops begin or end where an extreme number says, and lanes are compared with some."""
+    far = [node for node in nodes if _is_far(node, program)]
+    if not far:
+        return set()
+    found: set[str] = set()
+    for node in nodes:
+        if isinstance(node, For) and any(
+            part in far for part in (*walk(node.start), *walk(node.extent))
+        ):
+            found.add("a far start or extent")
+        compares = occurrences_of(Compare, node) if isinstance(node, For | Store) else []
+        is_wide = any(inner in far for compare in compares for inner in walk(compare))
+        if is_wide and (isinstance(node, Store) or node.kind == "vectorized"):
+            lanes = isinstance(node, For) or any(occurrences_of(Ramp, item) for item in compares)
+            found |= {"far lanes"} if lanes else set()
+    return found
+
+
+def _is_far(node: Any, program: Lowered) -> bool:
+    """Whether an expression is an extreme number, scalar or element."""
+    match node:
+        case Const(dtype="int64", text=text):
+            return abs(int(text)) >= LARGE
+        case Var(name="s"):
+            return abs(int(program.sizes.get("s", 0))) >= LARGE
+        case Load(buffer="E"):
+            return True
+    return False
 
 
 def occurrences_of(kind: type, node: Any) -> list[Any]:

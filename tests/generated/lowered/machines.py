@@ -5,6 +5,7 @@ from __future__ import annotations
 import subprocess
 import sys
 from collections.abc import Mapping
+from contextlib import ExitStack
 from dataclasses import dataclass, field
 from multiprocessing import Pipe
 from multiprocessing.connection import Connection
@@ -29,15 +30,17 @@ class Outcome:
 
 
 class Machine:
-    """A process that compiles and runs flat modules; another one takes its place where it dies."""
+    """A process that compiles and runs flat modules; another one takes its place where it dies. It may have
+    one of `broken_code.DEFECTS`."""
 
-    def __init__(self) -> None:
+    def __init__(self, defect: int | None = None) -> None:
+        self._defect = [] if defect is None else [str(defect)]
         self._start()
 
     def _start(self) -> None:
         self._pipe, other = Pipe()
         command = [sys.executable, "-m", "tests.generated.lowered.machines", f"{other.fileno()}"]
-        self._process = subprocess.Popen(command, pass_fds=[other.fileno()])
+        self._process = subprocess.Popen([*command, *self._defect], pass_fds=[other.fileno()])
         other.close()
 
     def __enter__(self) -> Self:
@@ -107,6 +110,10 @@ def _ran(flat: Module, arrays: Mapping[str, Any], sizes: Mapping[str, Any]) -> O
 
 if __name__ == "__main__":
     # As the module, so that what is sent is known by one name on both sides.
-    from tests.generated.lowered import machines
+    from tests.generated.lowered import broken_code, machines
 
-    machines.serve(Connection(int(sys.argv[1])))
+    pipe, *defects = sys.argv[1:]
+    with ExitStack() as planted:
+        for defect in defects:
+            planted.enter_context(broken_code.DEFECTS[int(defect)].planted())
+        machines.serve(Connection(int(pipe)))

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tests.generated.lowered.scope import EXTREMES, Drawn, Scope
 
+DIVISORS = ("T.int64(8)", "T.int64(3)", "T.int64(7)", "T.int64(-3)", "m")
 COMPARISONS = ("<", "<=", "==", "!=", ">", ">=")
 
 
@@ -42,7 +43,7 @@ class Terms:
         scope = self.scope
         first, second = self.integer(depth - 1), self.integer(depth - 1)
         kind = scope.weighted({
-            "sum": 5, "difference": 3, "product": 2, "quotient": 1, "rest": 2, "least": 2,
+            "sum": 5, "difference": 3, "product": 2, "quotient": 2, "rest": 3, "least": 2,
             "most": 1, "choice": 1, "select": 1, "load": 5, "search": 2, "bits": 1, "shift": 1,
         })  # fmt: skip
         few = self.number(1, 4)
@@ -54,9 +55,9 @@ class Terms:
             case "product":
                 return f"({first} * {few})"
             case "quotient":
-                return f"({first} // {few})"
+                return f"({first} // {scope.choose((few, few, *DIVISORS, second))})"
             case "rest":
-                return f"({first} % {scope.choose((few, 'T.int64(8)', second))})"
+                return f"({first} % {scope.choose((few, *DIVISORS, second))})"
             case "least" | "most":
                 return f"T.{'min' if kind == 'least' else 'max'}({first}, {second})"
             case "choice":

@@ -1,0 +1,65 @@
+"""Code generation with one defect each, which programs of the later stages show as machine code."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import cache
+from unittest.mock import patch
+
+from tests.generated.mutations import Mutation
+
+
+@dataclass(frozen=True)
+class Defect:
+    """`line`, which stands just once in the source of `home`, reads `instead`."""
+
+    says: str
+    home: str
+    line: str
+    instead: str
+
+    @contextmanager
+    def planted(self) -> Iterator[None]:
+        """This process generates code with the defect."""
+        with patch("gossamer_generic_cpu.compiler.emit", _emit_of(self)):
+            yield
+
+
+@cache
+def _emit_of(defect: Defect) -> Callable[..., str]:
+    mutation = Mutation(f"gossamer_llvm.{defect.home}", defect.line, defect.instead)
+    emit: Callable[..., str] = mutation.imported("gossamer_llvm", "emit")
+    return emit
+
+
+DEFECTS = (
+    Defect(
+        "lanes that wrap around are taken for the first ones", home="masks",
+        line="return frame.magnitudes.of(ramp.base) + ramp.lanes.count <= _LARGEST",
+        instead="return True",
+    ),
+    Defect(
+        "every vector has the lanes that are left of the first one", home="masks",
+        line="sub {bound.typed}, {base.text}", instead="sub {bound.typed}, 0",
+    ),
+    Defect(
+        "what was loaded is remembered where it may be written", home="frame",
+        line="""load.buffer in self.unchanging and all(
+            node.buffer in self.unchanging and node.predicate is None
+""",
+        instead="""all(
+            node.predicate is None
+""",
+    ),
+    Defect(
+        "a quotient is rounded to zero", home="division",
+        line="_rounds_down(frame, remainder, divisor), lower, quotient",
+        instead="_rounds_down(frame, remainder, divisor), quotient, quotient",
+    ),
+    Defect(
+        "a quotient by zero is one by one", home="division",
+        line="if literal(rhs):", instead="if True:",
+    ),
+)  # fmt: skip
