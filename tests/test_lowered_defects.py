@@ -27,7 +27,7 @@ from tests.generated.lowered.machines import Machine
 from tests.generated.lowered.program import Lowered
 from tests.generated.lowered.scheduling import Steps, replayed
 
-PROGRAMS = 1500
+PROGRAMS = 4000
 """A defect that so many programs do not show is not caught."""
 
 
