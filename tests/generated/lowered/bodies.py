@@ -141,7 +141,7 @@ class Bodies:
 
     def _size(self) -> str:
         scope, terms = self.scope, self.terms
-        kind = scope.weighted({"fixed": 1, "size": 2, "read": 5, "sum": 2})
+        kind = scope.weighted({"fixed": 1, "size": 2, "read": 6, "sum": 2})
         match kind:
             case "fixed":
                 return f"T.int64({scope.choose((1, 4, 8))})"
@@ -180,7 +180,7 @@ class Bodies:
         name, kind = scope.fresh("i"), "serial"
         bound = self.bound()
         span = self.span(bound, 0.25)
-        if scope.stage != "flat" and bound.startswith("T.int64(") and scope.chance(0.3):
+        if scope.stage != "flat" and bound.startswith("T.int64(") and scope.chance(0.4):
             kind = "unroll"
         with scope.inside():
             scope.variables.append(Variable(name, bound))
@@ -525,9 +525,9 @@ IN_BLOCKS = {"nest": 40, "handed": 40, "store": 8, "loop": 8, "let": 4, "allocat
 """How often statements are drawn in a program of blocks."""
 WEIGHTS = {
     "store": 20, "let": 8, "allocate": 8, "guard": 1, "prefetch": 1, "if": 8, "loop": 14,
-    "while": 9, "nest": 12, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
+    "while": 9, "nest": 13, "at_once": 5, "atomic": 1, "stale": 4, "handed": 4, "halves": 6,
     "tape": 3, "combine": 4, "reduction": 3, "vector": 2,
-    "far": 8,
+    "far": 6,
 }  # fmt: skip
 STATEMENTS: dict[str, Callable[[Bodies, int], Lines]] = {
     "store": Bodies.store, "let": Bodies.let, "allocate": Bodies.allocate, "guard": Bodies.guard,

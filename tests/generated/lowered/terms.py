@@ -44,7 +44,7 @@ class Terms:
         first, second = self.integer(depth - 1), self.integer(depth - 1)
         kind = scope.weighted({
             "sum": 5, "difference": 3, "product": 2, "quotient": 2, "rest": 3, "least": 2,
-            "most": 1, "choice": 1, "select": 1, "load": 5, "search": 2, "bits": 1, "shift": 1,
+            "most": 1, "choice": 1, "select": 1, "load": 5, "search": 3, "bits": 1, "shift": 1,
         })  # fmt: skip
         few = self.number(1, 4)
         match kind:
