@@ -56,10 +56,10 @@ def matrix():
     return found
 
 
-def require_spmm(kernel):
+def require_spmm(kernel, features=32):
     A, rng = matrix(), np.random.default_rng(4)
-    B = rng.integers(-3, 4, (30, 32)).astype(np.float32)
-    C = np.full((40, 32), 7, np.float32)
+    B = rng.integers(-3, 4, (30, features)).astype(np.float32)
+    C = np.full((40, features), 7, np.float32)
     kernel(a=A.data, b=B, c=C, indptr=A.indptr, indices=A.indices)
     np.testing.assert_array_equal(C, A @ B)
 
@@ -314,3 +314,17 @@ def test_steps_of_other_compilers_on_a_sparse_product(stages, name):
     builder = lowered(SPMM, stages)
     PARTS[name](builder, **buffers)
     require_spmm(gs.compile(SPMM, schedule=builder))
+
+
+@pytest.mark.parametrize("is_decomposed", [False, True])
+@pytest.mark.parametrize("stages", [1, 2])
+def test_masked_lanes_in_rows_that_are_split_twice(stages, is_decomposed):
+    """What all lanes read is proved in bounds by the condition on the row's parts, so it needs no mask."""
+    program = SPMM.replace("dense_fixed(32)", "dense_fixed(30)")
+    builder = lowered(program, stages)
+    if is_decomposed:
+        (*_, k) = builder.decompose_reduction("csrmm", loop="j").get_loops("csrmm_init")
+        builder.split(k, factors=(None, 8)).vectorize(builder.names[1])
+    builder.split("j", factors=(None, 8)).split("j_0", factors=(2, None, 4))
+    builder.split("k", factors=(None, 8)).vectorize(builder.names[1])
+    require_spmm(gs.compile(program, schedule=builder), features=30)

@@ -193,8 +193,29 @@ class Prover:
         answer = self._answers.get(question)
         if answer is None:
             self._begin()
-            answer = self._answers[question] = self._search(goal, MAX_DEPTH)
+            answer = self._search(goal, MAX_DEPTH) or self._follows_at_once(goal)
+            self._answers[question] = answer
         return answer
+
+    def _follows_at_once(self, goal: Affine) -> bool:
+        """Whether a goal is proved by an inequality that has several of its atoms, as the condition of a
+        loop that was split more than once. The search goes atom by atom, and may use up its steps
+        before it comes to that."""
+        for known in {id(known): known for known in self._about_several(goal)}.values():
+            atom = next(atom for atom in goal.terms if atom in known.terms)
+            rest = _without(goal, atom, known)
+            if rest is not None and len(rest.terms) <= len(goal.terms) - 2:
+                self._begin()
+                if self._search(rest, MAX_DEPTH):
+                    return True
+        return False
+
+    def _about_several(self, goal: Affine) -> Iterator[Affine]:
+        """What is assumed of three atoms of a goal or more."""
+        for atom in goal.terms if len(goal.terms) > 2 else ():
+            for known in self._hypotheses.about(atom):
+                if len(known.terms.keys() & goal.terms.keys()) > 2:
+                    yield known
 
     def _begin(self) -> None:
         self._steps = MAX_STEPS
