@@ -10,6 +10,7 @@ from gossamer_ir.effects import NAMING_BUFFERS
 from gossamer_ir.interpret import run
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.nodes import Atomic, Guard, IfThenElse, Load
+from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_ir.walk import occurs
@@ -144,3 +145,64 @@ def test_a_search_beyond_a_fibre_stops_the_program():
 def test_every_kind_that_accesses_a_buffer_is_lowered():
     """Guards name a buffer and no element, atomic accumulations come later."""
     assert set(ACCESSES) == NAMING_BUFFERS - {Guard, Atomic}
+
+
+NESTED = """
+@T.prim_func
+def nested(b: T.handle, c: T.handle, indptr: T.handle, m: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(m)
+    J = T.sp.dense_varied(I, (nnz, nnz), indptr, "int64")
+    B = T.sp.match_buffer(b, (I,), "int64")
+    C = T.sp.match_buffer(c, (I, J), "int64", default=1)
+    for i in T.serial(m):
+        with T.block("b"):
+            vi = T.axis.spatial(m, i)
+            B[vi] = INDEX
+"""
+
+
+def nested(depth):
+    """A program that reads an index by an index, and so on."""
+    index = "vi"
+    for _ in range(depth):
+        index = f"C[vi, {index}]"
+    return verify(parse_module(NESTED.replace("INDEX", index)))
+
+
+@pytest.mark.parametrize("depth", [1, 2, 3, 4])
+def test_indices_in_indices_are_looked_up_as_written(depth):
+    offsets, elements = [0, 2, 5, 5], np.array([1, 3, 2, -1, 0])
+    expected = []
+    for row in range(3):
+        fibre, found = elements[offsets[row] : offsets[row + 1]], row
+        for _ in range(depth):
+            found = int(fibre[found]) if 0 <= found < len(fibre) else 1
+        expected.append(found)
+    for stage in stages(nested(depth)):
+        given = {
+            "b": np.zeros(3, int),
+            "c": elements,
+            "indptr": np.array(offsets),
+            "m": 3,
+            "nnz": 5,
+        }
+        run(stage, given)
+        assert given["b"].tolist() == expected
+
+
+def test_what_is_proved_of_an_index_is_asked_once(monkeypatch):
+    """An index stands 3 times in what it is lowered to, and indices in it 9 times."""
+    asked, is_in_range = [], ProgramPoint.is_in_range
+
+    def counting(point, *question):
+        asked.append(question)
+        return is_in_range(point, *question)
+
+    monkeypatch.setattr(ProgramPoint, "is_in_range", counting)
+    counts = []
+    for depth in (4, 5, 6):
+        asked.clear()
+        lower_buffers(nested(depth))
+        counts.append(len(asked))
+    assert counts[2] - counts[1] == counts[1] - counts[0] > 0

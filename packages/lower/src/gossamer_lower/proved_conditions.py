@@ -57,12 +57,14 @@ class _Proving:
         self._nesting = 0
         self._conditions: list[Expr] = []
         self._params = {param.name for param in function.params}
+        self._choices: dict[tuple[int, int], tuple[IfThenElse, Expr]] = {}
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         result: list[Stmt] = []
-        mark = len(self._known)
+        mark, choices = len(self._known), self._choices
         with self._point.scope():
             for stmt in body:
+                self._choices = {}
                 found = self._statement(stmt)
                 if found is not None:
                     result.append(found)
@@ -70,6 +72,7 @@ class _Proving:
                 if isinstance(found, Guard):
                     self._known += _parts(found.condition)
         del self._known[mark:]
+        self._choices = choices
         return tuple(result)
 
     def _statement(self, stmt: Stmt) -> Stmt | None:
@@ -141,11 +144,13 @@ class _Proving:
 
     @contextmanager
     def _holding(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> Iterator[None]:
-        mark = len(self._known)
+        mark, made = len(self._known), len(self._choices)
         self._known += _parts(condition)
         with self._point.under(condition, body):
             yield
         del self._known[mark:]
+        while len(self._choices) > made:
+            self._choices.popitem()
 
     # --- expressions
 
@@ -153,8 +158,17 @@ class _Proving:
         if type(node) in LEAVES:
             return node
         if isinstance(node, IfThenElse):
-            return self._choice(node)
+            return self._same_choice(node)
         return map_children(node, self._expr)
+
+    def _same_choice(self, node: IfThenElse) -> Expr:
+        """As `_choice`, found once in an expression: an index that may be absent is asked about and then
+        used, so one of indices in it stands there 3 times as often as that does. What is proved holds
+        under further conditions, too."""
+        key = id(node), self._nesting
+        if key not in self._choices:
+            self._choices[key] = node, self._choice(node)
+        return self._choices[key][1]
 
     def _choice(self, node: IfThenElse) -> Expr:
         condition = self._rest(node.condition)
