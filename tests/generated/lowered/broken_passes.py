@@ -70,7 +70,7 @@ DEFECTS = (
     Defect(
         "an init that moves out of a reduction runs where a condition does not hold",
         of="lower_blocks", home="lower_blocks",
-        line="_part_without(resolved, dropped), substitute_body",
-        instead="None, substitute_body",
+        line="_under(build.conjoined(conditions), init)",
+        instead="_under(None, init)",
     ),
 )  # fmt: skip

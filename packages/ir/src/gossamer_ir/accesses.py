@@ -6,12 +6,13 @@ from collections.abc import Iterable, Iterator, Set
 
 import msgspec
 
+from gossamer_ir.init_nests import Values
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
 from gossamer_ir.numbers import numbers_of
 from gossamer_ir.remembered import remembered
-from gossamer_ir.touches import Touch, Values, touches
+from gossamer_ir.touches import Touch, touches
 
 
 class Access(msgspec.Struct, frozen=True):

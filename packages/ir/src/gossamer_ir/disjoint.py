@@ -13,6 +13,7 @@ from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import integer_value
 from gossamer_ir.digits import digit_key, digits_of, fits, span
 from gossamer_ir.effects import buffers_written, outer_writes
+from gossamer_ir.init_nests import Values
 from gossamer_ir.injective import is_injective
 from gossamer_ir.linear import Form, form_of
 from gossamer_ir.loops import Loops, loops_of
@@ -30,7 +31,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.offsets import loaded
-from gossamer_ir.touches import Values
 from gossamer_ir.walk import buffers_read, free_vars
 
 Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]

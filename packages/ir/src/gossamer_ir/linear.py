@@ -8,8 +8,8 @@ import msgspec
 
 from gossamer_ir.affine import NOTHING, Affine, affine_of, combine, factors_of
 from gossamer_ir.build import index_var, product
+from gossamer_ir.init_nests import Values
 from gossamer_ir.nodes import Expr, Var
-from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, resolve
 
 

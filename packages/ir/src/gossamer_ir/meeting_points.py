@@ -6,15 +6,16 @@ iterations initialise different elements; otherwise it has to run before the loo
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.effects import buffers_allocated
+from gossamer_ir.effects import buffers_allocated, buffers_written
+from gossamer_ir.init_nests import Around, Values, reduction_loops, spatial_loops
 from gossamer_ir.lasting import written_in
 from gossamer_ir.names import bound_variables
 from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt, Store
-from gossamer_ir.touches import Held, Touch, Values, at_init, reduction_loops, touches
+from gossamer_ir.touches import Held, Touch, at_init, touches
 from gossamer_ir.unshared import are_unshared
 from gossamer_ir.verify.elements import Told
 from gossamer_ir.walk import free_vars, resolve, statements
@@ -23,16 +24,16 @@ from gossamer_ir.walk import free_vars, resolve, statements
 def may_meet(
     loop: For,
     block: Block,
-    inner: Sequence[For],
+    between: Iterable[Around],
     *,
     values: Values,
     function: Function,
-    conditions: Sequence[Expr] = (),
 ) -> bool:
-    """Whether different iterations of a loop around a block may initialise the same element.
+    """Whether different iterations of a loop around a block may initialise the same element, which they
+    do once. A loop that feeds no spatial iterator, or allocates what is initialised, initialises anew.
 
-    `inner` are the loops between the two, `values` what the variables of the block, and of lets around
-    it, stand for, `conditions` those that the block stands under.
+    `between` are the loops and conditions between the two, `values` what the variables of the block, and
+    of lets around it, stand for.
 
     >>> from gossamer_ir.build import index, index_var, zero_of
     >>> from gossamer_ir.nodes import BlockIter, Range
@@ -46,7 +47,10 @@ def may_meet(
     ...  may_meet(nest.body[0], block, [], values=values, function=function)]
     [False, True]
     """
-    stores = list(_stores(block, (loop, *inner), conditions, values))
+    targets = buffers_written(block.init)
+    if loop.var not in spatial_loops(block, values) or targets <= buffers_allocated(loop.body):
+        return False
+    stores = list(_stores(block, (loop, *between), values))
     changing = written_in(loop.body, function)
     return not all(
         are_unshared(
@@ -59,16 +63,16 @@ def may_meet(
     )
 
 
-def _stores(
-    block: Block, nest: Iterable[For], conditions: Iterable[Expr], values: Values
-) -> Iterator[Touch]:
+def _stores(block: Block, around: Iterable[Around], values: Values) -> Iterator[Touch]:
     """What an init stores, and what holds there in each iteration of the loops around."""
+    parts = tuple(around)
     loops = tuple(
-        For(item.var, resolve(item.start, values), resolve(item.extent, values), ())
-        for item in nest
+        For(found.var, resolve(found.start, values), resolve(found.extent, values), ())
+        for found in parts
+        if isinstance(found, For)
     )
-    around = tuple(resolve(found, values) for found in conditions)
-    held = at_init(Held(loops, around), block, values)
+    conditions = tuple(resolve(found, values) for found in parts if not isinstance(found, For))
+    held = at_init(Held(loops, conditions), block, values)
     fed = reduction_loops(block, values)
     # Without the loops that feed a reduction, what is said about them does not hold.
     kept = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))

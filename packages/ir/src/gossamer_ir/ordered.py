@@ -16,10 +16,11 @@ from msgspec.structs import replace
 from gossamer_ir.accesses import with_two_names
 from gossamer_ir.axis_facts import known_facts
 from gossamer_ir.build import index_var
+from gossamer_ir.init_nests import Values
 from gossamer_ir.nodes import Compare, Expr, For, Function, Range
 from gossamer_ir.numbers import numbers_of
 from gossamer_ir.program_point import ProgramPoint
-from gossamer_ir.touches import Held, Touch, Values
+from gossamer_ir.touches import Held, Touch
 from gossamer_ir.walk import buffers_read, substitute
 
 _LATER = "_later"

@@ -2,17 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Set
+from collections.abc import Iterator, Set
 from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.build import conjuncts, sub
+from gossamer_ir.build import sub
 from gossamer_ir.effects import LAZY, WRITES, Effects, always_evaluated, effects_of
+from gossamer_ir.init_nests import Values, conditions_of_init, reduction_loops
 from gossamer_ir.nodes import (
     Atomic,
     Block,
-    BlockIter,
     Expr,
     For,
     Let,
@@ -23,11 +23,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import LEAVES, children, free_vars, resolve
-
-Values: TypeAlias = Mapping[str, Expr]
-"""What block variables and lets stand for."""
-
+from gossamer_ir.walk import LEAVES, children, resolve
 
 _Access: TypeAlias = Load | Search | Store | Atomic
 
@@ -136,36 +132,6 @@ def parts_of(statement: Stmt) -> tuple[Expr, ...]:
     return effects_of(statement).evaluates
 
 
-def reduction_loops(block: Block, values: Values) -> set[str]:
-    """The variables that the values of reduction iterators mention."""
-    return _feeding(block, values, kind="R")
-
-
-def spatial_loops(block: Block, values: Values) -> set[str]:
-    """The variables that the values of spatial iterators mention."""
-    return _feeding(block, values, kind="S")
-
-
-def selecting(block: Block) -> tuple[BlockIter, ...]:
-    """The spatial iterators of a block, and those of the reduction that the init, or the domain of such an
-    iterator, mentions: points of a reduction may meet in the element that is initialised."""
-    needed = set(free_vars(*block.init))
-    found: list[BlockIter] = []
-    for item in reversed(block.iters):
-        if item.kind == "S" or item.var in needed:
-            needed |= free_vars(item.domain)
-            found.insert(0, item)
-    return tuple(found)
-
-
-def _feeding(block: Block, values: Values, *, kind: str) -> set[str]:
-    names: set[str] = set()
-    for found in block.iters:
-        if found.kind == kind:
-            names |= free_vars(resolve(found.value, values))
-    return names
-
-
 def _deeper(held: Held, statement: Stmt, values: Values, conditions: tuple[Expr, ...]) -> Held:
     resolved = tuple(resolve(condition, values) for condition in conditions)
     loops = held.loops
@@ -179,21 +145,9 @@ def at_init(held: Held, block: Block, values: Values) -> Held:
     """What holds where the init of a block runs, which is before the loops that feed a reduction."""
     fed = reduction_loops(block, values)
     outside = () if fed else held.conditions
-    own = tuple(resolve(part, values) for part in _conditions_of_init(block, held))
+    parts = conditions_of_init(block, held.loops, values)
+    own = tuple(resolve(part, values) for part in parts)
     return Held(held.loops, (*outside, *own), held.idle | fed)
-
-
-def _conditions_of_init(block: Block, held: Held) -> Iterator[Expr]:
-    """The parts of a predicate that are only about iterators that select what the init writes."""
-    if block.predicate is None:
-        return
-    needed = set(free_vars(*block.init))
-    for found in selecting(block):
-        needed |= {found.var} | free_vars(found.value) | free_vars(found.domain)
-    bound = {found.var for found in block.iters} | {loop.var for loop in held.loops}
-    for part in conjuncts(block.predicate):
-        if not (free_vars(part) & bound) - needed:
-            yield part
 
 
 def _own(effects: Effects) -> Iterator[tuple[_Access, bool]]:

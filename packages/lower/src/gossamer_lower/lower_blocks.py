@@ -6,14 +6,15 @@ that would be something else, elements that are initialised are marked. Loops of
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
-from typing import Any, TypeAlias
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
 
 import msgspec
 
 from gossamer_ir import build
 from gossamer_ir.effects import all_buffers, buffers_allocated, buffers_touched
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.init_nests import Around, conditions_of_init, left_out, selecting, without_loops
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
     Block,
@@ -31,11 +32,10 @@ from gossamer_ir.nodes import (
 from gossamer_ir.pipelines import PIPELINE
 from gossamer_ir.program_point import is_invariant
 from gossamer_ir.simplify import simplify_unguarded
-from gossamer_ir.touches import is_evaluated, parts_of, selecting
+from gossamer_ir.touches import is_evaluated, parts_of
 from gossamer_ir.typed_calls import typed
 from gossamer_ir.walk import (
     buffers_read,
-    free_vars,
     map_children,
     outermost,
     resolve,
@@ -47,9 +47,6 @@ from gossamer_lower.inline_lets import inline_lets
 from gossamer_lower.marked_inits import Marks, require_markable
 from gossamer_lower.meeting_inits import InitPlace, feeds, place_of_init
 from gossamer_lower.stages import map_functions
-
-Around: TypeAlias = For | Expr
-"""A loop or a condition that something stands under."""
 
 
 @typed
@@ -162,8 +159,7 @@ class _Lowering:
         values = {found.var: found.value for found in block.iters}
         body = _under(block.predicate, self.body(block.body))
         if block.init:
-            selected = {found.var for found in selecting(block)}
-            visited = _part_without(block.predicate, values.keys() - selected)
+            visited = build.conjoined(conditions_of_init(block, (), {}))
             body = (*_under(visited, self.body(block.init)), *body)
         return (*self._still_read(values, body), *substitute_body(body, values))
 
@@ -184,13 +180,11 @@ class _Lowering:
         conditions on these, around `init`."""
         path = _path_to(loop, block) or ()
         values = {found.var: found.value for found in selecting(block)}
-        dropped = _loops_without_init(path, block, values=values.values())
-        dropped |= {found.var for found in block.iters if found.var not in values}
-        resolved = substitute(block.predicate, values) if block.predicate is not None else None
-        body = _under(
-            _part_without(resolved, dropped), substitute_body(self.body(block.init), values)
-        )
-        return self._renamed_nest(_without(path, dropped), body)
+        loops = [found for found in path if isinstance(found, For)]
+        conditions = [substitute(part, values) for part in conditions_of_init(block, loops, {})]
+        init = substitute_body(self.body(block.init), values)
+        kept = tuple(without_loops(path, left_out(block, loops, {})))
+        return self._renamed_nest(kept, _under(build.conjoined(conditions), init))
 
     def _renamed_nest(self, path: Sequence[Around], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         loops = [found.var for found in path if isinstance(found, For)]
@@ -255,33 +249,6 @@ def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[Around, ...], tuple[Stmt, ...]]]
             yield (Unary("not", stmt.condition),), stmt.else_body
 
 
-def _loops_without_init(
-    path: Sequence[Around], block: Block, *, values: Iterable[Expr]
-) -> set[str]:
-    """The loops that are not run for the init: they feed the reduction, and neither the values that
-    select the element nor the ranges of loops that are run."""
-    needed = {name for value in values for name in free_vars(value)}
-    dropped: set[str] = set()
-    for loop in reversed([found for found in path if isinstance(found, For)]):
-        if loop.var not in needed and feeds(loop, block, "R"):
-            dropped.add(loop.var)
-        else:
-            needed |= free_vars(loop.start) | free_vars(loop.extent)
-    return dropped
-
-
-def _without(path: Sequence[Around], dropped: set[str]) -> tuple[Around, ...]:
-    """Loops and conditions but for some loops and what is said about them."""
-    kept: list[Around] = []
-    for found in path:
-        if not isinstance(found, For):
-            part = _part_without(found, dropped)
-            kept += [part] if part is not None else []
-        elif found.var not in dropped:
-            kept.append(found)
-    return tuple(kept)
-
-
 def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
     """Statements under a condition, which is asked also where they are none if it reads something."""
     is_asked = condition is not None and (body or buffers_read(condition))
@@ -297,12 +264,6 @@ def _without_init(stmt: Any, name: str) -> Any:
     if isinstance(stmt, Block):
         return msgspec.structs.replace(stmt, init=()) if stmt.name == name else stmt
     return map_children(stmt, lambda child: _without_init(child, name))
-
-
-def _part_without(predicate: Expr | None, variables: Set[str]) -> Expr | None:
-    """The conjuncts that mention none of the variables."""
-    parts = build.conjuncts(predicate)
-    return build.conjoined(part for part in parts if not free_vars(part) & variables)
 
 
 def _is_unit(loop: For) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence, Set
+from itertools import chain
 from typing import Any, TypeAlias
 
 import msgspec
@@ -92,12 +93,10 @@ def _meeting(loops: Sequence[For], block: Block, function: Function) -> set[str]
 
 
 def _may_meet(loop: For, block: Block, inner: Sequence[For], function: Function) -> bool:
-    own = buffers_allocated(loop.body)
-    if not feeds(loop, block, "S") or buffers_written(block.init) <= own:
-        return False
     values = {found.var: found.value for found in block.iters}
-    conditions = [_condition(stmt, block) for stmt in _around(loop, block) if isinstance(stmt, If)]
-    return may_meet(loop, block, inner, values=values, function=function, conditions=conditions)
+    choices = (stmt for stmt in _around(loop, block) if isinstance(stmt, If))
+    between = chain(inner, (_condition(stmt, block) for stmt in choices))
+    return may_meet(loop, block, between, values=values, function=function)
 
 
 def _condition(stmt: If, block: Block) -> Expr:

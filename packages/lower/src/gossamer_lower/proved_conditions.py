@@ -9,6 +9,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir import build
+from gossamer_ir.init_nests import selecting
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -27,7 +28,6 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import FALSE, TRUE
-from gossamer_ir.touches import selecting
 from gossamer_ir.walk import LEAVES, free_vars, map_children
 from gossamer_lower.storage import Check
 

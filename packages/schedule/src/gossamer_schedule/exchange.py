@@ -6,9 +6,9 @@ from collections.abc import Sequence, Set
 from itertools import combinations
 
 from gossamer_ir.disjoint import verdict, written_accesses
+from gossamer_ir.init_nests import reduction_loops
 from gossamer_ir.loops import loops_within
 from gossamer_ir.nodes import For, Module
-from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.init_places import blocks_with_init, outside, require_inits_in_place
 from gossamer_schedule.reassociation import combiner_of

@@ -8,6 +8,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, conjoined, conjuncts, index_var
+from gossamer_ir.init_nests import reduction_loops
 from gossamer_ir.names import Namer
 from gossamer_ir.nodes import (
     AnyBuffer,
@@ -22,7 +23,6 @@ from gossamer_ir.nodes import (
     Range,
     Var,
 )
-from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, substitute
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.combining import Combining

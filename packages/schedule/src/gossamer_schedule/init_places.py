@@ -5,22 +5,23 @@ initialise elements of their own."""
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
-from itertools import permutations, takewhile
+from itertools import chain, permutations, takewhile
 
 from gossamer_ir.disjoint import verdict, written_accesses
 from gossamer_ir.effects import READS, buffers_allocated
+from gossamer_ir.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.lasting import written_in
 from gossamer_ir.loops import loops_within
 from gossamer_ir.meeting_points import may_meet
-from gossamer_ir.nodes import Block, Expr, For, Module, Store
-from gossamer_ir.touches import parts_of, reduction_loops, spatial_loops
+from gossamer_ir.nodes import Block, Expr, For, Module
+from gossamer_ir.touches import parts_of
 from gossamer_ir.walk import free_vars, resolve, walk
 from gossamer_schedule.accesses import mentioned, values_at, values_within
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around
 from gossamer_schedule.races import difference, is_ordered
 from gossamer_schedule.refusals import refusal, text_of
-from gossamer_schedule.sites import Site, sites, statements
+from gossamer_schedule.sites import Site, sites
 
 
 def blocks_with_init(top: Site) -> Iterator[Site]:
@@ -34,32 +35,22 @@ def blocks_with_init(top: Site) -> Iterator[Site]:
 def meeting_loops(site: Site, among: Set[str]) -> set[str]:
     """Those of some loops around a block in which it may initialise the same element in several
     iterations: the init then runs before the first of them, once for each element."""
-    block, loops = site.node, site.scope
-    values, spatial = values_within(site), spatial_loops(site.node, values_at(site))
-    stored = {found.buffer for found in statements(block.init) if isinstance(found, Store)}
+    loops, values = site.scope, values_within(site)
     found: set[str] = set()
     for count, loop in enumerate(loops):
-        if loop.var not in spatial or loop.var not in among:
-            continue
-        if not stored <= buffers_allocated(loop.body):
-            inner = loops[count + 1 :]
-            if may_meet(
-                loop,
-                block,
-                inner,
-                values=values,
-                function=site.function,
-                conditions=_conditions_within(site, loop),
-            ):
-                found.add(loop.var)
+        between = chain(loops[count + 1 :], _conditions_within(site, loop))
+        if loop.var in among and may_meet(
+            loop, site.node, between, values=values, function=site.function
+        ):
+            found.add(loop.var)
     return found
 
 
-def _conditions_within(site: Site, loop: For) -> tuple[Expr, ...]:
+def _conditions_within(site: Site, loop: For) -> Iterator[Expr]:
     """The conditions between a loop around a block and the block."""
     found = around(site)
     inside = next((at for at, part in enumerate(found) if part is loop), len(found))
-    return tuple(part for part in found[inside:] if not isinstance(part, For))
+    yield from (part for part in found[inside:] if not isinstance(part, For))
 
 
 def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:

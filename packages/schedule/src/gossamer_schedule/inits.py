@@ -2,17 +2,18 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
+from gossamer_ir import init_nests
 from gossamer_ir.build import conjoined, conjuncts, index_var
+from gossamer_ir.init_nests import Around, selecting, without_loops
 from gossamer_ir.names import Namer
-from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Stmt
-from gossamer_ir.touches import Values, reduction_loops, selecting
-from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
+from gossamer_ir.nodes import Block, Expr, For, If, Stmt
+from gossamer_ir.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
-from gossamer_schedule.nests import Around, Nest, around
+from gossamer_schedule.nests import Nest, around
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.sites import Site
 
@@ -35,17 +36,6 @@ def require_init_nest(site: Site, found: Sequence[Around], *, primitive: str) ->
     return tuple(without_loops(found, dropped))
 
 
-def without_loops(parts: Sequence[Around], dropped: Set[str]) -> Iterator[Around]:
-    """What a statement stands in but for some loops, and for what conditions say about these."""
-    for found in parts:
-        if not isinstance(found, For):
-            held = (part for part in conjuncts(found) if not free_vars(part) & dropped)
-            if (condition := conjoined(held)) is not None:
-                yield condition
-        elif found.var not in dropped:
-            yield found
-
-
 def init_nest(
     site: Site, kept: Sequence[Around], *, namer: Namer, suffix: str = "init"
 ) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
@@ -59,30 +49,18 @@ def init_nest(
 
 def needed_by_init(site: Site) -> set[str]:
     """The loops around a block that select what its init writes, and those that their bounds mention."""
-    values = values_at(site)
-    needed, reducing = _feeding(selecting(site.node), values), reduction_loops(site.node, values)
-    for loop in reversed(site.scope):
-        if loop.var in needed or loop.var not in reducing:
-            needed |= free_vars(*(resolve(part, values) for part in (loop.start, loop.extent)))
-    return needed
+    return init_nests.needed_by_init(site.node, site.scope, values_at(site))
 
 
 def left_out(site: Site) -> set[str]:
-    """The loops around a block, in the same block as it, that are not run for its init: they feed a
-    reduction, and nothing that the init needs."""
-    loops = {loop.var for loop in site.scope}
-    return reduction_loops(site.node, values_at(site)) & loops - needed_by_init(site)
-
-
-def _feeding(iters: Iterable[BlockIter], values: Values) -> set[str]:
-    return {name for found in iters for name in free_vars(resolve(found.value, values))}
+    """The loops around a block, in the same block as it, that are not run for its init."""
+    return init_nests.left_out(site.node, site.scope, values_at(site))
 
 
 def unselecting(site: Site) -> set[str]:
     """The iterators of a block that select no element to be initialised, and the loops that are not run for
     its init."""
-    kept = selecting(site.node)
-    return left_out(site) | {found.var for found in site.node.iters if found not in kept}
+    return init_nests.unselecting(site.node, site.scope, values_at(site))
 
 
 def conditions_around(site: Site) -> tuple[Expr, ...]:
@@ -92,11 +70,7 @@ def conditions_around(site: Site) -> tuple[Expr, ...]:
 
 def conditions_of_init(site: Site) -> tuple[Expr, ...]:
     """The parts of the predicate of a block that hold where its init runs."""
-    parts = tuple(conjuncts(site.node.predicate))
-    if not parts:
-        return ()
-    dropped, values = unselecting(site), values_at(site)
-    return tuple(part for part in parts if not free_vars(resolve(part, values)) & dropped)
+    return init_nests.conditions_of_init(site.node, site.scope, values_at(site))
 
 
 def _init_block(site: Site, names: Mapping[str, str], *, namer: Namer, suffix: str) -> Block:

@@ -10,6 +10,7 @@ from gossamer_ir.affine import UNIT, affine_of, product_of
 from gossamer_ir.build import add, index_var, integer_value, without_guard
 from gossamer_ir.disjoint import verdict, written_accesses
 from gossamer_ir.effects import outer_writes
+from gossamer_ir.init_nests import Values
 from gossamer_ir.loops import loops_of, loops_within
 from gossamer_ir.nodes import (
     Allocate,
@@ -24,7 +25,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, occurrences, resolve, substitute
 from gossamer_schedule.accesses import named, values_at, values_within
 from gossamer_schedule.predicates import bounded_by_domain, guarded

@@ -2,18 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TypeAlias
-
 import msgspec
 
 from gossamer_ir.build import conjuncts
+from gossamer_ir.init_nests import Around, reduction_loops
 from gossamer_ir.nodes import Block, Expr, For, If, Unary
-from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.sites import Site, has_let
-
-Around: TypeAlias = For | Expr
-"""A loop or a condition that a statement stands in."""
 
 
 class Nest(msgspec.Struct, frozen=True):

@@ -15,9 +15,9 @@ from gossamer_ir.build import (
     without_guard,
 )
 from gossamer_ir.effects import READS
+from gossamer_ir.init_nests import Values
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
 from gossamer_ir.simplify import FALSE
-from gossamer_ir.touches import Values
 from gossamer_ir.walk import free_vars, resolve, substitute, walk
 
 

@@ -10,6 +10,7 @@ import msgspec
 from msgspec.structs import replace
 
 from gossamer_ir.build import ZERO, integer_value
+from gossamer_ir.init_nests import Around, without_loops
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -30,8 +31,7 @@ from gossamer_ir.nodes import (
 from gossamer_ir.simplify import TRUE
 from gossamer_ir.touches import parts_of
 from gossamer_ir.walk import children, resolve
-from gossamer_schedule.inits import conditions_of_init, left_out, without_loops
-from gossamer_schedule.nests import Around
+from gossamer_schedule.inits import conditions_of_init, left_out
 from gossamer_schedule.predicates import in_turn
 from gossamer_schedule.sites import BODIES, Site
 

@@ -11,9 +11,9 @@ from gossamer_ir.build import conjoined, conjuncts, integer_value
 from gossamer_ir.contracts import Intrinsic, Step
 from gossamer_ir.disjoint import verdict, written_accesses
 from gossamer_ir.effects import all_buffers
+from gossamer_ir.init_nests import spatial_loops
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
-from gossamer_ir.touches import spatial_loops
 from gossamer_ir.walk import free_vars, resolve
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.blocking import blocked, require_one_block

@@ -8,10 +8,10 @@ from gossamer_ir.build import dtype_of
 from gossamer_ir.contracts import Step
 from gossamer_ir.disjoint import verdict, written_accesses
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.init_nests import reduction_loops
 from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Block, For, Load, Module, Store
-from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache

@@ -11,15 +11,15 @@ from gossamer_ir.accesses import Access, accesses
 from gossamer_ir.contracts import Step
 from gossamer_ir.disjoint import verdict
 from gossamer_ir.effects import outer_writes
+from gossamer_ir.init_nests import Around, reduction_loops
 from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Expr, For, Module
-from gossamer_ir.touches import reduction_loops
 from gossamer_schedule.accesses import mentioned, statements_beside, used_by, values_at
 from gossamer_schedule.copies import require_outside
 from gossamer_schedule.init_places import blocks_with_init, meeting_loops, read_by_init
 from gossamer_schedule.inits import init_nest, require_init_nest
-from gossamer_schedule.nests import Around, Nest, around
+from gossamer_schedule.nests import Nest, around
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (

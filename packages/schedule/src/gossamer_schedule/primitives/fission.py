@@ -13,10 +13,10 @@ from gossamer_ir.build import index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.disjoint import verdict, without_changing
 from gossamer_ir.effects import buffers_written, effects_of, outer_writes
+from gossamer_ir.init_nests import reduction_loops
 from gossamer_ir.loops import loops_within
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
-from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, substitute_body
 from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.apart import meeting_distance

@@ -12,6 +12,7 @@ from gossamer_ir.build import dtype_of, index_var
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import outer_writes
+from gossamer_ir.init_nests import reduction_loops
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -25,7 +26,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.reducers import Reduction, identity
-from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, substitute
 from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.allocations import require_allocated

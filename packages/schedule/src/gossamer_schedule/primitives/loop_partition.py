@@ -12,11 +12,11 @@ from msgspec.structs import replace
 from gossamer_ir.build import ZERO, add, dtype_of, index, index_var, integer_value, sub, widen
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
+from gossamer_ir.init_nests import reduction_loops
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Block, Expr, For, Module, Stmt
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import simplify
-from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute_body
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.asked import expression_at

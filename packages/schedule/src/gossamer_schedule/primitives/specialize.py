@@ -11,6 +11,7 @@ from gossamer_ir.build import ZERO, conjuncts, dtype_of, floordiv, integer_value
 from gossamer_ir.contracts import Step
 from gossamer_ir.dtypes import DType
 from gossamer_ir.effects import READS
+from gossamer_ir.init_nests import reduction_loops
 from gossamer_ir.lasting import is_constant, written_by
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import (
@@ -27,7 +28,6 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.simplify import simplify
-from gossamer_ir.touches import reduction_loops
 from gossamer_ir.walk import (
     free_vars,
     occurs,

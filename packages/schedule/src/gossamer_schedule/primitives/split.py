@@ -12,10 +12,10 @@ from gossamer_ir.affine import UNIT, Affine, affine_of, factored, product_of, qu
 from gossamer_ir.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.digits import ceildiv_by, places
+from gossamer_ir.init_nests import reduction_loops, selecting
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
 from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Module, Stmt, VScale
-from gossamer_ir.touches import reduction_loops, selecting
 from gossamer_ir.walk import free_vars, occurrences, rewrite_body
 from gossamer_schedule.init_places import require_inits_beside
 from gossamer_schedule.predicates import below, bounded, bounded_by_domain, guarded
