@@ -630,6 +630,29 @@ MORE_CASES = {
         "verify.iteration.meet",
         sparse(over(["K"], "S", over(["I"], "S", STORE_W, name="inner", variables=("w",)))),
     ),
+    "an init by a loop that only feeds the reduction": (
+        "verify.init.reduction",
+        module(
+            loop(
+                block(
+                    iters=(BlockIter("v0", "R", Range(ZERO, N), index_var("i")),),
+                    init=(Store("X", (index_var("i"),), HALF),),
+                )
+            )
+        ),
+    ),
+    "an init by a let of a loop that only feeds the reduction": (
+        "verify.init.reduction",
+        module(
+            loop(
+                Let(Var("t", "int64"), index_var("i")),
+                block(
+                    iters=(BlockIter("v0", "R", Range(ZERO, N), index_var("t")),),
+                    init=(Store("X", (index_var("t"),), HALF),),
+                ),
+            )
+        ),
+    ),
     "an init by the variable of a reduction": (
         "verify.init.reduction",
         sparse(over(["I", "J"], "SR", accumulate("C", V0), init=(Store("C", (V1,), HALF),))),

@@ -95,6 +95,8 @@ class Context:
         self.iterated: tuple[str, ...] = ()
         self.threads: dict[str, Expr] = {}
         self.bound: frozenset[str] = frozenset()
+        self.loops: tuple[For, ...] = ()
+        self.lets: dict[str, Expr] = {}
         self.calls: list[tuple[str, At]] = []
         self.pipelined: list[tuple[For, At]] = []
         self._scoped: list[str] = []

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import get_args
 
+from gossamer_ir.init_nests import left_out, mentioned
 from gossamer_ir.marks import COMPOSABLE
 from gossamer_ir.nodes import (
     Allocate,
@@ -61,6 +62,7 @@ def check_let(ctx: Context, node: Let, at: At) -> None:
             at,
         )
     ctx.define(node.var.name, node.var.dtype, at.down("var"))
+    ctx.lets[node.var.name] = node.value
 
 
 def check_allocate(ctx: Context, node: Allocate, at: At) -> None:
@@ -100,11 +102,12 @@ def check_for(ctx: Context, node: For, at: At) -> None:
         ctx.define(node.var, "int64", at)
         if node.weight is not None:
             check_size(ctx, node.weight, at.down("weight"))
-        outer = ctx.bound
+        outer = ctx.bound, ctx.loops
         if node.thread is not None:
             _bind_thread(ctx, node, at)
+        ctx.loops = (*ctx.loops, node)
         check_body(ctx, node.body, at)
-        ctx.bound = outer
+        ctx.bound, ctx.loops = outer
     check_annotations(ctx, node.annotations, at)
     check_marked_loop(ctx, node, at)
     if is_pipelined(node):
@@ -170,14 +173,26 @@ def check_block(ctx: Context, node: Block, at: At) -> None:
             _check_block_iter(ctx, found, at.down("iters", count))
         if node.predicate is not None:
             check_condition(ctx, node.predicate, at.down("predicate"))
-        reductions = {found.var for found in node.iters if found.kind == "R"}
-        check_init(ctx, node.init, at, reductions=reductions - _selecting(node.init))
+        unset = _unset_in_init(ctx, node) if node.init else set()
+        outer, ctx.loops = ctx.loops, ()
+        check_init(ctx, node.init, at, reductions=unset)
         check_body(ctx, node.body, at)
+        ctx.loops = outer
         for field in ("reads", "writes"):
             for count, region in enumerate(getattr(node, field) or ()):
                 check_region(ctx, region, at.down(field, count))
         if len(ctx.found) == known:
             check_regions(ctx, node, at)
+
+
+def _unset_in_init(ctx: Context, node: Block) -> set[str]:
+    """The variables around the init of a block that have no value where it runs: iterators, loops that
+    only feed a reduction, and lets by these."""
+    reductions = {found.var for found in node.iters if found.kind == "R"} - _selecting(node.init)
+    idle = left_out(node, ctx.loops, ctx.lets)
+    used = free_vars(*node.init) & ctx.lets.keys() if idle else ()
+    lets = {name for name in used if mentioned((ctx.lets[name],), ctx.lets) & idle}
+    return reductions | idle | lets
 
 
 def _selecting(init: tuple[Stmt, ...]) -> frozenset[str]:
