@@ -4,7 +4,7 @@ import pytest
 from gossamer_backend.sizes import Linear, evaluate, to_linear
 from gossamer_ir.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.nodes import Binary, Cast, IfThenElse, Load, Var
+from gossamer_ir.nodes import Binary, Cast, Const, IfThenElse, Load, Var
 
 M, N = index_var("m"), index_var("n")
 ROWS = Load("X", (M,), "int32")
@@ -19,12 +19,19 @@ EXPRESSIONS = {
     "a constant": (index(-3), -3, Linear("", 0, -3)),
     "a variable": (M, 2, Linear("m", 1, 0)),
     "a widened variable": (Cast("int64", Var("m", "int32")), 2, Linear("m", 1, 0)),
+    "a widened sum": (
+        Cast("int64", of("add", Var("m", "int32"), Const("int32", "1"))),
+        3,
+        Linear("m", 1, 1),
+    ),
     "a sum": (of("add", M, index(1)), 3, Linear("m", 1, 1)),
     "a sum the other way round": (of("add", index(1), M), 3, Linear("m", 1, 1)),
     "a difference": (of("sub", M, index(1)), 1, Linear("m", 1, -1)),
     "a difference from": (of("sub", index(9), M), 7, Linear("m", -1, 9)),
     "a product": (of("mul", of("add", M, index(1)), index(4)), 12, Linear("m", 4, 4)),
     "a product with zero": (of("mul", M, index(0)), 0, Linear("", 0, 0)),
+    "a variable twice": (of("add", M, of("mul", M, index(2))), 6, Linear("m", 3, 0)),
+    "a variable that cancels out": (of("sub", of("add", M, N), N), 2, Linear("m", 1, 0)),
     "two variables": (of("add", M, N), -5, None),
     "a product of variables": (of("mul", M, N), -14, None),
     "a floor": (of("floordiv", N, M), -4, None),

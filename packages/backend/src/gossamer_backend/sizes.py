@@ -7,9 +7,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from gossamer_ir.affine import affine_of
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.integers import UNBOUNDED
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
+from gossamer_ir.walk import rewrite
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Scalars: TypeAlias = Mapping[str, int | float | bool]
@@ -81,31 +83,15 @@ def to_linear(expr: Expr) -> Linear | None:
     >>> to_linear(mul(add(index_var("m"), index(1)), index(4)))
     Linear(name='m', factor=4, offset=4)
     """
-    match expr:
-        case Const():
-            return Linear("", 0, int(expr.text))
-        case Var():
-            return Linear(expr.name, 1, 0)
-        case Cast(dtype="int64"):
-            return to_linear(expr.value)
-        case Binary(op="add" | "sub" | "mul"):
-            left, right = to_linear(expr.lhs), to_linear(expr.rhs)
-            return None if left is None or right is None else _combine(expr.op, left, right)
-        case _:
-            return None
+    form = affine_of(rewrite(expr, _narrow))
+    match list(form.terms.items()):
+        case []:
+            return Linear("", 0, form.constant)
+        case [(Var(name=name), factor)]:
+            return Linear(name, factor, form.constant)
+    return None
 
 
-def _combine(operation: str, left: Linear, right: Linear) -> Linear | None:
-    if operation == "mul":
-        if left.factor and right.factor:
-            return None
-        times, inner = (right.offset, left) if left.factor else (left.offset, right)
-        return Linear(inner.name if times else "", inner.factor * times, inner.offset * times)
-    if left.factor and right.factor:
-        return None
-    sign = -1 if operation == "sub" else 1
-    return Linear(
-        left.name or right.name,
-        left.factor + sign * right.factor,
-        left.offset + sign * right.offset,
-    )
+def _narrow(node: Any) -> Expr | None:
+    """An integer that is widened is the same one."""
+    return node.value if isinstance(node, Cast) and node.dtype == "int64" else None

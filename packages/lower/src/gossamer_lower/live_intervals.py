@@ -3,6 +3,9 @@
 An index splits into a part that is fixed meanwhile and a part that varies with the loops below. That
 one lies between constants, or from 0 up to a length that is known where the buffer begins to live:
 the extent of a loop, or what a condition around an access compares with (the last tile of a row).
+
+`gossamer_ir.bounds` gives the ends of one index while given loops run. Here all accesses in some
+statements must share a fixed part, and the conditions around each of them count.
 """
 
 from __future__ import annotations

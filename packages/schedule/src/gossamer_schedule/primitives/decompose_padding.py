@@ -183,7 +183,7 @@ def _interior(nest: Nest, padded: _Padded) -> Stmt:
     """The loops around the block that stores the value, as short as the condition says."""
     block: Block = nest.block.node
     loops = _own_loops(nest)
-    bounds = {loop.var: _Bounds() for loop in loops}
+    bounds = {loop.var: _Ends() for loop in loops}
     rest = [part for part in conjuncts(padded.inside) if not _is_bound(part, block, loops, bounds)]
     predicate = conjoined((*conjuncts(block.predicate), *rest))
     store = Store(padded.buffer, padded.indices, padded.value)
@@ -213,8 +213,9 @@ def _own_loops(nest: Nest) -> tuple[For, ...]:
     return tuple(own)
 
 
-class _Bounds:
-    """The range that conditions leave of a loop."""
+class _Ends:
+    """The range that conditions leave of a loop: the other sides of comparisons with its variable, as they
+    are written. The shorter loop computes them, so no terms are moved, which might wrap (`slack_of`)."""
 
     def __init__(self) -> None:
         self.low: list[Expr] = []
@@ -224,7 +225,7 @@ class _Bounds:
 _TURNED = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
 
 
-def _is_bound(part: Expr, block: Block, loops: Sequence[For], bounds: dict[str, _Bounds]) -> bool:
+def _is_bound(part: Expr, block: Block, loops: Sequence[For], bounds: dict[str, _Ends]) -> bool:
     """Whether a condition only bounds a loop, which it is noted for then."""
     if not isinstance(part, Compare) or part.op not in _TURNED:
         return False
@@ -266,7 +267,7 @@ def _depends(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
     return bool(free_vars(bound) & names) or occurs(READS, bound)
 
 
-def _shortened(loop: For, bounds: _Bounds, body: Stmt) -> For:
+def _shortened(loop: For, bounds: _Ends, body: Stmt) -> For:
     """The loop over what is within bounds, from 0. No difference overflows: all are in [0, extent]."""
     low, end = ZERO, loop.extent
     for found in bounds.low:
