@@ -194,6 +194,11 @@ for i in T.serial(S[0], S[0] + 4, annotations={"last": "apart"}):
     if i + 1 < S[1]:
         Y[T.max(T.min(i, 3), 0)] = 1.0
 """,
+    "a loop whose last iteration is apart and whose start its body writes": """
+for i in T.serial(S[0], S[0] + 2, annotations={"last": "apart"}):
+    Y[T.max(T.min(i, 3), 0)] = 1.0
+    S[0] = 2
+""",
     "a loop up to the largest integer": """
 for i in T.serial(m, m + 2):
     Y[T.max(T.min(i, 3), 0)] = 3.0

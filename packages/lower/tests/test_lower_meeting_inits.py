@@ -323,3 +323,20 @@ def test_an_init_that_cannot_run_once_is_refused(why, body):
         lower_blocks(module)
     assert caught.value.code == "lower.meeting_inits"
     assert occurrences(Block, *module.functions[0].body)
+
+
+def test_marks_are_as_many_as_a_size_that_a_let_named():
+    module = program("""
+size: T.int64 = 3
+R = T.alloc_buffer((size,), "float64")
+for i in T.serial(n):
+    with T.block("counts"):
+        vi = T.axis.spatial(n, i)
+        with T.init():
+            R[P[vi]] = X[vi, 0]
+        R[P[vi]] = R[P[vi]] + 1.0
+        Y[P[vi]] = R[P[vi]]
+""")
+    assert "initialised" in body_text(verify(lower_blocks(module)))
+    for y, _ in results(module):
+        assert y.tolist() == [3.0, 7.0, 4.0]

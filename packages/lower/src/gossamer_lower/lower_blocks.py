@@ -42,7 +42,7 @@ from gossamer_ir.walk import (
     substitute,
     substitute_body,
 )
-from gossamer_lower.bodies import each, with_bodies
+from gossamer_lower.bodies import each, with_bodies, with_body
 from gossamer_lower.inline_lets import inline_lets
 from gossamer_lower.marked_inits import Marks, require_markable
 from gossamer_lower.meeting_inits import InitPlace, feeds, place_of_init
@@ -79,9 +79,8 @@ def lower_blocks(module: Module) -> Module:
 
 
 def _lower_function(function: Function) -> Function:
-    lowering = _Lowering(function)
-    body = simplify_unguarded(lowering.body(inline_lets(function)))
-    return msgspec.structs.replace(function, body=body)
+    function = with_body(function, inline_lets(function))
+    return with_body(function, simplify_unguarded(_Lowering(function).body(function.body)))
 
 
 class _Lowering:

@@ -14,7 +14,7 @@ from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.simplify import TRUE, simplify_body
 from gossamer_ir.typed_calls import typed
-from gossamer_lower.bodies import each, with_bodies, with_body
+from gossamer_lower.bodies import each, starting_before, with_bodies, with_body
 from gossamer_lower.renamed import renamed
 from gossamer_lower.stages import map_functions
 
@@ -54,7 +54,7 @@ class _Peeling:
     """Walks the statements in order, with what holds at each of them."""
 
     def __init__(self, function: Function) -> None:
-        self._namer = namer_of(function)
+        self._function, self._namer = function, namer_of(function)
         self._point = ProgramPoint(function)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
@@ -77,6 +77,8 @@ class _Peeling:
             yield msgspec.structs.replace(loop, annotations=kept)
             return
         most = build.index(count - 1)
+        starts, loop = starting_before(loop, self._function, self._namer)
+        yield from starts
         whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
         yield self._without_conditions(whole)
         last = {loop.var: build.add(loop.start, most)}
