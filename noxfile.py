@@ -7,6 +7,7 @@
     nox -s wire            of them, those that force every border between packages through bytes
     nox -s wheels          each wheel alone in an empty environment runs its README's examples
     nox -s lowest          each distribution with the lowest versions that it declares
+    nox -s pythons         the tests with every Python that is claimed, where it is installed
     nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
     nox -s bench           against SciPy, MKL, Numba, torch; arguments after -- (try -- --help)
 
@@ -18,7 +19,10 @@ from __future__ import annotations
 
 import hashlib
 import os
+import re
 import shutil
+import subprocess
+import sys
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from graphlib import TopologicalSorter
@@ -38,7 +42,6 @@ nox.options.error_on_missing_interpreters = True
 
 ROOT = Path(__file__).parent
 WHEELHOUSE = ROOT / ".nox" / "wheelhouse"
-LOWEST_PYTHON = "3.11"
 COVERED = 85
 """Percent of its lines that the own tests of a distribution must run."""
 GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
@@ -46,13 +49,15 @@ GROUPS = nox.project.load_toml(ROOT / "pyproject.toml")
 
 @dataclass(frozen=True)
 class Distribution:
-    """A folder with a pyproject.toml: its folder's name, its project's name and what it needs."""
+    """A folder with a pyproject.toml: its folder's name, its project's name, what it needs and
+    the Pythons that it claims to run on."""
 
     short: str
     name: str
     folder: Path
     requirements: tuple[Requirement, ...]
     extras: dict[str, tuple[Requirement, ...]]
+    pythons: tuple[str, ...]
 
     @property
     def package(self) -> str:
@@ -63,7 +68,8 @@ class Distribution:
         """Changes when anything that goes into the wheel does."""
         sources = [path for path in self.folder.glob("src/**/*") if "__pycache__" not in path.parts]
         content = hashlib.sha256()
-        for path in sorted([self.folder / "pyproject.toml", self.folder / "README.md", *sources]):
+        beside = [self.folder / name for name in ("LICENSE", "README.md", "pyproject.toml")]
+        for path in sorted([*beside, *sources]):
             if path.is_file():
                 content.update(path.relative_to(self.folder).as_posix().encode() + b"\0")
                 content.update(hashlib.sha256(path.read_bytes()).digest())
@@ -100,6 +106,7 @@ def read_distribution(pyproject: Path) -> Distribution:
         folder=pyproject.parent,
         requirements=parsed(project.get("dependencies", [])),
         extras={extra: parsed(listed) for extra, listed in extras.items()},
+        pythons=tuple(re.findall(r"Python :: (3\.\d+)", "\n".join(project["classifiers"]))),
     )
 
 
@@ -131,6 +138,8 @@ WIRED = [f"--ignore-glob=*/test_{name}.py" for name in UNWIRED]
 """Selects the others."""
 PARALLEL = ("-n", "auto", "--maxprocesses", "8", "--dist", "worksteal")
 """How pytest-xdist shares tests out: most tests compile in one thread."""
+PYTHONS = BY_SHORT["gossamer"].pythons
+"""The Pythons that the distributions claim to run on, oldest first."""
 EACH = [nox.param(short, id=short) for short in BY_SHORT]
 
 
@@ -196,7 +205,7 @@ def build(session: nox.Session) -> None:
     if not stale:
         session.log("all wheels are up to date")
         return
-    session.install("hatchling>=1.21")
+    session.install("hatchling>=1.27")
     for distribution in stale:
         target = distribution.wheel_folder().relative_to(ROOT)
         build = ["pip", "wheel", "-q", "--no-deps", "--no-build-isolation"]
@@ -298,7 +307,7 @@ print(*sorted(names))
 """
 
 
-@nox.session(requires=["build"], python=LOWEST_PYTHON)
+@nox.session(requires=["build"], python=PYTHONS[0])
 @nox.parametrize("part", EACH)
 def lowest(session: nox.Session, part: str) -> None:
     """The tests of one distribution with the lowest versions that it and what it needs declare."""
@@ -311,6 +320,23 @@ def lowest(session: nox.Session, part: str) -> None:
     install(session, [distribution], "--constraint", str(constraints), extra="test")
     env = {"GOSSAMER_CACHE_DIR": session.create_tmp()}
     session.run("pytest", "-q", f"{distribution.place}/tests", *session.posargs, env=env)
+
+
+@nox.session(python=False)
+@nox.parametrize("version", [nox.param(version, id=version) for version in PYTHONS])
+def pythons(session: nox.Session, version: str) -> None:
+    """The session `tests`, or those named after --, with one Python; skipped where it is missing."""
+    command = shutil.which(f"python{version}")
+    if command is None or not runs(command):
+        session.skip(f"Python {version} is not installed")
+    wanted = session.posargs or ["tests"]
+    nox_itself = (sys.executable, "-m", "nox", "--force-python", version)
+    session.run(*nox_itself, "-s", *wanted, external=True)
+
+
+def runs(command: str) -> bool:
+    """Whether an interpreter starts; the command may belong to a version manager that lacks it."""
+    return subprocess.run([command, "-c", ""], capture_output=True, check=False).returncode == 0
 
 
 @nox.session

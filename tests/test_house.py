@@ -9,8 +9,11 @@ import re
 import sys
 import tomllib
 from collections import Counter
+from itertools import chain
 
 import pytest
+
+import gossamer
 
 MAY_NEED = {
     "gossamer-ir": set(),
@@ -50,11 +53,50 @@ def test_it_is_whole(distribution):
 
 def test_it_says_who_it_is(distribution):
     project = distribution.project
-    assert project["version"] == "0.1.0"
     assert project["description"]
-    assert project["requires-python"] == ">=3.11"
     assert project["readme"] == "README.md"
+    assert project["license"] == "Apache-2.0"
+    assert project["license-files"] == ["LICENSE"]
+    assert len(project["keywords"]) >= 3
     assert any(name_of(item) == "pytest" for item in project["optional-dependencies"]["test"])
+
+
+def test_a_release_is_the_same_for_all(distribution, distributions):
+    """Their version, their authors, the Pythons and systems that they run on."""
+    first = distributions[0].project
+    for key in ("version", "authors", "requires-python", "classifiers"):
+        assert distribution.project[key] == first[key], key
+
+
+def test_distributions_of_a_release_require_each_other_at_its_version(distribution, distributions):
+    project, ours = distribution.project, {found.name for found in distributions}
+    listed = [*project["dependencies"], *chain(*project["optional-dependencies"].values())]
+    pinned = [f"{name}=={project['version']}" for name in map(name_of, listed) if name in ours]
+    assert [item for item in listed if name_of(item) in ours] == pinned
+
+
+def test_the_release_has_one_version(distributions, root):
+    (version,) = {found.project["version"] for found in distributions}
+    assert gossamer.__version__ == version
+    changes = re.findall(r"^## \[(.+?)\]", (root / "CHANGELOG.md").read_text(), re.MULTILINE)
+    assert next(found for found in changes if found != "Unreleased") == version
+
+
+def test_its_oldest_python_is_the_first_that_it_claims(distribution):
+    claimed = re.findall(r"Python :: 3\.(\d+)", " ".join(distribution.project["classifiers"]))
+    first, *others = map(int, claimed)
+    assert distribution.project["requires-python"] == f">=3.{first}"
+    assert others == list(range(first + 1, first + 1 + len(others)))
+
+
+def test_its_wheel_holds_the_licence(distribution, root):
+    """Python looks at what is installed: in the sessions of nox that is the wheel."""
+    text = (root / "LICENSE").read_text()
+    assert "Apache License" in text
+    assert (distribution.folder / "LICENSE").read_text() == text
+    installed = importlib.metadata.distribution(distribution.name)
+    assert installed.metadata["License-Expression"] == "Apache-2.0"
+    assert installed.read_text("licenses/LICENSE") == text
 
 
 def test_it_needs_only_what_its_place_allows(distribution, distributions):
@@ -103,6 +145,37 @@ def test_it_was_installed_from_here_and_not_from_an_index(distribution):
     origin = importlib.metadata.distribution(distribution.name).read_text("direct_url.json")
     assert origin is not None
     assert json.loads(origin)["url"].startswith("file:")
+
+
+def test_one_command_installs_everything_for_development(distributions, root):
+    """Editable, each distribution after those that it requires, and the tools that sessions install."""
+    lines = (root / "requirements-dev.txt").read_text().splitlines()
+    places = [line.removeprefix("-e ./") for line in lines if line.startswith("-e ")]
+    by_place = {found.folder.relative_to(root).as_posix(): found for found in distributions}
+    assert sorted(places) == sorted(by_place)
+    ours, installed = {found.name for found in distributions}, set()
+    for found in map(by_place.get, places):
+        assert needs(found) & ours <= installed, found.name
+        installed.add(found.name)
+    groups = tomllib.loads((root / "pyproject.toml").read_text())["dependency-groups"]
+    tools = {item for name in ("test", "coverage", "lint", "types") for item in groups[name]}
+    listed = [line for line in lines if line and not line.startswith(("#", "-e "))]
+    assert sorted(listed) == sorted(tools)
+    command = "python -m pip install -r requirements-dev.txt"
+    for name in ("README.md", "CONTRIBUTING.md"):
+        assert command in (root / name).read_text(), name
+
+
+PATH = re.compile(
+    r"`((?:packages|plugins|tests|docs|benchmarks|\.ci)(?:/[\w.-]+)*|[\w-]+\.(?:toml|txt|md|py))`"
+)
+
+
+@pytest.mark.parametrize("name", ["CONTRIBUTING.md", ".github/PULL_REQUEST_TEMPLATE.md"])
+def test_paths_that_contributors_are_sent_to_exist(name, root):
+    paths = set(PATH.findall((root / name).read_text()))
+    assert len(paths) > (50 if name == "CONTRIBUTING.md" else 1)
+    assert [path for path in sorted(paths) if not (root / path).exists()] == []
 
 
 def test_every_test_file_has_a_name_of_its_own(distributions, root):
