@@ -306,3 +306,37 @@ def marks_of(module):
         if isinstance(found, Block)
         for mark in found.annotations
     }
+
+
+EIGHT = """
+@T.prim_func
+def f(v: T.handle, y: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    V = T.match_buffer(v, (8,), "int64")
+    Y = T.match_buffer(y, (8,), "int64")"""
+TRIANGLE = """
+for j in T.serial(8):
+    for k in T.serial(HEADER):
+        with T.block("count"):
+            BLOCK
+            Y[vk] = Y[vk] + 1
+"""
+READ_BEYOND = {
+    "by the value of an iterator": ("j + 1", "vk = T.axis.spatial(8, V[k])"),
+    "by a predicate": ("j + 1", "vk = T.axis.spatial(8, k)", "T.where(V[vk] > 1)"),
+    "from a start": ("j, j + 1", "vk = T.axis.spatial(8, V[k])"),
+}
+
+
+@pytest.mark.parametrize("case", READ_BEYOND)
+def test_iterations_beyond_a_split_loop_read_nothing(case):
+    header, *lines = READ_BEYOND[case]
+    block = ("\n" + " " * 12).join(("vj = T.axis.reduce(8, j)", *lines))
+    body = TRIANGLE.replace("HEADER", header).replace("BLOCK", block).replace("\n", "\n    ")
+    module = verify(parse_module(EIGHT + body))
+    found = []
+    for each in (module, ScheduleBuilder(module).split("j", factors=(None, 3)).module):
+        arrays = {"v": np.arange(8), "y": np.zeros(8, int)}
+        run(each, arrays)
+        found.append(arrays["y"].tolist())
+    assert found[0] == found[1] != [0] * 8

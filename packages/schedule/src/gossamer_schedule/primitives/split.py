@@ -12,10 +12,22 @@ from gossamer_ir.affine import UNIT, Affine, affine_of, factored, product_of, qu
 from gossamer_ir.build import ONE, ZERO, add, floordiv, index_var, integer_value
 from gossamer_ir.contracts import LARGEST_SIZE, Step
 from gossamer_ir.digits import ceildiv_by, places
+from gossamer_ir.effects import READS, effects_of
 from gossamer_ir.init_nests import reduction_loops, selecting
 from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.names import namer_of
-from gossamer_ir.nodes import Binary, Block, Compare, Expr, For, If, Module, Stmt, VScale
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    Compare,
+    Expr,
+    For,
+    If,
+    IfThenElse,
+    Module,
+    Stmt,
+    VScale,
+)
 from gossamer_ir.walk import free_vars, occurrences, rewrite_body
 from gossamer_schedule.init_places import require_inits_beside
 from gossamer_schedule.predicates import below, bounded, bounded_by_domain, guarded
@@ -264,6 +276,21 @@ def _above_blocks(body: tuple[Stmt, ...]) -> list[Any]:
     return found
 
 
+def _is_read_by(loop: For) -> bool:
+    """Whether more iterations of a loop may read more: what is read where no predicate keeps it from that,
+    in headers, the values of iterators, and predicates themselves, depends on the loop."""
+    names = {loop.var}
+    for found in _above_blocks(loop.body):
+        if isinstance(found, For):
+            names.add(found.var)
+        elif isinstance(found, Block):
+            names |= {item.var for item in found.iters if free_vars(item.value) & names}
+        reads = occurrences(READS, *effects_of(found).evaluates)
+        if any(free_vars(read) & names for read in reads):
+            return True
+    return False
+
+
 def _is_reduced(node: Any, loop: str) -> bool:
     """Whether the init of a block is run without the conditions on a loop."""
     return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
@@ -278,6 +305,14 @@ def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
     }
     if isinstance(node, For):
         changed["start"] = guarded(node.start, loop, extent=extent)
-        is_rerun = any(_is_reduced(found, loop) for found in statements(node.body))
-        changed["extent"] = guarded(node.extent, loop, extent=extent, always=is_rerun)
+        changed["extent"] = _bounded_extent(node, loop, extent=extent)
     return replace(node, **changed) if changed else node
+
+
+def _bounded_extent(inner: For, loop: str, *, extent: Expr) -> Expr:
+    """The extent of an inner loop; 0 beyond the end of the loop that is split, where that matters."""
+    is_read = _is_read_by(inner)
+    if is_read and loop in free_vars(inner.start):
+        return IfThenElse(below(index_var(loop), extent), inner.extent, ZERO)
+    is_rerun = any(_is_reduced(found, loop) for found in statements(inner.body))
+    return guarded(inner.extent, loop, extent=extent, always=is_rerun or is_read)
