@@ -316,15 +316,28 @@ def test_steps_of_other_compilers_on_a_sparse_product(stages, name):
     require_spmm(gs.compile(SPMM, schedule=builder))
 
 
+PARTS_OF_ROWS = [((None, 8), "j_0"), ((2, None, 4), "j_1")]
+
+
 @pytest.mark.parametrize("is_decomposed", [False, True])
 @pytest.mark.parametrize("stages", [1, 2])
-def test_masked_lanes_in_rows_that_are_split_twice(stages, is_decomposed):
+@pytest.mark.parametrize(("factors", "again"), PARTS_OF_ROWS)
+def test_masked_lanes_in_rows_that_are_split_twice(factors, again, stages, is_decomposed):
     """What all lanes read is proved in bounds by the condition on the row's parts, so it needs no mask."""
     program = SPMM.replace("dense_fixed(32)", "dense_fixed(30)")
     builder = lowered(program, stages)
     if is_decomposed:
         (*_, k) = builder.decompose_reduction("csrmm", loop="j").get_loops("csrmm_init")
         builder.split(k, factors=(None, 8)).vectorize(builder.names[1])
-    builder.split("j", factors=(None, 8)).split("j_0", factors=(2, None, 4))
+    builder.split("j", factors=factors).split(again, factors=(2, None, 4))
     builder.split("k", factors=(None, 8)).vectorize(builder.names[1])
     require_spmm(gs.compile(program, schedule=builder), features=30)
+
+
+@pytest.mark.parametrize("stages", [1, 2])
+@pytest.mark.parametrize(("factors", "again"), PARTS_OF_ROWS)
+def test_lanes_of_rows_that_are_split_twice(factors, again, stages):
+    builder = lowered(SPMM, stages).reorder("i", "k", "j").split("j", factors=factors)
+    lanes = builder.names[-1]
+    builder.split(again, factors=(2, None, 4)).vectorize(lanes)
+    require_spmm(gs.compile(SPMM, schedule=builder))

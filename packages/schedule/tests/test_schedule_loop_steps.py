@@ -340,3 +340,18 @@ def test_iterations_beyond_a_split_loop_read_nothing(case):
         run(each, arrays)
         found.append(arrays["y"].tolist())
     assert found[0] == found[1] != [0] * 8
+
+
+@pytest.mark.parametrize("init", ["", "with T.init():\n                Y[0] = 0"])
+def test_a_loop_that_never_runs_reads_nothing_when_it_is_split(init):
+    body = f"""
+    for j in T.serial(0):
+        with T.block("count"):
+            vj = T.axis.reduce(8, V[0] + j)
+            {init}
+            Y[0] = Y[0] + vj"""
+    module = verify(parse_module(EIGHT.replace("(v, (8,)", "(v, (0,)") + body))
+    for each in (module, ScheduleBuilder(module).split("j", factors=(2, 3)).module):
+        arrays = {"v": np.zeros(0, int), "y": np.ones(8, int)}
+        run(each, arrays)
+        assert arrays["y"].tolist() == [0 if init else 1] + [1] * 7

@@ -110,7 +110,8 @@ def _loads(expr: Expr) -> list[Load | Search]:
 def guarded(inner: Expr, loop: str, *, extent: Expr, always: bool = False) -> Expr:
     """A bound that loads by a loop's variable, not evaluated beyond the loop's end; one that does not load,
     either, where it is that of a loop which is also run for an init, without the condition of the block."""
-    if loop in free_vars(inner) and (always or _loads(inner)):
+    is_read_by = any(loop in free_vars(found) for found in _loads(inner))
+    if is_read_by or (always and loop in free_vars(inner)):
         return IfThenElse(below(Var(loop, "int64"), extent), inner, ZERO)
     return inner
 

@@ -216,7 +216,11 @@ def _is_power_of_two(divisor: Affine) -> bool:
 
 def _extents(site: Site, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
     left = _count(site, _times_all(counts))
-    return tuple(left if count is None else product_of(count) for count in counts)
+    found = tuple(left if count is None else product_of(count) for count in counts)
+    iterations = integer_value(site.node.extent)
+    if iterations is None or iterations > 0 or None in counts:
+        return found
+    return (ZERO, *found[1:])  # a loop that never runs reads nothing, whatever the factors are
 
 
 def _count(site: Site, divisor: Affine) -> Expr:
