@@ -241,6 +241,14 @@ for i in T.serial(1):
     Y[T.ramp(0, 1, 4)] = T.Select(
         T.ramp(m, 1, 4) >= T.broadcast(m, 4), X[T.ramp(0, 1, 4)], X[T.ramp(4, 1, 4)])
 """,
+    "a denied condition that wraps": """
+W = T.decl_buffer((4,), "float32", scope="local")
+W[0] = 2.0
+for i in T.serial(8):
+    if not i * 2305843009213693952 >= i:
+        W[i] = 1.0
+Y[0] = W[0]
+""",
     "sums of lanes up to a bound that wraps": """
 if n > 9:
     for t in T.serial(2):

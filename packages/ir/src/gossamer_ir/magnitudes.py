@@ -260,7 +260,7 @@ class Magnitudes:
             case Unary(op="neg"):
                 fits = self.of(expr.operand) < _limit(dtype_of(expr))
                 return fits and self.is_exact(expr.operand)
-            case Compare() | Select() | IfThenElse() | Binary(op="and" | "or" | "min" | "max"):
+            case Select() | IfThenElse() | Binary(op="and" | "or" | "min" | "max"):
                 return all(map(self.is_exact, children(expr)))
         return self.is_sound(expr)
 
@@ -273,8 +273,8 @@ class Magnitudes:
                 return self.is_sound(expr.lhs) and self.is_sound(expr.rhs)
             case Binary() if expr.op in _KNOWN:
                 return self.is_exact(expr.lhs) and self.is_exact(expr.rhs)
-            case Cast():
-                return self.is_exact(expr.value)
+            case Compare() | Cast():
+                return all(map(self.is_exact, children(expr)))
             case Select() | IfThenElse():
                 sides = (expr.if_true, expr.if_false)
                 return self.is_exact(expr.condition) and all(map(self.is_sound, sides))
