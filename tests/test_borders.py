@@ -9,6 +9,7 @@ import inspect
 import re
 import subprocess
 import sys
+from typing import Protocol
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ def members(cls):
 
 
 def is_protocol(cls):
-    return getattr(cls, "_is_protocol", False)
+    return Protocol in cls.__bases__
 
 
 def borders_of(home, name):
@@ -67,7 +68,7 @@ def borders_of(home, name):
     found = getattr(importlib.import_module(home), name)
     if inspect.isclass(found) and name not in DATA_OF_BACKEND and not is_protocol(found):
         return {(found, member) for member, value in members(found) if carries_data(value)}
-    if inspect.isfunction(found) or isinstance(found, functools._lru_cache_wrapper):
+    if inspect.isfunction(found) or hasattr(found, "cache_info"):
         return {(None, name)} if carries_data(found) else set()
     return set()
 

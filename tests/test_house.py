@@ -141,6 +141,34 @@ def test_it_imports_what_it_declares(distribution):
     assert needs(distribution) - used == installed_for_users
 
 
+def private_names(path):
+    """Names with an underscore that a file takes from modules of others, by any way that is written out."""
+    tree, foreign = ast.parse(path.read_text()), set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            foreign |= {(found.asname or found.name).partition(".")[0] for found in node.names}
+            yield from (found.name for found in node.names if "._" in f".{found.name}")
+        elif isinstance(node, ast.ImportFrom) and not node.module.startswith("gossamer"):
+            foreign |= {found.asname or found.name for found in node.names}
+            paths = [f"{node.module}.{found.name}" for found in node.names]
+            yield from (path for path in paths if "._" in f".{path}" and "__future__" not in path)
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Attribute) and re.match(r"_(?!_)|__mro__", node.attr):
+            owner = node.value
+            while isinstance(owner, ast.Attribute):
+                owner = owner.value
+            if isinstance(owner, ast.Name) and owner.id in foreign:
+                yield ast.unparse(node)
+
+
+def test_it_uses_no_private_names_of_others(distribution, tmp_path):
+    found = {path.name: [*private_names(path)] for path in distribution.source.rglob("*.py")}
+    assert {name: names for name, names in found.items() if names} == {}
+    for text in ("import os\nos._lock", "from os import _x", "import a.b as c\nc.d._e.f"):
+        (tmp_path / "wrong.py").write_text(text)
+        assert [*private_names(tmp_path / "wrong.py")] != []
+
+
 def test_it_was_installed_from_here_and_not_from_an_index(distribution):
     origin = importlib.metadata.distribution(distribution.name).read_text("direct_url.json")
     assert origin is not None

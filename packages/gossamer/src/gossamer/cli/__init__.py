@@ -19,17 +19,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
     Bad input is one sentence on standard error, and below it the text with carets where it has one.
     """
-    from typer import BadParameter
-
-    # The root of what typer raises for bad usage; its home differs between versions of typer.
-    bad_usage: Any = BadParameter.__mro__[2]
     try:
         with warnings.catch_warnings():
             warnings.showwarning = _show_warning
             return _run(sys.argv[1:] if arguments is None else arguments)
-    except bad_usage as error:
-        command = error.ctx.command_path if error.ctx else "gossamer"
-        return _fail(f"{error.format_message().rstrip('.')}; see {command} --help.")
     except CodedError as error:
         return _fail(str(error).removesuffix(error.text), text=error.text)
     except OSError as error:
@@ -39,6 +32,10 @@ def main(arguments: Sequence[str] | None = None) -> int:
         return _fail(f"There is not enough memory: {error or 'an array cannot be allocated'}.")
     except KeyboardInterrupt:
         return INTERRUPTED
+    except Exception as error:
+        if not hasattr(error, "format_message"):
+            raise
+        return _fail(_bad_usage(error))
 
 
 def _run(arguments: Sequence[str]) -> int:
@@ -49,6 +46,14 @@ def _run(arguments: Sequence[str]) -> int:
     status = get_command(app).main(list(arguments), prog_name="gossamer", standalone_mode=False)
     sys.stdout.flush()
     return status if isinstance(status, int) else 0
+
+
+def _bad_usage(error: Any) -> str:
+    """What typer says of a wrong command line. Versions of typer have no common class for these errors
+    that can be imported; all of them have `format_message`, and `ctx` where the command is known."""
+    context = getattr(error, "ctx", None)
+    command = context.command_path if context else "gossamer"
+    return f"{error.format_message().rstrip('.')}; see {command} --help."
 
 
 def _discard_output() -> None:
