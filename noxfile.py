@@ -9,6 +9,7 @@
     nox -s lowest          each distribution with the lowest versions that it declares
     nox -s pythons         the tests with every Python that is claimed, where it is installed
     nox -s fuzz            random programs against an oracle of NumPy alone (try -- --help)
+    nox -s docs            the documentation site in .nox/site, with notebooks of the tutorials
     nox -s bench           against SciPy, MKL, Numba, torch; arguments after -- (try -- --help)
 
 Distributions of this repository are installed from wheels built here and passed by path, together
@@ -364,6 +365,20 @@ def types(session: nox.Session) -> None:
             wrong.append(name)
     if wrong:
         session.error(f"mypy found errors in {', '.join(wrong)}")
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Builds the documentation site; warnings are errors.
+
+    Nothing of ours is installed: the API reference is read from the sources. The tests execute the
+    tutorials; this session makes notebooks of them.
+    """
+    session.install(*group("docs"))
+    session.run("python", "-m", "doctest", *map(str, ROOT.glob("docs/site/*.py")))
+    env = {"NO_MKDOCS_2_WARNING": "1"}
+    session.run("mkdocs", "build", "--strict", "--quiet", *session.posargs, env=env)
+    session.run("python", "docs/site/check.py", ".nox/site")
 
 
 @nox.session(requires=["build"])

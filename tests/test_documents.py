@@ -78,10 +78,18 @@ def generator(root, name):
     return found
 
 
-@pytest.mark.parametrize("name", ["language", "accepted", "unsupported"])
+@pytest.mark.parametrize("name", ["language", "accepted", "command_line", "unsupported"])
 def test_a_generated_page_is_up_to_date(root, name):
-    if (root / f"docs/{name}.md").read_text() != generator(root, name).page():
+    path = root / f"docs/{name.replace('_', '-')}.md"
+    if path.read_text() != generator(root, name).page():
         pytest.fail(f"run: python docs/generate_{name}.py")
+
+
+def test_the_pictures_are_up_to_date(root):
+    drawn = {f"{name}.svg": text for name, text in generator(root, "pictures").pictures().items()}
+    stored = {path.name: path.read_text() for path in root.glob("docs/pictures/*.svg")}
+    if drawn != stored:
+        pytest.fail("run: python docs/generate_pictures.py")
 
 
 def test_what_is_refused_is_listed(root):

@@ -1,0 +1,79 @@
+"""Writes `command-line.md`, the reference of the commands, from the command line itself.
+
+`python docs/generate_command_line.py` rewrites the file; a test says when that is due.
+"""
+
+from __future__ import annotations
+
+import inspect
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any
+
+from typer.main import get_command
+
+from gossamer.cli.app import app
+
+TARGET = Path(__file__).parent / "command-line.md"
+HEAD = """\
+# Command line
+
+<!-- Generated from gossamer/cli by docs/generate_command_line.py. -->
+
+`gossamer COMMAND --help` prints the same. The exit code is 0, or 1 where a check failed, or 2 for bad
+input, which is explained in one sentence on standard error.
+"""
+
+
+def page() -> str:
+    """The whole page."""
+    group: Any = get_command(app)
+    return "\n".join([HEAD, *sections_of("gossamer", group.commands)])
+
+
+def sections_of(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:
+    """A section for each command, in the order in which `--help` lists them."""
+    for name, command in commands.items():
+        path = f"{prefix} {name}"
+        if hasattr(command, "commands"):
+            yield from sections_of(path, command.commands)
+        else:
+            yield section(path, command)
+
+
+def section(path: str, command: Any) -> str:
+    """How a command is called, what it does, and its parameters."""
+    arguments = [found for found in command.params if found.param_type_name == "argument"]
+    options = [found for found in command.params if found.param_type_name == "option"]
+    words = [path, *map(usage_of, arguments), *(["[OPTIONS]"] if options else [])]
+    parts = [f"## {path}", f"```text\n{' '.join(words)}\n```", inspect.cleandoc(command.help or "")]
+    rows = [*map(row_of, arguments), *map(row_of, options)]
+    if rows:
+        parts.append("\n".join(["| parameter | means | default |", "|---|---|---|", *rows]))
+    return "\n\n".join(parts) + "\n"
+
+
+def usage_of(argument: Any) -> str:
+    """An argument as the first line of a command shows it."""
+    name = argument.name.upper()
+    return name if argument.required else f"[{name}]"
+
+
+def row_of(parameter: Any) -> str:
+    """The line of a parameter in the table."""
+    is_option = parameter.param_type_name == "option"
+    names = [*parameter.opts, *parameter.secondary_opts] if is_option else [usage_of(parameter)]
+    meaning = (getattr(parameter, "help", None) or "").replace("|", "\\|")
+    return f"| {', '.join(f'`{name}`' for name in names)} | {meaning} | {default_of(parameter)} |"
+
+
+def default_of(parameter: Any) -> str:
+    """The value of a parameter that is not given."""
+    if parameter.required:
+        return "required"
+    value = parameter.default
+    return "" if value in (None, False, "", (), []) else f"`{value}`"
+
+
+if __name__ == "__main__":
+    TARGET.write_text(page())

@@ -1,0 +1,67 @@
+"""Checks the built site: `python docs/site/check.py SITE` fails where a page needs the network or a
+notebook is wrong.
+
+Links that a reader follows may lead anywhere. Scripts, styles, pictures and fonts must be files of the site.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib import import_module
+from pathlib import Path
+from typing import Any
+
+LOADED = re.compile(
+    r"""<(?:script|img|iframe|source)\b[^>]*\ssrc=["']?((?:https?:)?//[^"'\s>]+)"""
+    r"""|<link\b(?![^>]*rel=["']?canonical)[^>]*\shref=["']?((?:https?:)?//[^"'\s>]+)"""
+    r"""|url\(["']?((?:https?:)?//[^"')]+)|@import\s+["']((?:https?:)?//[^"']+)""",
+    re.IGNORECASE,
+)
+
+
+def loaded(text: str) -> list[str]:
+    """The addresses outside of the site from which a page or style sheet loads something.
+
+    >>> loaded('<a href="https://a.org">a</a> <script src="https://b.org/b.js"></script>')
+    ['https://b.org/b.js']
+    >>> loaded('<link rel="stylesheet" href="//c.org/c.css"> @import "https://d.org"')
+    ['//c.org/c.css', 'https://d.org']
+    """
+    return [next(filter(None, found)) for found in LOADED.findall(text)]
+
+
+def problems(site: Path) -> Iterator[str]:
+    """What is wrong with the site, a line for each."""
+    pages = [path for kind in ("html", "css", "svg") for path in sorted(site.rglob(f"*.{kind}"))]
+    if not pages:
+        yield f"{site} has no pages"
+    for path in pages:
+        for address in loaded(path.read_text(encoding="utf-8")):
+            yield f"{path.relative_to(site)} loads {address}"
+    yield from wrong_notebooks(site)
+
+
+def wrong_notebooks(site: Path) -> Iterator[str]:
+    """Notebooks that break the format."""
+    nbformat: Any = import_module("nbformat")
+    found = sorted(site.glob("notebooks/*.ipynb"))
+    if not found:
+        yield "there are no notebooks"
+    for path in found:
+        try:
+            nbformat.validate(nbformat.read(path, as_version=4))
+        except nbformat.ValidationError as error:
+            yield f"{path.relative_to(site)}: {error}"
+
+
+def main() -> None:
+    """Prints what is wrong, and exits with 1 if there is anything."""
+    wrong = list(problems(Path(sys.argv[1])))
+    print("\n".join(wrong) or "the site loads nothing over the network; its notebooks are valid")
+    sys.exit(bool(wrong))
+
+
+if __name__ == "__main__":
+    main()
