@@ -1,5 +1,4 @@
-"""A fork, and the end of the process, wait for whoever holds the lock; a child can take it. A fork waits
-for other users of a library, too."""
+"""A fork, and the end of the process, wait for whoever holds the lock; a child can take it."""
 
 from __future__ import annotations
 
@@ -10,18 +9,13 @@ import sys
 import pytest
 
 SETUP = """
-import contextlib, os, sys, threading, time, warnings
+import os, sys, threading, time, warnings
 from gossamer_backend.exclusion import Exclusion
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
-exclusion, state, users = Exclusion(), [], set()
-exclusion.include(lambda: bool(users - {threading.get_ident()}))
-
-@contextlib.contextmanager
-def library():
-    users.add(threading.get_ident())
-    yield
-    users.remove(threading.get_ident())
+exclusion, library = Exclusion(), threading.RLock()
+exclusion.include(library)
+state = []
 
 def hold(lock):
     with lock:
@@ -41,15 +35,15 @@ FORK = """
 thread = started(HELD)
 child = os.fork()
 if not child:
-    with exclusion, library():
+    with exclusion, library:
         os._exit(5 if state == ["begun", "done"] else 6)
 thread.join()
-with exclusion, library():
+with exclusion, library:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
 """
 
 NESTED = """
-with exclusion, library():
+with exclusion, library:
     child = os.fork()
     if not child:
         thread = threading.Thread(target=hold, args=(exclusion,), daemon=True)
@@ -81,11 +75,11 @@ import atexit
 
 @atexit.register
 def last():
-    with exclusion:
+    with exclusion, library:
         os._exit(5 if state == ["begun", "done"] else 6)
 
-atexit.register(exclusion.__enter__)  # as when it was made after the handler
-started(exclusion)
+atexit.register(exclusion._enter_all)  # as when it was made after the handler
+started(HELD)
 """
 
 
@@ -95,7 +89,7 @@ def status_of(source: str) -> int:
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")
-@pytest.mark.parametrize("held", ["exclusion", "library()"])
+@pytest.mark.parametrize("held", ["exclusion", "library"])
 def test_a_fork_waits_and_both_sides_can_go_on(held):
     assert status_of(FORK.replace("HELD", held)) == 5
 
@@ -113,5 +107,6 @@ def test_a_lock_that_is_made_while_the_process_forks_is_free_afterwards(begin):
     assert status_of(LATE.replace("BEGIN", begin)) == 5
 
 
-def test_the_end_waits():
-    assert status_of(END) == 5
+@pytest.mark.parametrize("held", ["exclusion", "library"])
+def test_the_end_waits(held):
+    assert status_of(END.replace("HELD", held)) == 5

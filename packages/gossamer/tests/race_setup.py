@@ -62,16 +62,6 @@ def compile_for_ever():
         compile_new()
 
 
-def use_llvm_for_ever():
-    """As another library does, which holds no lock of gossamer."""
-    import llvmlite.binding as llvm
-
-    text = "\n".join(f"define i64 @f{number}(i64 %x) {{ ret i64 %x }}" for number in range(200))
-    for _ in itertools.count():
-        llvm.parse_assembly(text).verify()
-        sum(range(200_000))  # the work of that library in Python
-
-
 def start(*works):
     """Daemon threads that run the works, each without end."""
     for work in works:

@@ -8,7 +8,6 @@ from functools import cache
 
 import llvmlite.binding as llvm
 
-from gossamer_backend.exclusion import compiling
 from gossamer_generic_cpu.cpus import Cpu, resolve_cpu
 from gossamer_generic_cpu.host import architecture
 from gossamer_generic_cpu.machine import data_layout, target_machine, triple
@@ -50,14 +49,12 @@ def llvm_text(module: Module, target: Target) -> str:
     return emit(module, abi=abi_of(resolve_cpu(target)))
 
 
-@compiling
 def assembly(module: Module, target: Target) -> str:
     """The assembly text of a flat module."""
     machine = target_machine(resolve_cpu(target))
     return str(machine.emit_assembly(_optimized(module, target)))
 
 
-@compiling
 def object_code(module: Module, cpu: Cpu) -> Compiled:
     """The object file of a flat module, which exports `gossamer_kernel`."""
     machine = target_machine(cpu)

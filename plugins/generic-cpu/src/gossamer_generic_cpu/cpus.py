@@ -8,7 +8,6 @@ from __future__ import annotations
 from functools import cache
 from typing import NamedTuple
 
-from gossamer_backend.exclusion import compiling
 from gossamer_generic_cpu.host import architecture, host, vector_bits
 from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
@@ -83,7 +82,6 @@ def resolve_cpu(target: Target) -> Cpu:
 
 
 @cache
-@compiling
 def host_cpu() -> Cpu:
     """The CPU of this machine with exactly its features; vectors of 512 bits are used where it has
     them."""

@@ -16,7 +16,6 @@ from gossamer_ir.errors import ArgumentError
 _numbers = itertools.count(1)
 
 
-@compiling
 def link_object(code: bytes, symbol: str) -> tuple[int, object]:
     """The address of a symbol, and the object that keeps the code loaded.
 
@@ -24,14 +23,15 @@ def link_object(code: bytes, symbol: str) -> tuple[int, object]:
     """
     builder = llvm.JITLibraryBuilder()
     builder.add_object_img(code).add_current_process().export_symbol(symbol)
-    try:
-        library = builder.link(_compiler(), f"gossamer{next(_numbers)}")
-    except RuntimeError as error:
-        raise ArgumentError(
-            "generic_cpu.object",
-            f"{len(code)} bytes cannot be loaded as object code: {str(error).rstrip('.')}.",
-            hint="Compile the module again.",
-        ) from error
+    with compiling:
+        try:
+            library = builder.link(_compiler(), f"gossamer{next(_numbers)}")
+        except RuntimeError as error:
+            raise ArgumentError(
+                "generic_cpu.object",
+                f"{len(code)} bytes cannot be loaded as object code: {str(error).rstrip('.')}.",
+                hint="Compile the module again.",
+            ) from error
     return int(library[symbol]), library
 
 
