@@ -34,7 +34,14 @@ text { font-family: sans-serif; font-size: 12px; fill: #222 }
 .grid { stroke: #ddd; stroke-width: 1 }
 .roof { stroke: #222; stroke-width: 1.6; fill: none }
 .cache { stroke: #222; stroke-width: 1.2; fill: none; stroke-dasharray: 6 4 }
-.point { stroke-width: 1.4 }"""
+.point { stroke-width: 1.4 }
+.back, .hollow { fill: #fff }
+@media (prefers-color-scheme: dark) {
+  text { fill: #eee }
+  .back, .hollow { fill: #1b2027 }
+  .grid { stroke: #3a424d }
+  .roof, .cache { stroke: #eee }
+}"""
 
 
 @dataclass(frozen=True)
@@ -86,7 +93,7 @@ def draw(run: Run) -> str:
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {width} {height}" width="{width}">',
         f"<style>{STYLE}</style>",
-        f'<rect width="{width}" height="{height}" fill="white"/>',
+        f'<rect class="back" width="{width}" height="{height}"/>',
         label(LEFT, 20, f"{run.machine.cpu}, {run.date[:10]}", kind="title"),
     ]
     for number, roof in enumerate(roofs):
@@ -198,8 +205,10 @@ SHAPES: dict[str, Callable[[float, float], str]] = {
 def mark(op: str, x: float, y: float, *, hollow: str) -> str:
     """The shape and colour of an operator, its end left open."""
     colour = COLOURS[op]
-    fill = "white" if hollow == "yes" else colour
-    return f'{SHAPES[op](x, y)} class="point" stroke="{colour}" fill="{fill}" fill-opacity="0.75"'
+    kind = "point hollow" if hollow == "yes" else "point"
+    return (
+        f'{SHAPES[op](x, y)} class="{kind}" stroke="{colour}" fill="{colour}" fill-opacity="0.75"'
+    )
 
 
 def point(frame: Frame, cell: Cell) -> str:
