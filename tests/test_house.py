@@ -9,6 +9,7 @@ import re
 import sys
 import tomllib
 from collections import Counter
+from functools import cache
 from itertools import chain
 
 import pytest
@@ -109,11 +110,15 @@ def test_only_gossamer_may_need_everything(distributions):
     assert {found.name for found in distributions} - set(MAY_NEED) == {"gossamer"}
 
 
+packages_installed = cache(importlib.metadata.packages_distributions)
+"""Reads the records of all distributions: a second each time, and longer on a busy machine."""
+
+
 def owners_of(package):
     """The names of the distributions that may be declared to have the package."""
     if package.startswith("gossamer"):
         return {package.replace("_", "-")}
-    owners = importlib.metadata.packages_distributions().get(package, [package])
+    owners = packages_installed().get(package, [package])
     return {name.lower().replace("_", "-") for name in owners}
 
 
