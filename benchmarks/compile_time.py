@@ -46,7 +46,7 @@ if done_before != "import gossamer":
 from gossamer.kernels import kernel_for
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant
-from gossamer_ir.contracts import Stats
+from gossamer_ir.interchange.records import Stats
 
 stats = Stats(rows=170_000, columns=170_000, nnz=1_200_000, longest_row=9_000, empty_rows=0)
 

@@ -23,7 +23,7 @@ from gossamer.build import default_schedule, lowered, registry, resolve
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_backend.checked import CheckedBackend
-from gossamer_ir.contracts import Schedule, Stats, Step, Target, Trace
+from gossamer_ir.interchange.records import Schedule, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_buffers, lower_iterations

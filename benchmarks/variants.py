@@ -25,7 +25,7 @@ from gossamer.operators import NAMES, operands_of, operator_named
 from gossamer.operators.operator import module_of
 from gossamer.operators.plans import CHECKED, structure
 from gossamer_formats import from_scipy
-from gossamer_ir.contracts import Schedule, Stats, Target
+from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 
 TARGET = Target("generic-cpu")

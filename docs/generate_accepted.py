@@ -11,14 +11,14 @@ from pathlib import Path
 from typing import Any
 
 from gossamer.build import STAGES, lowered, resolve
-from gossamer_ir.contracts import Schedule, Target
-from gossamer_ir.dtypes import DType
+from gossamer_ir.analysis.invariants import written_by
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.lasting import written_by
+from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Buffer, Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_lower.passes import PASSES, apply_pass
+from gossamer_lower.pass_manager import PASSES, apply_pass
 from gossamer_lower.pipeline import FLAT_PASSES
 from gossamer_schedule.rules import choose
 from gossamer_testkit import script, script_names

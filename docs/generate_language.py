@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from gossamer_ir import nodes
-from gossamer_ir.functions import FUNCTIONS
+from gossamer_ir.core.math_functions import FUNCTIONS
 
 TARGET = Path(__file__).parent / "language.md"
 SECTION = re.compile(r"# --- (.+?) -+")

@@ -30,10 +30,10 @@ import script_runs  # noqa: E402
 import sparse_programs  # noqa: E402
 
 from gossamer.build import lowered  # noqa: E402
-from gossamer_ir.contracts import Schedule, Target  # noqa: E402
+from gossamer_ir.interchange.records import Schedule, Target  # noqa: E402
+from gossamer_ir.interchange.serialization import VERSION, dumps  # noqa: E402
 from gossamer_ir.nodes import Module  # noqa: E402
 from gossamer_ir.script import parse_module  # noqa: E402
-from gossamer_ir.wire import VERSION, dumps  # noqa: E402
 from gossamer_schedule.rules import choose  # noqa: E402
 from gossamer_testkit import retyped  # noqa: E402
 

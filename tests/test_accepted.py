@@ -11,10 +11,10 @@ import pytest
 
 from gossamer_backend.sizes import evaluate
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Buffer
-from gossamer_ir.wire import loads
-from gossamer_lower.passes import PASSES, apply_pass
+from gossamer_lower.pass_manager import PASSES, apply_pass
 from gossamer_lower.pipeline import FLAT_PASSES
 
 SAMPLES = sorted(
@@ -86,10 +86,10 @@ def test_no_pass_on_the_way_to_the_flat_stage_changes_a_result(path):
 
 def pair_of(module):
     """The kernel of the searches and the one without; none where nothing is taken out."""
-    if module.stage not in PASSES["extract_preprocess"].takes:
+    if module.stage not in PASSES["extract_inspector"].takes:
         return []
     try:
-        return [apply_pass(f"{what}_preprocess", module) for what in ("extract", "remove")]
+        return [apply_pass(name, module) for name in ("extract_inspector", "use_inspector_results")]
     except UnsupportedError:
         return []
 

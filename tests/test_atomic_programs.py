@@ -10,14 +10,14 @@ from scipy import sparse
 import gossamer
 from gossamer.build import lowered
 from gossamer_backend.threads import reset_num_threads, set_num_threads
-from gossamer_ir.contracts import Schedule, Step
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Schedule, Step
+from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Atomic
 from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import walk
-from gossamer_ir.wire import dumps, loads
 
 CSC_SPMV = """
 @T.prim_func

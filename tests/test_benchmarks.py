@@ -42,7 +42,7 @@ from benchmarks.peers.torch import Torch
 from benchmarks.roofline import Bandwidth, Roofline
 from benchmarks.variants import load_variants
 from gossamer_ir.script import parse_module
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 
 QUICK = Plan(
     rounds=4, sample_seconds=1e-4, settle_seconds=0.0, budget_seconds=5.0, quiet_seconds=0.1

@@ -15,8 +15,8 @@ import numpy as np
 import pytest
 
 from gossamer_backend import Artifact
-from gossamer_ir.build import index
-from gossamer_ir.contracts import Schedule, Signature, Stats, Step, Target
+from gossamer_ir.core.build import index
+from gossamer_ir.interchange.records import Schedule, Signature, Stats, Step, Target
 from gossamer_ir.nodes import InRange, Module, Monotone
 from tests.wire import BORDERS, CROSSED, Border, forced, through
 

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from gossamer_ir import structural_equal
-from gossamer_ir.wire import loads
+from gossamer_ir.interchange.serialization import loads
 from gossamer_testkit import BackendSuite
 
 ROOT = Path(__file__).resolve().parents[1]

@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 import gossamer
 from gossamer_ir.nodes import Binary, Function, Module
-from gossamer_ir.walk import rewrite, walk
+from gossamer_ir.traversal.walk import rewrite, walk
 from tests.generated import draw_program
 from tests.generated.census import census
 from tests.generated.compilers import COMPILER

@@ -15,8 +15,8 @@ import scipy.io
 from scipy import sparse
 
 import gossamer
-from gossamer_ir.contracts import Schedule
 from gossamer_ir.errors import GossamerError
+from gossamer_ir.interchange.records import Schedule
 from tests.error_recorder import ALSO_REFUSED
 from tests.examples import PYTHON, run_examples
 from tests.test_errors import codes_of

@@ -18,12 +18,12 @@ import gossamer
 from gossamer.build import build, default_schedule, lowered, resolve
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
-from gossamer_ir.contracts import Stats, Target
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interchange.records import Stats, Target
+from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.wire import dumps, loads
 from gossamer_testkit import csr_cases, max_relative_error, spmm_magnitude, tolerance
 from gossamer_testkit import spmm as exact_spmm
 
@@ -180,7 +180,7 @@ from gossamer.build import build
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_backend import ArtifactCache
-from gossamer_ir.contracts import Schedule, Stats, Step
+from gossamer_ir.interchange.records import Schedule, Stats, Step
 
 SCHEDULES = {
     "by the rules": None,
@@ -245,7 +245,7 @@ import json, sys
 from gossamer.kernels import kernel_for
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant
-from gossamer_ir.contracts import Stats
+from gossamer_ir.interchange.records import Stats
 
 built = kernel_for(operator_named("spmm"), Variant(features=9), stats=Stats(9, 9, 30, 9, 0))
 slow = ("llvmlite", "gossamer_ir.script.parse", "gossamer_lower", "importlib.metadata")

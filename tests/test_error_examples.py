@@ -9,8 +9,8 @@ import pytest
 import gossamer as gs
 from gossamer_formats.checks import check_storage
 from gossamer_formats.storage import Storage
-from gossamer_ir.build import index_var
-from gossamer_ir.constants import constant
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.constants import constant
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import (
     DenseFixed,
@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )
 from gossamer_ir.script import parse_format
-from gossamer_lower.lower_buffers import lower_buffers
+from gossamer_lower.buffers.lower_buffers import lower_buffers
 from gossamer_testkit import script
 
 SCALE = """

@@ -7,7 +7,7 @@ from functools import partial
 import numpy as np
 import pytest
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
 from tests.found_programs import (
     ABSENT_ROW,

@@ -11,7 +11,7 @@ from gossamer.build import stages
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Call
 from gossamer_ir.script import parse_module
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_math, lower_to_flat
 
 LONG = np.longdouble

@@ -16,7 +16,7 @@ from gossamer_ir.errors import PluginError, UserError
 
 PLUGIN = """
 from gossamer_backend.hookspecs import Pass, hookimpl
-from gossamer_ir.contracts import Schedule
+from gossamer_ir.interchange.records import Schedule
 from gossamer_tiny import TinyInterpreter
 
 ASKED = []

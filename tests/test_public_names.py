@@ -16,7 +16,7 @@ from gossamer_ir.errors import GossamerError
 from gossamer_schedule.examples import MATMUL
 
 BESIDES = {
-    "gossamer_ir": ("simplify.simplify", "specialize.specialize", "verify.verify"),
+    "gossamer_ir": ("arith.simplify.simplify", "transform.specialize.specialize", "verify.verify"),
     "gossamer_schedule": ("rules.choose", "rules.explain"),
     "gossamer_generic_cpu": ("backend.GenericCpu",),
 }

@@ -12,11 +12,11 @@ import numpy as np
 import pytest
 
 from gossamer_generic_cpu.backend import GenericCpu
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import LaneReduce, TransposeReduce
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_to_flat
 from gossamer_schedule import ScheduleBuilder
 

@@ -7,14 +7,14 @@ import random
 
 import pytest
 
-from gossamer_ir.contracts import Step
 from gossamer_ir.errors import UserError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Allocate, Block, For, Iteration
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics, verify
-from gossamer_ir.walk import walk
 from gossamer_lower import lower_to_flat
-from gossamer_lower.passes import PASSES, apply_pass
+from gossamer_lower.pass_manager import PASSES, apply_pass
 from gossamer_schedule import apply
 from gossamer_schedule.replay import PRIMITIVES, parameters_of
 from gossamer_testkit import script
@@ -163,8 +163,8 @@ ARGUMENTS = {
             {"shape": [-1]}, {"shape": [0]}, {"shape": [2**63]},
         )
     ],
-    "extract_preprocess": [{"dtype": dtype} for dtype in ("int32", "int64", "float32", "none")],
-    "remove_preprocess": [{"dtype": dtype} for dtype in ("int32", "int64", "float32", "none")],
+    "extract_inspector": [{"dtype": dtype} for dtype in ("int32", "int64", "float32", "none")],
+    "use_inspector_results": [{"dtype": dtype} for dtype in ("int32", "int64", "float32", "none")],
     "lower_math": [{"instructions": names} for names in ([], ["fma"], ["none"])],
 }  # fmt: skip
 

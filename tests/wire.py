@@ -24,9 +24,9 @@ import msgspec
 import pytest
 
 from gossamer_backend.artifact import Artifact
-from gossamer_ir.contracts import Record, Schedule, Step
+from gossamer_ir.interchange.records import Record, Schedule, Step
+from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
 from gossamer_ir.nodes import FormatDescription, Module, Node
-from gossamer_ir.wire import dumps, dumps_record, loads, loads_record
 
 
 @dataclass(frozen=True)
@@ -58,11 +58,11 @@ BORDERS = (
     Border("gossamer", "lower", "gossamer_lower", "lower_iterations"),
     Border("gossamer", "lower", "gossamer_lower", "lower_buffers"),
     Border("gossamer", "lower", "gossamer_lower", "lower_to_flat"),
-    Border("gossamer", "lower", "gossamer_lower", "guard_flat"),
+    Border("gossamer", "lower", "gossamer_lower", "bounds_check_flat"),
     Border("gossamer", "lower", "gossamer_lower", "lower_math"),
-    Border("gossamer", "lower", "gossamer_lower.passes", "apply_pass"),
-    Border("gossamer", "lower", "gossamer_lower.passes", "require_kept_promise"),
-    Border("gossamer", "lower", "gossamer_lower.guards", "guarded_accesses"),
+    Border("gossamer", "lower", "gossamer_lower.pass_manager", "apply_pass"),
+    Border("gossamer", "lower", "gossamer_lower.pass_manager", "require_kept_promise"),
+    Border("gossamer", "lower", "gossamer_lower.bounds.report", "guarded_accesses"),
     Border("gossamer", "backend", "gossamer_backend", "name_key"),
     Border("gossamer", "backend", "gossamer_backend", "request_key"),
     Border("gossamer", "backend", "gossamer_backend", "object_key"),

@@ -18,8 +18,8 @@ sys.path.insert(0, str(HERE))
 from corpus_programs import calls, control, elementwise, formats, kernels, memory, rarer  # noqa: E402
 
 from gossamer_backend import required_capabilities  # noqa: E402
+from gossamer_ir.interchange.serialization import dumps  # noqa: E402
 from gossamer_ir.verify import verify  # noqa: E402
-from gossamer_ir.wire import dumps  # noqa: E402
 from gossamer_testkit.corpus import INDEX, Manifest  # noqa: E402
 
 FOLDER = HERE / "src" / "gossamer_testkit" / "programs"

@@ -8,8 +8,8 @@ from typing import get_args
 
 import numpy as np
 
-from gossamer_ir.dtypes import SCALARS
-from gossamer_ir.functions import FUNCTIONS
+from gossamer_ir.core.dtypes import SCALARS
+from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
     AttachAxis,
     Binary,
@@ -39,7 +39,7 @@ from gossamer_ir.nodes import (
     Unary,
     UnaryOp,
 )  # fmt: skip
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from tests.generated.program import Program
 
 AXES = (DenseFixed, DenseVaried, CompressedFixed, CompressedVaried)

@@ -5,7 +5,8 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gossamer_ir.constants import constant
+from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -17,7 +18,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.reducers import identity
 from tests.generated.bodies import Bodies
 from tests.generated.terms import Term
 

@@ -9,7 +9,7 @@ from random import Random
 
 import numpy as np
 
-from gossamer_ir.constants import constant
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Fact,
     Reducer,

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 
-from gossamer_ir.constants import constant
+from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import Binary, Compare, Const, Expr, Reducer, Select, Var
-from gossamer_ir.reducers import identity
 
 MakeReducer = Callable[[str, str], Reducer]
 

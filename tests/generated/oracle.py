@@ -40,7 +40,7 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.traversal.walk import free_vars, walk
 from tests.generated import numbers
 from tests.generated.elements import BEYOND, MISS, Forest, Storage, Undecided
 

@@ -8,7 +8,7 @@ from typing import Any, ClassVar
 
 import numpy as np
 
-from gossamer_ir.atomics import is_atomic, shared_names
+from gossamer_ir.analysis.atomics import is_atomic, shared_names
 from gossamer_ir.interpret.arguments import bind_arguments
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.frame import Eval, Exec, Frame
@@ -16,7 +16,7 @@ from gossamer_ir.interpret.program import Program
 from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.interpret.statements import STATEMENTS
 from gossamer_ir.nodes import Block, For, Load, Module, Store
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 
 AT_ONCE = ("parallel", "thread_binding", "vectorized")
 """The kinds of loops whose iterations may run at once."""

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from gossamer_ir.constants import constant
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Binary,
     Cast,
@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 from tests.generated.drawn_buffers import Buffers
 from tests.generated.numbers import FLOATS
 from tests.generated.terms import Term, Terms

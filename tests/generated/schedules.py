@@ -5,10 +5,10 @@ from __future__ import annotations
 from random import Random
 
 from gossamer.build import default_schedule, resolve
-from gossamer_ir.contracts import Schedule, Stats
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_ir.nodes import Block, For, Iteration, Module, Node, OverAxis, Store
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops, replay
 from tests.generated.compilers import Scheduler
 

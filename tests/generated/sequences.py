@@ -9,11 +9,11 @@ from itertools import islice
 from math import prod
 from random import Random
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Step, Trace
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import Allocate, Binary, Expr, For, Module, StageName, Stmt
-from gossamer_ir.walk import statements, walk
+from gossamer_ir.traversal.walk import statements, walk
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.sites import BODIES
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene

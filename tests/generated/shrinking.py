@@ -9,8 +9,8 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.build import dtype_of
-from gossamer_ir.constants import constant
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,
@@ -33,8 +33,8 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
+from gossamer_ir.traversal.walk import children, substitute, walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import children, substitute, walk
 from tests.generated.program import Program
 
 USERS = (Load, Store, Prefetch, Search, Guard)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 
-from gossamer_ir.constants import constant
+from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.reducers import identity
 from tests.generated.drawn_reducers import REDUCERS, largest_and_where
 from tests.generated.numbers import FLOATS, INTEGERS, SIGNIFICANT
 from tests.generated.reads import Reads

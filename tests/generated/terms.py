@@ -11,7 +11,7 @@ from random import Random
 
 import numpy as np
 
-from gossamer_ir.constants import constant
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Binary,
     Call,

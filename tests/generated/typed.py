@@ -11,15 +11,15 @@ from random import Random
 from typing import Any
 
 from gossamer_ir import dumps, loads, parse_expr, parse_format, parse_module, print_module
-from gossamer_ir.contracts import Schedule, Step
-from gossamer_ir.effects import all_buffers
 from gossamer_ir.errors import GossamerError, InternalError
+from gossamer_ir.interchange.records import Schedule, Step
+from gossamer_ir.interchange.serialization import dumps_record, loads_record
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Block, For, Module
+from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import walk
-from gossamer_ir.wire import dumps_record, loads_record
-from gossamer_lower.passes import PASSES, apply_pass
+from gossamer_lower.pass_manager import PASSES, apply_pass
 from gossamer_schedule import PRIMITIVES, ScheduleBuilder
 from gossamer_schedule.replay import parameters_of
 from gossamer_testkit import script, script_names

@@ -10,7 +10,8 @@ from random import Random
 
 import numpy as np
 
-from gossamer_ir.build import index
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.nodes import (
@@ -29,8 +30,7 @@ from gossamer_ir.nodes import (
     Var,
 )  # fmt: skip
 from gossamer_ir.script import parse_module
-from gossamer_ir.simplify import simplify
-from gossamer_ir.walk import substitute, walk
+from gossamer_ir.traversal.walk import substitute, walk
 from gossamer_testkit import script, script_names
 from tests.generated.elements import Forest, Storage, Undecided
 from tests.generated.oracle import Meaning

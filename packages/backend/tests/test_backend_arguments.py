@@ -6,9 +6,9 @@ import numpy as np
 import pytest
 
 from gossamer_backend.arguments import Arguments
-from gossamer_ir.build import add, index, index_var, mul
-from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+from gossamer_ir.core.build import add, index, index_var, mul
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import InRange, Load, Monotone, SortedSegments
 
 M, N, K = index_var("m"), index_var("n"), index_var("k")

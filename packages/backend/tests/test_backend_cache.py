@@ -10,9 +10,9 @@ import pytest
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
 from gossamer_backend.cache_settings import VARIABLE, default_directory
 from gossamer_backend.entry import FORMAT, pack, unpack
-from gossamer_ir.build import index_var
-from gossamer_ir.contracts import BufferParam, ScalarParam, Signature, Target
+from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature, Target
 
 KEY, OTHER, THIRD, FOURTH = "1" * 64, "a" * 64, "f" * 64, "d" * 64
 

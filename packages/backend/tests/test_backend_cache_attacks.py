@@ -23,7 +23,7 @@ import pytest
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
 from gossamer_backend.cache_settings import VARIABLE, default_directory
-from gossamer_ir.contracts import Signature
+from gossamer_ir.interchange.records import Signature
 
 KEY, OTHER = "1" * 64, "a" * 64
 NOBODY = 12345
@@ -268,7 +268,7 @@ def test_a_limit_on_the_size_of_files_is_a_warning_and_leaves_nothing(cache):
 PRELUDE = """
 import json, os, subprocess, sys, warnings
 from gossamer_backend import Artifact, ArtifactCache
-from gossamer_ir.contracts import Signature
+from gossamer_ir.interchange.records import Signature
 def artifact(code):
     return Artifact("toy", "1.0", "toy", Signature("f", (), (), ()), code)
 def mount(options):

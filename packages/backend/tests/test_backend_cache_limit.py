@@ -10,8 +10,8 @@ import gossamer_backend.eviction
 from gossamer_backend import Artifact, ArtifactCache
 from gossamer_backend.cache_settings import DEFAULT_LIMIT, LIMIT_VARIABLE
 from gossamer_backend.eviction import COUNTER, sweep
-from gossamer_ir.contracts import Signature
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Signature
 
 DAY = 86400
 SIZE = 10_000

@@ -1,8 +1,8 @@
 import pytest
 
 from gossamer_backend import required_capabilities
-from gossamer_ir.build import ONE, ZERO, index_var
-from gossamer_ir.constants import constant
+from gossamer_ir.core.build import ONE, ZERO, index_var
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,

@@ -11,12 +11,12 @@ import pytest
 from gossamer_backend import Artifact, GeneratedCheck, Kernel
 from gossamer_backend.check_module import ArrayTest, check_module
 from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
-from gossamer_ir.build import index
-from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
+from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import InRange, Monotone, PaddedSlots, SortedSegments
-from gossamer_ir.wire import dumps, loads
 
 OFFSETS = ArrayTest("int32", order="sorted")
 

@@ -16,7 +16,7 @@ from gossamer_backend.facts import (
     first_wrong_product,
     is_distinct,
 )
-from gossamer_ir.build import index
+from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Distinct, PaddedSlots, ProductSteps, Relation, SortedSegments
 

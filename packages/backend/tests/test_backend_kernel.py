@@ -9,9 +9,9 @@ import numpy as np
 import pytest
 
 from gossamer_backend.native import OUT_OF_BOUNDS, OUT_OF_MEMORY, scalar_type
-from gossamer_ir.build import index_var
-from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 
 X = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
 SCALE = Signature(

@@ -6,7 +6,7 @@ import pytest
 
 import gossamer_ir
 from gossamer_backend import object_key, package_versions, request_key
-from gossamer_ir.contracts import Schedule, Step, Target
+from gossamer_ir.interchange.records import Schedule, Step, Target
 from gossamer_ir.nodes import Function, Module, Param
 
 MODULE = Module("coordinate", (Function("f", (Param("x", "handle"),), ()),), "f")

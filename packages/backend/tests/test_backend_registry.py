@@ -3,8 +3,8 @@ import sys
 import pytest
 
 from gossamer_backend import Backend, Registry
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError, PluginError
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Function, Module, Param
 
 REASONS = {
@@ -110,7 +110,7 @@ def test_a_backend_that_compiles_to_nonsense_is_blamed(broken_plugins):
 
 
 def test_an_artifact_of_another_backend_is_not_loaded(tiny, make_kernel):
-    from gossamer_ir.contracts import Signature
+    from gossamer_ir.interchange.records import Signature
 
     artifact = make_kernel(Signature("f", (), (), ()), lambda _: 0).artifact
     with pytest.raises(PluginError, match=r"cannot load an artifact of 'toy' 1\.0"):

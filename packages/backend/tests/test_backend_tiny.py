@@ -4,9 +4,9 @@ import numpy as np
 import pytest
 
 from gossamer_backend import Artifact
-from gossamer_ir.build import ZERO, index_var
-from gossamer_ir.contracts import Target
+from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import (
     Binary,
     Buffer,

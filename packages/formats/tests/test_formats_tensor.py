@@ -11,8 +11,8 @@ from scipy import sparse
 
 from gossamer_formats import from_arrays, from_scipy, read, stats_of, to_scipy
 from gossamer_formats.ownership import is_owned
-from gossamer_ir.contracts import Stats
 from gossamer_ir.errors import FormatError
+from gossamer_ir.interchange.records import Stats
 
 
 def test_a_tensor_describes_its_arrays(arrays):

@@ -10,7 +10,7 @@ from script_runs import call
 
 from gossamer.build import build
 from gossamer_backend import Registry
-from gossamer_ir.contracts import Schedule
+from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Module
 from gossamer_ir.verify import verify

@@ -11,14 +11,14 @@ import pytest
 
 from gossamer.build import build, lowered
 from gossamer_backend import Kernel
-from gossamer_ir.contracts import Schedule
 from gossamer_ir.errors import UserError
+from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.interpret import run
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.nodes import Guard, Module
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
-from gossamer_ir.walk import walk
+from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.walk import walk
 from gossamer_testkit import retyped, script
 
 Array = Any

@@ -15,11 +15,11 @@ from gossamer.build import lowered
 from gossamer.operators.attention import OPERATOR
 from gossamer.operators.operator import Variant, module_of
 from gossamer_formats import from_arrays, from_scipy
-from gossamer_ir.contracts import Stats, Target
 from gossamer_ir.errors import UserError
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.traversal.walk import free_vars, walk
 from gossamer_schedule.rules import choose
 
 FEATURES = (0, 1, 7, 16, 33, 128)

@@ -11,11 +11,11 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.build import default_schedule, lowered, stages
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
 
 SCRIPT = """
 @T.prim_func

@@ -13,7 +13,7 @@ from gossamer_backend.check_module import GRAIN
 from gossamer_backend.facts import check_facts
 from gossamer_backend.threads import reset_num_threads, set_num_threads
 from gossamer_formats import borrow_scipy
-from gossamer_ir.build import index, index_var
+from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, FormatError
 from gossamer_ir.nodes import (
     Distinct,

@@ -16,8 +16,8 @@ from gossamer.compiling import to_module
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer.operators.spmm import SCRIPT
-from gossamer_ir.contracts import Schedule, Step
 from gossamer_ir.errors import ParseError, ScheduleError, UserError, VerifyError
+from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.nodes import Function, Module, OverAxis
 from gossamer_ir.script import T
 

@@ -8,7 +8,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.operators import sddmm, spmm, spmv
-from gossamer_ir.contracts import Stats
+from gossamer_ir.interchange.records import Stats
 
 ROWS = Stats(rows=7, columns=40, nnz=7 * 60, longest_row=90, empty_rows=2)
 

@@ -8,7 +8,7 @@ import gossamer as gs
 from gossamer.build import default_schedule, flat_module, resolve
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
-from gossamer_ir.contracts import Schedule, Stats
+from gossamer_ir.interchange.records import Schedule, Stats
 from gossamer_schedule.traces import step_to_python
 
 WIDE = "generic-cpu:vector_bits=512"

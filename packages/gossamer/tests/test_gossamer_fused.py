@@ -9,13 +9,13 @@ from sparse_programs import SMALL, matrices, values
 import gossamer
 from gossamer.build import build, lowered
 from gossamer_backend.threads import reset_num_threads
-from gossamer_ir.contracts import Schedule, Step
+from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Guard, Search
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import walk
 
 KINDS = [(dtype, index) for dtype in ("float32", "float64") for index in ("int32", "int64")]
 HEAD = """

@@ -11,7 +11,7 @@ from masks import KINDS, PATTERNS, csr, data, dcsr, dense_of, ell, nothing, offs
 from msgspec.structs import replace
 from script_runs import assert_everywhere, assert_refused, guards, program
 
-from gossamer_ir.equality import structural_equal
+from gossamer_ir.traversal.equality import structural_equal
 from gossamer_testkit import script_names
 
 OTHER_PROGRAM = ("argmin_rows_paper", "sparse_softmax_paper")

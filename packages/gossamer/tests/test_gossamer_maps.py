@@ -9,11 +9,11 @@ from masks import KINDS, data, nothing, offsets
 from script_runs import assert_everywhere, call, guards, kernels, program
 
 from gossamer_formats.descriptions import dia, sell
-from gossamer_ir.build import index_var
+from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import UserError
 from gossamer_ir.nodes import Binary, Load, SparseBuffer, Store
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify.formats import diagnostics_of_format
-from gossamer_ir.walk import walk
 
 SHAPES = [(0, 0), (0, 4), (4, 0), (1, 1), (5, 5), (3, 7), (7, 3)]
 

@@ -10,11 +10,11 @@ from recipes import require_recipe, step
 
 from gossamer.build import lowered
 from gossamer_backend.threads import reset_num_threads, set_num_threads
-from gossamer_ir.contracts import Schedule
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Atomic, For, ParallelFor
 from gossamer_ir.script import parse_module
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import ScheduleBuilder
 
 SUMS = """

@@ -9,7 +9,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer_formats import SparseTensor, Storage, csr
-from gossamer_ir.build import index
+from gossamer_ir.core.build import index
 from gossamer_ir.errors import UserError
 
 A = sparse.csr_array(np.array([[1, 0, 2], [0, 3, 0]], dtype=np.float32))

@@ -11,9 +11,9 @@ import pytest
 from gossamer.operators import NAMES
 from gossamer.opt import to_step
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.wire import loads
-from gossamer_lower.passes import PASSES
+from gossamer_lower.pass_manager import PASSES
 from gossamer_lower.pipeline import FLAT_PASSES
 from gossamer_schedule.examples import MATMUL
 from gossamer_schedule.replay import PRIMITIVES
@@ -111,7 +111,7 @@ def test_every_pass_and_primitive_is_listed_and_has_a_name_of_its_own(opt):
     for name in (*PASSES, *PRIMITIVES):
         assert f"  {name}" in listed
     stages = dict(line.split(maxsplit=1) for line in listed.splitlines() if " " in line.strip())
-    assert stages["extract_preprocess"] == stages["remove_preprocess"] == "position or loop"
+    assert stages["extract_inspector"] == stages["use_inspector_results"] == "position or loop"
     assert stages["lower_blocks"] == "loop to loop"
     assert stages["simplify"] == "any stage"
 

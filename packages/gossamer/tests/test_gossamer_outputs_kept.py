@@ -11,7 +11,7 @@ from scipy import sparse
 
 import gossamer as gs
 from gossamer.operators import spmm, spmv
-from gossamer_ir.contracts import Stats
+from gossamer_ir.interchange.records import Stats
 
 DTYPES = ("float32", "float64")
 SIGNS = {"+": 1, "-": -1}

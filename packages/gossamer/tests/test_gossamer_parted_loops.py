@@ -9,7 +9,7 @@ import scipy.sparse
 
 import gossamer
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule import ScheduleBuilder, examples
 
 

@@ -7,15 +7,15 @@ import pytest
 
 from gossamer.build import build, lowered
 from gossamer.operators.sddmm import SCRIPT
-from gossamer_ir.contracts import Schedule, Step
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Guard, While
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.specialize import specialize
-from gossamer_ir.walk import walk
+from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_buffers, lower_iterations, remove_unused_args
-from gossamer_lower.passes import apply_pass
+from gossamer_lower.pass_manager import apply_pass
 from gossamer_testkit import csr_cases
 
 GROUP = 16
@@ -49,8 +49,8 @@ def flat(module, schedule):
 
 def pair(module, dtype):
     return [
-        apply_pass(f"{what}_preprocess", module, arguments={"dtype": dtype})
-        for what in ("extract", "remove")
+        apply_pass(name, module, arguments={"dtype": dtype})
+        for name in ("extract_inspector", "use_inspector_results")
     ]
 
 
@@ -111,6 +111,6 @@ def test_searches_taken_out_of_positions_are_the_same_kernels():
 
 def test_arguments_of_a_pass_are_read_by_what_it_takes():
     with pytest.raises(ArgumentError, match="expected text"):
-        apply_pass("extract_preprocess", fused(), arguments={"dtype": 64})
+        apply_pass("extract_inspector", fused(), arguments={"dtype": 64})
     with pytest.raises(ArgumentError, match="expected a list of integers"):
         apply_pass("specialize_buffer", fused(), arguments={"buffer": "X_data", "shape": ["a"]})

@@ -11,11 +11,11 @@ from sparse_programs import ELEMENTS, PROGRAMS, SMALL, TIMES_DENSE, TIMES_VECTOR
 import gossamer
 from gossamer.build import build, default_schedule, lowered
 from gossamer_backend.threads import reset_num_threads
-from gossamer_ir.contracts import Stats, Target
 from gossamer_ir.errors import UserError
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
 from gossamer_testkit import retyped
 
 TARGET = Target("generic-cpu")

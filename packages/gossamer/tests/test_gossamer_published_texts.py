@@ -9,14 +9,14 @@ import gossamer as gs
 from gossamer.build import lowered
 from gossamer_formats.checks import check_storage
 from gossamer_formats.storage import Storage
-from gossamer_ir.contracts import Schedule
 from gossamer_ir.errors import ArgumentError, ParseError, PluginError, UnsupportedError, UserError
+from gossamer_ir.interchange.records import Schedule
+from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import FormatDescription
 from gossamer_ir.script import parse_format, parse_module, print_format, print_module
 from gossamer_ir.verify import verify
 from gossamer_ir.verify.formats import diagnostics_of_format
-from gossamer_ir.wire import dumps, dumps_record, loads, loads_record
 
 
 def require(text, arguments, expected):

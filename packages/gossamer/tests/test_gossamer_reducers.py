@@ -10,13 +10,13 @@ import pytest
 from script_runs import assert_everywhere, call, program, results
 
 from gossamer.build import build, lowered
-from gossamer_ir.contracts import Schedule, Step
+from gossamer_ir.analysis.reductions import identity
 from gossamer_ir.errors import ArgumentError, ScheduleError
+from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import GuardFailed, InterpreterError, run
 from gossamer_ir.nodes import Combine
-from gossamer_ir.reducers import identity
 from gossamer_ir.script import parse_module, print_expr
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule import replay
 from gossamer_testkit import script
 

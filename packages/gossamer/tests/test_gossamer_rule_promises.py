@@ -8,13 +8,13 @@ import pytest
 from gossamer.build import flat_module
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
-from gossamer_ir.build import dtype_of
-from gossamer_ir.contracts import Stats
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Allocate, For, Load, Prefetch, Store
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.walk import free_vars, walk
 
 SIZES = [
     1,

@@ -9,9 +9,9 @@ import pytest
 import scipy.sparse
 
 import gossamer as gs
-from gossamer_ir.contracts import Schedule
 from gossamer_ir.errors import ArgumentError, GossamerError, ScheduleError
-from gossamer_ir.wire import loads
+from gossamer_ir.interchange.records import Schedule
+from gossamer_ir.interchange.serialization import loads
 from gossamer_schedule import PRIMITIVES, ScheduleBuilder
 
 SPMM = """

@@ -12,10 +12,10 @@ from test_gossamer_operators import DTYPES, NAMES, integers, matrices, untouched
 import gossamer as gs
 from gossamer.operators.sddmm import SCRIPT
 from gossamer_formats import from_arrays, from_scipy
-from gossamer_ir.contracts import Stats, Target
 from gossamer_ir.errors import ArgumentError, UserError
+from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import choose
 
 FEATURES = (0, 1, 7, 16, 33, 128)

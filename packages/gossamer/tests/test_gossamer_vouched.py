@@ -12,9 +12,9 @@ import gossamer as gs
 from gossamer_backend import Artifact
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.serialization import dumps, loads
+from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.script import parse_module
-from gossamer_ir.signature import signature_of
-from gossamer_ir.wire import dumps, loads
 
 SCRIPT = """
 @T.prim_func
@@ -113,7 +113,7 @@ def test_a_tensor_whose_arrays_were_changed_is_named_where_it_is_checked():
 def test_facts_survive_every_encoding():
     """They are the same in the module, after the wire, in the script and in the stored artifact."""
     from gossamer.build import lowered
-    from gossamer_ir.contracts import Schedule
+    from gossamer_ir.interchange.records import Schedule
     from gossamer_ir.script import print_module
 
     module = parse_module(SCRIPT.format(name="two", relation="subset(J, K)"))

@@ -12,12 +12,12 @@ from typing import Any
 import msgspec
 from hypothesis import strategies as st
 
-from gossamer_ir.atomics import ATOMIC_OPS
-from gossamer_ir.build import handle, index, index_var
-from gossamer_ir.constants import constant
-from gossamer_ir.dtypes import SCALARS, DType, with_lanes
-from gossamer_ir.functions import FUNCTIONS
-from gossamer_ir.lasting import NAMING_FIELDS
+from gossamer_ir.analysis.atomics import ATOMIC_OPS
+from gossamer_ir.analysis.invariants import NAMING_FIELDS
+from gossamer_ir.core.build import handle, index, index_var
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import SCALARS, DType, with_lanes
+from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Allocate,
     Atomic,
@@ -78,8 +78,8 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )  # fmt: skip
+from gossamer_ir.traversal.walk import buffers_read
 from gossamer_ir.verify.regions import outside
-from gossamer_ir.walk import buffers_read
 
 STAGES = ("coordinate", "position", "loop", "flat")
 
@@ -445,7 +445,7 @@ class Generator:
         found: list[BlockIter] = []
         renamed: dict[str, Any] = {}
         for loop in self.loops if self.flip() else ():
-            from gossamer_ir.walk import substitute
+            from gossamer_ir.traversal.walk import substitute
 
             domain = substitute(Range(loop.start, loop.extent), renamed)
             found.append(self.iter_(domain, index_var(loop.var)))

@@ -22,11 +22,11 @@ from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-from gossamer_ir import wire
 from gossamer_ir.errors import InternalError, PluginError, UserError
+from gossamer_ir.interchange import serialization
+from gossamer_ir.interchange.envelopes import RECORDS
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.wire_texts import RECORDS
 
 FOLDER = Path(__file__).parent
 LONGEST = 20
@@ -87,7 +87,7 @@ def scripts() -> list[str]:
     """The scripts of all stages that there are as goldens."""
     paths = sorted((FOLDER / "golden").glob("*.txt"))
     found = [path.read_text() for path in paths]
-    modules = [wire.loads(data) for data in samples() if b'"record"' not in data]
+    modules = [serialization.loads(data) for data in samples() if b'"record"' not in data]
     return found + [print_module(module) for module in modules]
 
 
@@ -216,20 +216,20 @@ def read_encoded(data: bytes) -> str:
     outcome = _read_module(data)
     for kind in RECORDS:
         try:
-            found = wire.loads_record(data, kind)
+            found = serialization.loads_record(data, kind)
         except UserError:
             continue
-        assert wire.loads_record(wire.dumps_record(found), kind) == found
+        assert serialization.loads_record(serialization.dumps_record(found), kind) == found
         outcome = f"record {kind.__name__}"
     return outcome
 
 
 def _read_module(data: bytes) -> str:
     try:
-        module = wire.loads(data)
+        module = serialization.loads(data)
     except UserError as error:
         return error.code
-    assert wire.loads(wire.dumps(module)) == module
+    assert serialization.loads(serialization.dumps(module)) == module
     found = diagnostics(module)
     if found:
         return found[0].code
@@ -248,7 +248,7 @@ def read_script(text: str) -> str:
     except UserError as error:
         return error.code
     found = diagnostics(module)
-    wire.loads(wire.dumps(module))
+    serialization.loads(serialization.dumps(module))
     if found:
         return found[0].code
     assert parse_module(print_module(module)) == module, "the printed module is another"

@@ -14,7 +14,7 @@ from functools import cache
 from types import SimpleNamespace
 from typing import Any
 
-from gossamer_ir.build import add, index, index_var
+from gossamer_ir.core.build import add, index, index_var
 from gossamer_ir.nodes import HasValue, InRange, Monotone, PaddedSlots, ProductSteps, SortedSegments
 
 SIZES = range(-2, 5)

@@ -7,8 +7,9 @@ from random import Random
 
 import pytest
 
-from gossamer_ir import build
-from gossamer_ir.affine import (
+from gossamer_ir.analysis.linear_form import by_variables, form_of
+from gossamer_ir.analysis.loops import Loops
+from gossamer_ir.arith.affine import (
     NOTHING,
     UNIT,
     Affine,
@@ -20,13 +21,19 @@ from gossamer_ir.affine import (
     quotient,
     times,
 )
-from gossamer_ir.comparisons import slack_of
-from gossamer_ir.digits import ascending, digit_key, is_covering, number, parted, places
-from gossamer_ir.linear import by_variables, form_of
-from gossamer_ir.loops import Loops
+from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core import build
+from gossamer_ir.dependence.mixed_radix import (
+    ascending,
+    digit_key,
+    is_covering,
+    number,
+    parted,
+    places,
+)
 from gossamer_ir.nodes import Binary, Compare, For, Function
-from gossamer_ir.simplify import simplify
-from gossamer_ir.walk import free_vars, substitute
+from gossamer_ir.traversal.walk import free_vars, substitute
 
 NAMES = "ijmn"
 VARIABLES = dict(zip(NAMES, map(build.index_var, NAMES), strict=True))

@@ -5,11 +5,11 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.bounded_reads import BoundedReads
+from gossamer_ir.analysis.in_bounds import BoundedReads
+from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.nodes import For, Let, Load, Search
-from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.script import parse_module
-from gossamer_ir.walk import occurrences, statements
+from gossamer_ir.traversal.walk import collect, statements
 
 POSITION = """
 @T.prim_func
@@ -46,7 +46,7 @@ def is_proved(text):
     """Whether all reads of the let in a program are proved in the loops around it."""
     (function,) = parse_module(text).functions
     (let,) = (stmt for stmt in statements(function.body) if isinstance(stmt, Let))
-    assert occurrences((Load, Search), let.value)
+    assert collect((Load, Search), let.value)
     point = ProgramPoint(function)
     for stmt in statements(function.body):
         if isinstance(stmt, For):

@@ -5,21 +5,7 @@ from __future__ import annotations
 import msgspec
 import pytest
 
-from gossamer_ir.build import ONE, ZERO, handle, index_var
-from gossamer_ir.effects import (
-    BINDING,
-    CALLS,
-    EFFECTS,
-    EXPRESSION_EFFECTS,
-    LAZY,
-    NAMING_BUFFERS,
-    TAKING,
-    WRITES,
-    always_evaluated,
-    binds,
-    buffers_written,
-    effects_of,
-)
+from gossamer_ir.core.build import ONE, ZERO, handle, index_var
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,
@@ -48,7 +34,21 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
-from gossamer_ir.walk import children, free_vars, statements
+from gossamer_ir.traversal.effects import (
+    BINDING,
+    CALLS,
+    EFFECTS,
+    EXPRESSION_EFFECTS,
+    LAZY,
+    NAMING_BUFFERS,
+    TAKING,
+    WRITES,
+    always_evaluated,
+    binds,
+    buffers_written,
+    effects_of,
+)
+from gossamer_ir.traversal.walk import children, free_vars, statements
 
 A, B, C, D = map(index_var, "abcd")
 STORE = Store("Y", (A,), B)
@@ -123,7 +123,8 @@ def test_what_is_written_is_what_the_table_says(kind):
 
 def test_what_may_stay_unevaluated():
     """A further kind needs a rule wherever the sides of a choice are looked at under its condition, too:
-    in `reads`, `guard_accesses`, `proved_conditions`, `preprocess`, `hoist_searches` and `lower_math`."""
+    in `in_bounds`, `insert_bounds_checks`, `proved_conditions`, `search_results`, `hoist_searches` and
+    `lower_math`."""
     assert {IfThenElse: {"if_true", "if_false"}} == LAZY
 
 

@@ -10,10 +10,11 @@ from pathlib import Path
 import msgspec
 import pytest
 
-from gossamer_ir import nodes, wire
-from gossamer_ir.equality import NAMES, structural_equal, structural_hash
+from gossamer_ir import nodes
+from gossamer_ir.interchange import serialization
 from gossamer_ir.nodes import Module
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.equality import NAMES, structural_equal, structural_hash
+from gossamer_ir.traversal.walk import walk
 
 FOLDER = Path(__file__).parent / "samples"
 STAGES = ("coordinate", "position", "loop", "flat")
@@ -24,7 +25,7 @@ CALLS = 4
 
 
 def sample(stage):
-    return wire.loads((FOLDER / f"0.1-spmm-{stage}.json").read_bytes())
+    return serialization.loads((FOLDER / f"0.1-spmm-{stage}.json").read_bytes())
 
 
 def names_of(node):
@@ -49,8 +50,8 @@ def names_of(node):
 def renamed(module, new_names):
     """The module with names replaced as quoted strings of its text."""
     quoted = re.compile(r'"(\w+)"(?!:)')
-    text = wire.dumps(module).decode()
-    return wire.loads(quoted.sub(lambda hit: f'"{new_names.get(hit[1], hit[1])}"', text))
+    text = serialization.dumps(module).decode()
+    return serialization.loads(quoted.sub(lambda hit: f'"{new_names.get(hit[1], hit[1])}"', text))
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -67,8 +68,8 @@ def test_renaming_one_to_one_changes_nothing(stage):
 def test_exchanging_two_names_everywhere_changes_nothing_and_in_one_place_does():
     module = sample("coordinate")
     assert structural_equal(module, renamed(module, {"i": "j", "j": "i"}))
-    text = wire.dumps(module).decode()
-    wrong = wire.loads(text.replace('"buffer":"B"', '"buffer":"A"'))
+    text = serialization.dumps(module).decode()
+    wrong = serialization.loads(text.replace('"buffer":"B"', '"buffer":"A"'))
     assert not structural_equal(module, wrong)
     assert structural_hash(module) != structural_hash(wrong)
 
@@ -97,9 +98,9 @@ DIFFERENCES = {
 @pytest.mark.parametrize(("stage", "old", "new"), DIFFERENCES.values(), ids=DIFFERENCES)
 def test_what_is_no_renaming_is_a_difference(stage, old, new):
     module = sample(stage)
-    text = wire.dumps(module).decode()
+    text = serialization.dumps(module).decode()
     assert old in text
-    other = wire.loads(text.replace(old, new))
+    other = serialization.loads(text.replace(old, new))
     assert not structural_equal(module, other)
     assert structural_hash(module) != structural_hash(other)
 
@@ -119,11 +120,12 @@ def test_the_stages_of_one_program_are_four_hashes():
 
 def test_the_hash_is_the_same_in_another_process():
     code = (
-        "import pathlib, sys; from gossamer_ir import wire, equality; "
-        "print(equality.structural_hash(wire.loads(pathlib.Path(sys.argv[1]).read_bytes())))"
+        "import pathlib, sys; from gossamer_ir.interchange import serialization; "
+        "from gossamer_ir.traversal import equality; "
+        "print(equality.structural_hash(serialization.loads(pathlib.Path(sys.argv[1]).read_bytes())))"
     )
     path = FOLDER / "0.1-every-node.json"
-    expected = structural_hash(wire.loads(path.read_bytes()))
+    expected = structural_hash(serialization.loads(path.read_bytes()))
     for seed in ("1", "2"):
         done = subprocess.run(
             [sys.executable, "-c", code, str(path)],

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.build import index
-from gossamer_ir.injective import is_injective
-from gossamer_ir.lasting import lasting_facts, written_by
+from gossamer_ir.analysis.invariants import invariant_facts, written_by
+from gossamer_ir.core.build import index
+from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.nodes import For, Monotone, PaddedSlots, SortedSegments
 from gossamer_ir.script import parse_expr, parse_module
 
@@ -97,4 +97,4 @@ def copy(p: T.handle, q: T.handle, x: T.handle, n: T.int64) -> None:
 def test_facts_last_where_nothing_they_are_about_is_written(handle, left):
     (function,) = parse_module(COPY.replace("HANDLE", handle)).functions
     assert {"Y", handle.upper()} <= written_by(function)
-    assert len(lasting_facts(function)) == left
+    assert len(invariant_facts(function)) == left

@@ -8,12 +8,12 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from gossamer_ir.build import binary, folded, index, integer_value
-from gossamer_ir.constants import constant
-from gossamer_ir.integers import UNBOUNDED, evaluated, wrapped
+from gossamer_ir.arith.simplify import FALSE, TRUE, simplify
+from gossamer_ir.core.build import binary, folded, index, integer_value
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.integers import UNBOUNDED, evaluated, wrapped
 from gossamer_ir.interpret import operators
 from gossamer_ir.nodes import Binary, BinaryOp, Broadcast, Compare, Lanes, Ramp
-from gossamer_ir.simplify import FALSE, TRUE, simplify
 
 LOWEST, HIGHEST = -(2**63), 2**63 - 1
 EXTREMES = (LOWEST, LOWEST + 1, -(2**32), -65, -64, -2, -1, 0, 1, 2, 63, 64, 65, 2**62, HIGHEST)

@@ -7,11 +7,11 @@ from typing import get_args
 import numpy as np
 import pytest
 
-from gossamer_ir.build import dtype_of, index, index_var
-from gossamer_ir.constants import constant
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.build import dtype_of, index, index_var
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.functions import FUNCTIONS
 from gossamer_ir.interpret import InterpreterError, run
 from gossamer_ir.interpret.expressions import EXPRESSIONS
 from gossamer_ir.interpret.levels import LEVELS

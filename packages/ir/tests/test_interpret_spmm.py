@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_ir.build import ONE, ZERO, add, handle, index_var, mul, sub, widen, zero_of
+from gossamer_ir.core.build import ONE, ZERO, add, handle, index_var, mul, sub, widen, zero_of
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import (
     Binary,

@@ -6,13 +6,13 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gossamer_ir.build import index, index_var
+from gossamer_ir.analysis.lane_projection import IN_LANES, in_lane, lane_of
+from gossamer_ir.core.build import index, index_var
 from gossamer_ir.interpret import run
-from gossamer_ir.lanes import IN_LANES, in_lane, lane_of
 from gossamer_ir.nodes import EXPRESSIONS, Broadcast, LaneReduce, Ramp, Store, TransposeReduce, Var
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import occurrences
 
 PROGRAM = """
 @T.prim_func
@@ -77,11 +77,9 @@ def test_each_lane(name):
 def test_no_vector_of_lanes_is_left(name):
     _, function = stored(VECTORS[name], name)
     value = in_lane(function.body[0].value, LANE)
-    reduced = [
-        inner for found in occurrences(LaneReduce, value) for inner in occurrences(Ramp, found)
-    ]
-    assert len(occurrences(Ramp, value)) == len(reduced)
-    assert not occurrences((Broadcast, TransposeReduce), value)
+    reduced = [inner for found in collect(LaneReduce, value) for inner in collect(Ramp, found)]
+    assert len(collect(Ramp, value)) == len(reduced)
+    assert not collect((Broadcast, TransposeReduce), value)
 
 
 def test_a_vector_in_a_variable_has_lanes_that_nobody_knows():

@@ -12,7 +12,8 @@ import random
 import pytest
 from proofs import FACTS, Statement, random_statement
 
-from gossamer_ir.build import add, index, index_var
+from gossamer_ir.arith.prover import Prover
+from gossamer_ir.core.build import add, index, index_var
 from gossamer_ir.nodes import (
     Binary,
     Cast,
@@ -24,7 +25,6 @@ from gossamer_ir.nodes import (
     SortedSegments,
     Var,
 )  # fmt: skip
-from gossamer_ir.prove import Prover
 from gossamer_ir.script import parse_expr
 
 DTYPES = dict.fromkeys(("a", "i", "j", "k", "l", "m", "n", "nnz", "t", "x", "y", "V"), "int64")

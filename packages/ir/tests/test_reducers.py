@@ -5,11 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_ir.build import ONE, ZERO
-from gossamer_ir.constants import constant
+from gossamer_ir.analysis.reductions import REDUCE_OPS, identity, match_reduction
+from gossamer_ir.core.build import ONE, ZERO
+from gossamer_ir.core.constants import constant
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Binary, Buffer, Const, Function, Load, Module, Param, Store
-from gossamer_ir.reducers import REDUCE_OPS, identity, match_reduction
 
 NUMBERS = {
     "int8": (-128, -1, 0, 1, 127),

@@ -9,7 +9,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from gossamer_ir.regions import declare_regions, regions_of
+from gossamer_ir.analysis.regions import declare_regions, regions_of
 from gossamer_ir.script import parse_module, print_expr, print_module
 from gossamer_ir.verify import verify
 

@@ -230,7 +230,7 @@ def test_a_module_too_deep_for_text_is_refused(depth):
 
 def test_the_table_pins_every_code_of_the_package():
     folder = Path(gossamer_ir.script.__file__).parent
-    source = "\n".join(path.read_text() for path in sorted(folder.glob("*.py")))
+    source = "\n".join(path.read_text() for path in sorted(folder.rglob("*.py")))
     used = set(
         re.findall(r'error\(\s*"([a-z_]+)"|"parse\.([a-z_]+)"|_at\(source, "([a-z_]+)"', source)
     )

@@ -4,7 +4,7 @@ import itertools
 
 import pytest
 
-from gossamer_ir.build import index, index_var
+from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import Diagnostic
 from gossamer_ir.nodes import Binary, Compare, Const, Range, Unary, Var
 from gossamer_ir.script import (
@@ -17,9 +17,9 @@ from gossamer_ir.script import (
     print_module,
     render,
 )  # fmt: skip
-from gossamer_ir.script.print_expr import EXPRESSIONS
-from gossamer_ir.script.print_stmt import STATEMENTS
-from gossamer_ir.script.ranges import extent_between, stop_of
+from gossamer_ir.script.parser.range_stops import extent_between, stop_of
+from gossamer_ir.script.printer.expressions import EXPRESSIONS
+from gossamer_ir.script.printer.statements import STATEMENTS
 from gossamer_ir.verify import diagnostics
 
 COORDINATE = """

@@ -31,7 +31,7 @@ from gossamer_ir.script import (
     print_expr,
     print_module,
 )
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 
 RFC = """
 @T.prim_func

@@ -5,7 +5,7 @@ from hypothesis import HealthCheck, given, settings
 from module_strategies import STAGES, formats, modules
 
 from gossamer_ir import nodes
-from gossamer_ir.equality import structural_equal, structural_hash
+from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.nodes import FormatDescription, IndexMap, Node
 from gossamer_ir.script import (
     parse_format,
@@ -14,8 +14,8 @@ from gossamer_ir.script import (
     print_module,
     print_with_places,
 )  # fmt: skip
-from gossamer_ir.walk import walk
-from gossamer_ir.wire import dumps, loads
+from gossamer_ir.traversal.equality import structural_equal, structural_hash
+from gossamer_ir.traversal.walk import walk
 
 _SETTINGS = settings(
     max_examples=60,

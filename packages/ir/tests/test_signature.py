@@ -4,9 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer_ir import wire
-from gossamer_ir.build import ZERO, handle, index, index_var
+from gossamer_ir.core.build import ZERO, handle, index, index_var
 from gossamer_ir.errors import VerifyError
+from gossamer_ir.interchange import serialization
+from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.nodes import (
     Allocate,
     Buffer,
@@ -21,7 +22,6 @@ from gossamer_ir.nodes import (
     Param,
     Store,
 )
-from gossamer_ir.signature import signature_of
 
 FOLDER = Path(__file__).parent / "samples"
 N = index_var("n")
@@ -29,7 +29,7 @@ ONE = Const("float32", "1.0")
 
 
 def spmm():
-    return wire.loads((FOLDER / "0.1-spmm-flat.json").read_bytes())
+    return serialization.loads((FOLDER / "0.1-spmm-flat.json").read_bytes())
 
 
 def test_spmm_reads_the_matrix_and_writes_the_result():

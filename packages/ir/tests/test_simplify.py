@@ -7,8 +7,9 @@ import itertools
 import numpy as np
 import pytest
 
-from gossamer_ir.affine import affine_of, expr_of
-from gossamer_ir.build import ONE, ZERO, dtype_of, index, widen
+from gossamer_ir.arith.affine import affine_of, expr_of
+from gossamer_ir.arith.simplify import FALSE, TRUE, simplify, simplify_body, simplify_unguarded
+from gossamer_ir.core.build import ONE, ZERO, dtype_of, index, widen
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import (
     Binary,
@@ -29,7 +30,6 @@ from gossamer_ir.nodes import (
     Var,
 )
 from gossamer_ir.script import parse_expr, print_expr
-from gossamer_ir.simplify import FALSE, TRUE, simplify, simplify_body, simplify_unguarded
 
 DTYPES = {"i": "int64", "j": "int64"}
 TEXTS = [

@@ -13,8 +13,9 @@ import operator
 import numpy as np
 import pytest
 
-from gossamer_ir.build import dtype_of, index
-from gossamer_ir.constants import constant, value_of
+from gossamer_ir.arith.simplify import _RULES, FALSE, TRUE, simplify, simplify_body
+from gossamer_ir.core.build import dtype_of, index
+from gossamer_ir.core.constants import constant, value_of
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,
@@ -32,7 +33,6 @@ from gossamer_ir.nodes import (
     Unary,
     Var,
 )  # fmt: skip
-from gossamer_ir.simplify import _RULES, FALSE, TRUE, simplify, simplify_body
 
 VALUES = range(-6, 7)
 V, J = Var("i", "int64"), Var("j", "int64")

@@ -6,8 +6,8 @@ import pytest
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Cast, Load
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.specialize import specialize
-from gossamer_ir.walk import walk
+from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.walk import walk
 
 CSRMM = """
 @T.prim_func

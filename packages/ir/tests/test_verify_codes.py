@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 import gossamer_ir.verify
-from gossamer_ir.build import ONE, ZERO, handle, index, index_var
+from gossamer_ir.core.build import ONE, ZERO, handle, index, index_var
 from gossamer_ir.errors import VerifyError
 from gossamer_ir.nodes import (
     Allocate,

@@ -8,10 +8,10 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from gossamer_ir import wire
-from gossamer_ir.equality import structural_hash
 from gossamer_ir.errors import ParseError, VerifyError
+from gossamer_ir.interchange import serialization
 from gossamer_ir.nodes import Module
+from gossamer_ir.traversal.equality import structural_hash
 from gossamer_ir.verify import diagnostics, verify
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("0.1-[es]*.json"))
@@ -40,7 +40,7 @@ def damaged(name, seed):
         if type(into[key]) is type(source[other]):
             into[key] = msgspec.json.decode(msgspec.json.encode(source[other]))
     try:
-        return wire.loads(msgspec.json.encode(tree))
+        return serialization.loads(msgspec.json.encode(tree))
     except ParseError:
         return None
 
@@ -66,7 +66,7 @@ def test_no_module_makes_a_verifier_fail(name, seed, stage):
         assert resolve(module, one.place) is not None
         assert one.message.endswith(".")
         assert "\n" not in one.message
-    assert wire.loads(wire.dumps(module)) == module
+    assert serialization.loads(serialization.dumps(module)) == module
     assert len(structural_hash(module)) == 64
     if found:
         with pytest.raises(VerifyError) as caught:

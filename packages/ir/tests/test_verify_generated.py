@@ -4,9 +4,9 @@ import pytest
 from hypothesis import HealthCheck, given, settings
 from module_strategies import STAGES, formats, modules
 
-from gossamer_ir import wire
-from gossamer_ir.equality import structural_equal, structural_hash
+from gossamer_ir.interchange import serialization
 from gossamer_ir.nodes import FormatDescription
+from gossamer_ir.traversal.equality import structural_equal, structural_hash
 from gossamer_ir.verify import diagnostics, diagnostics_of_format
 
 SETTINGS = settings(
@@ -45,10 +45,10 @@ def test_generated_modules_are_well_typed_and_survive_the_wire(stage):
     @given(modules(stage))
     def check(module):
         assert {one.code for one in diagnostics(module)} <= NOT_KEPT_BY_THE_GENERATOR
-        data = wire.dumps(module)
-        found = wire.loads(data)
+        data = serialization.dumps(module)
+        found = serialization.loads(data)
         assert found == module
-        assert wire.dumps(found) == data
+        assert serialization.dumps(found) == data
         assert structural_equal(found, module)
         assert structural_hash(found) == structural_hash(module)
 
@@ -59,5 +59,5 @@ def test_generated_modules_are_well_typed_and_survive_the_wire(stage):
 @given(formats())
 def test_generated_formats_are_well_typed_and_survive_the_wire(description):
     assert {one.code for one in diagnostics_of_format(description)} <= NOT_KEPT_BY_FORMATS
-    data = wire.dumps_record(description)
-    assert wire.loads_record(data, FormatDescription) == description
+    data = serialization.dumps_record(description)
+    assert serialization.loads_record(data, FormatDescription) == description

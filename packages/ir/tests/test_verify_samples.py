@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from gossamer_ir import wire
 from gossamer_ir.errors import VerifyError
+from gossamer_ir.interchange import serialization
 from gossamer_ir.nodes import Const, Function, Let, Module, Unary, Var
 from gossamer_ir.verify import MAX_DEPTH, diagnostics, verify
 
@@ -17,7 +17,7 @@ STAGES = ("coordinate", "position", "loop", "flat")
 
 
 def sample(stage):
-    return wire.loads((FOLDER / f"0.1-spmm-{stage}.json").read_bytes())
+    return serialization.loads((FOLDER / f"0.1-spmm-{stage}.json").read_bytes())
 
 
 @pytest.mark.parametrize("stage", STAGES)
@@ -41,8 +41,8 @@ def test_verifying_is_fast(stage):
 
 
 def test_a_place_leads_to_the_node():
-    text = wire.dumps(sample("flat")).decode()
-    module = wire.loads(text.replace('"buffer":"acc"', '"buffer":"lost"'))
+    text = serialization.dumps(sample("flat")).decode()
+    module = serialization.loads(text.replace('"buffer":"acc"', '"buffer":"lost"'))
     found = diagnostics(module)
     assert len(found) == 4
     for one in found:
@@ -54,8 +54,8 @@ def test_a_place_leads_to_the_node():
 
 
 def test_an_error_shows_the_printed_lines_with_carets():
-    text = wire.dumps(sample("coordinate")).decode()
-    wrong = wire.loads(text.replace('"buffer":"B"', '"buffer":"lost"'))
+    text = serialization.dumps(sample("coordinate")).decode()
+    wrong = serialization.loads(text.replace('"buffer":"B"', '"buffer":"lost"'))
     with pytest.raises(VerifyError) as caught:
         verify(wrong)
     lines = caught.value.text.splitlines()
@@ -81,4 +81,4 @@ def test_nesting_up_to_the_limit_is_right():
 
     assert diagnostics(nested(MAX_DEPTH - 3)) == ()
     assert [one.code for one in diagnostics(nested(MAX_DEPTH - 2))] == ["verify.depth"]
-    assert wire.loads(wire.dumps(nested(MAX_DEPTH - 3))) == nested(MAX_DEPTH - 3)
+    assert serialization.loads(serialization.dumps(nested(MAX_DEPTH - 3))) == nested(MAX_DEPTH - 3)

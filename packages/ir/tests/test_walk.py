@@ -6,16 +6,16 @@ import msgspec
 import pytest
 
 from gossamer_ir import nodes
-from gossamer_ir.build import add, index, index_var
+from gossamer_ir.core.build import add, index, index_var
 from gossamer_ir.nodes import For, If, Load, Node, Store, Var
-from gossamer_ir.walk import (
+from gossamer_ir.traversal.walk import (
     _BODIES_BACKWARDS,
     _FIELDS,
     LEAVES,
     children,
+    collect,
     free_vars,
     map_children,
-    occurrences,
     rewrite,
     rewrite_body,
     statements,
@@ -123,7 +123,7 @@ def test_an_expression_that_stands_twice_is_rewritten_once_and_a_statement_each_
 
 def test_occurrences_are_those_of_the_walk_that_are_of_a_kind():
     body = (LOOP, LOOP)
-    assert occurrences((Var, Store), *body) == [
+    assert collect((Var, Store), *body) == [
         found for found in walk(*body) if isinstance(found, (Var, Store))
     ]
 

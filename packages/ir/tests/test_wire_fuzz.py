@@ -11,8 +11,8 @@ from hypothesis import strategies as st
 from mutations import damaged_json, damaged_script, limited, read_encoded, read_script, run, samples
 from mutations import scripts as golden_scripts
 
-from gossamer_ir import wire
 from gossamer_ir.errors import ParseError
+from gossamer_ir.interchange import serialization
 from gossamer_ir.script import parse_module
 
 
@@ -65,7 +65,7 @@ HUGE = {
     "spaces": (b" " * 20_000_000, "wire."),
     "a number": (HEADER + b"9" * 10_000_000, "wire."),
     "a list that does not end": (HEADER + b"1," * 5_000_000, "wire."),
-    "more bytes than there may be": (b" " * (wire.MAX_BYTES + 1), "wire.size"),
+    "more bytes than there may be": (b" " * (serialization.MAX_BYTES + 1), "wire.size"),
 }
 
 
@@ -74,7 +74,7 @@ def test_what_is_huge_is_refused_in_bounded_time_and_memory(data, code):
     tracemalloc.start()
     try:
         with limited(), pytest.raises(ParseError) as caught:
-            wire.loads(data)
+            serialization.loads(data)
         _, peak = tracemalloc.get_traced_memory()
     finally:
         tracemalloc.stop()

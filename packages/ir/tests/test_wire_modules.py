@@ -8,10 +8,11 @@ from pathlib import Path
 
 import pytest
 
-from gossamer_ir import nodes, wire
+from gossamer_ir import nodes
 from gossamer_ir.errors import ParseError
+from gossamer_ir.interchange import serialization
 from gossamer_ir.nodes import Const, For, Function, Let, Module, Unary, Var
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 
 SAMPLES = sorted((Path(__file__).parent / "samples").glob("*.json"))
 MODULES = [path for path in SAMPLES if "-record-" not in path.name]
@@ -34,15 +35,19 @@ def nested(depth):
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.name)
 def test_a_frozen_sample_of_every_version_stays_loadable_and_canonical(path):
-    module = wire.loads(path.read_bytes())
+    module = serialization.loads(path.read_bytes())
     assert module.stage in path.name or "every" in path.name
-    assert wire.dumps(module).replace(ADDED, b"") + b"\n" == path.read_bytes().replace(ADDED, b"")
-    assert wire.loads(wire.dumps(module).decode()) == module
+    assert serialization.dumps(module).replace(ADDED, b"") + b"\n" == path.read_bytes().replace(
+        ADDED, b""
+    )
+    assert serialization.loads(serialization.dumps(module).decode()) == module
 
 
 def test_the_samples_hold_every_kind_of_node():
     found = {
-        type(node).__name__ for path in MODULES for node in walk(wire.loads(path.read_bytes()))
+        type(node).__name__
+        for path in MODULES
+        for node in walk(serialization.loads(path.read_bytes()))
     }
     kinds = {
         name
@@ -55,7 +60,7 @@ def test_the_samples_hold_every_kind_of_node():
 @pytest.mark.parametrize("text", ["-0.0", "0.0", "nan", "inf", "-inf", "1e-45", "3.4028235e+38"])
 def test_special_values_survive(text):
     module = module_of(Let(Var("x", "float32"), Const("float32", text)))
-    assert wire.loads(wire.dumps(module)).functions[0].body[0].value.text == text
+    assert serialization.loads(serialization.dumps(module)).functions[0].body[0].value.text == text
 
 
 def test_equal_modules_have_equal_bytes_even_if_a_string_is_another_object():
@@ -63,13 +68,13 @@ def test_equal_modules_have_equal_bytes_even_if_a_string_is_another_object():
     zero = Const("int64", "0")
     plain, built = For("i", zero, zero, ()), For("i", zero, zero, (), kind=kind)
     assert plain == built
-    assert wire.dumps(module_of(plain)) == wire.dumps(module_of(built))
+    assert serialization.dumps(module_of(plain)) == serialization.dumps(module_of(built))
 
 
 def test_annotations_keep_the_types_of_their_values():
     annotations = (("flag", True), ("count", 1), ("big", 2**70), ("text", 'quote " \\ [ é'))
     module = Module("loop", (Function("f", (), (), annotations=annotations),), "f")
-    found = wire.loads(wire.dumps(module)).functions[0].annotations
+    found = serialization.loads(serialization.dumps(module)).functions[0].annotations
     assert found == annotations
     assert [type(value) for _, value in found] == [bool, int, int, str]
 
@@ -104,7 +109,7 @@ REFUSED = {
 @pytest.mark.parametrize(("text", "code"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_module_is_refused_by_code(text, code):
     with pytest.raises(ParseError) as caught:
-        wire.loads(text)
+        serialization.loads(text)
     assert caught.value.code == code
 
 
@@ -126,38 +131,40 @@ BODIES = {
 def test_a_field_error_has_its_place(body, place):
     function = '{"type":"Function","name":"f","params":[],"body":[' + body + "]}"
     with pytest.raises(ParseError) as caught:
-        wire.loads("{" + HEADER + ',"stage":"flat","functions":[' + function + '],"entry":"f"}')
+        serialization.loads(
+            "{" + HEADER + ',"stage":"flat","functions":[' + function + '],"entry":"f"}'
+        )
     assert caught.value.code == "wire.field"
     assert caught.value.diagnostics[0].place == place
 
 
 def test_a_long_text_is_refused_before_it_is_decoded(monkeypatch):
-    monkeypatch.setattr(wire, "MAX_BYTES", 1000)
+    monkeypatch.setattr(serialization, "MAX_BYTES", 1000)
     with pytest.raises(ParseError, match=r"wire\.size"):
-        wire.loads("[" * 1001)
+        serialization.loads("[" * 1001)
     with pytest.raises(ParseError, match=r"wire\.size"):
-        wire.loads("é" * 501)
+        serialization.loads("é" * 501)
 
 
 def test_nesting_of_200_nodes_passes_and_more_is_refused_by_both_directions():
     module = nested(200)
-    assert wire.loads(wire.dumps(module)) == module
+    assert serialization.loads(serialization.dumps(module)) == module
     for depth in (600, 5000):
         with pytest.raises(ParseError, match=r"wire\.depth"):
-            wire.dumps(nested(depth))
+            serialization.dumps(nested(depth))
 
 
 def test_hostile_strings_are_scanned_in_linear_time():
     text = b'"' + b'\\"' * 500_000
-    assert wire.nesting_of(text) == 0
-    assert wire.nesting_of(b'{"a":"]]]","b":[[]]}') == 3
+    assert serialization.nesting_of(text) == 0
+    assert serialization.nesting_of(b'{"a":"]]]","b":[[]]}') == 3
 
 
 def test_no_recursion_error_leaks_from_a_deep_stack():
     def descend(depth):
-        return wire.loads(data) if depth == 0 else descend(depth - 1)
+        return serialization.loads(data) if depth == 0 else descend(depth - 1)
 
-    data = wire.dumps(nested(200))
+    data = serialization.dumps(nested(200))
     with contextlib.suppress(ParseError):  # from Python 3.12 on C code has a limit of its own
         assert descend(sys.getrecursionlimit() - 200) == nested(200)
 
@@ -165,9 +172,9 @@ def test_no_recursion_error_leaks_from_a_deep_stack():
 def test_bytes_are_the_same_in_another_process():
     path = MODULES[0]
     code = (
-        "import pathlib, sys; from gossamer_ir import wire; "
+        "import pathlib, sys; from gossamer_ir.interchange import serialization; "
         "data = pathlib.Path(sys.argv[1]).read_bytes(); "
-        "sys.stdout.buffer.write(wire.dumps(wire.loads(data)) + b'\\n')"
+        "sys.stdout.buffer.write(serialization.dumps(serialization.loads(data)) + b'\\n')"
     )
     done = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, check=True)
     assert done.stdout == path.read_bytes()
@@ -178,11 +185,11 @@ def test_a_damaged_text_is_loaded_or_refused_and_nothing_else():
     for cut in range(0, len(data) - 2, 41):
         for byte in (b"?", b'"', b"\xff", b"9", b"]"):
             with contextlib.suppress(ParseError):
-                assert isinstance(wire.loads(data[:cut] + byte + data[cut + 1 :]), Module)
+                assert isinstance(serialization.loads(data[:cut] + byte + data[cut + 1 :]), Module)
 
 
 def test_every_code_in_the_source_is_pinned_by_a_test():
-    source = Path(wire.__file__).read_text()
+    source = Path(serialization.__file__).read_text()
     tests = "".join(path.read_text() for path in Path(__file__).parent.glob("test_wire_*.py"))
     pinned = set(re.findall(r"wire\\?\.([a-z]+)\"", tests))
     assert set(re.findall(r'"wire\.([a-z]+)"', source)) == pinned

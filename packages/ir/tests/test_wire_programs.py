@@ -9,10 +9,10 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.verify import verify
-from gossamer_ir.wire import loads
 
 SAMPLES = sorted((Path(__file__).parent / "samples" / "programs").glob("*.json.gz"))
 STAGES = ["coordinate", "position", "loop", "flat"]

@@ -4,10 +4,10 @@ from pathlib import Path
 
 import pytest
 
-from gossamer_ir import wire
-from gossamer_ir.contracts import Schedule, Stats, Step, Target
 from gossamer_ir.errors import ArgumentError, ParseError
-from gossamer_ir.wire_texts import RECORDS
+from gossamer_ir.interchange import serialization
+from gossamer_ir.interchange.envelopes import RECORDS
+from gossamer_ir.interchange.records import Schedule, Stats, Step, Target
 
 FOLDER = Path(__file__).parent / "samples"
 
@@ -15,9 +15,9 @@ FOLDER = Path(__file__).parent / "samples"
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
 def test_a_frozen_sample_stays_loadable_and_canonical(kind):
     data = (FOLDER / f"0.1-record-{kind.__name__}.json").read_bytes()
-    record = wire.loads_record(data, kind)
+    record = serialization.loads_record(data, kind)
     assert type(record) is kind
-    assert wire.dumps_record(record) + b"\n" == data
+    assert serialization.dumps_record(record) + b"\n" == data
 
 
 def test_the_order_of_arguments_does_not_change_the_bytes():
@@ -26,8 +26,8 @@ def test_the_order_of_arguments_does_not_change_the_bytes():
         Step("split", {"b": (None, True), "a": 1}),
     )
     first, second = Schedule(loop=(one,)), Schedule(loop=(other,))
-    assert wire.dumps_record(first) == wire.dumps_record(second)
-    assert wire.loads_record(wire.dumps_record(first), Schedule) == second
+    assert serialization.dumps_record(first) == serialization.dumps_record(second)
+    assert serialization.loads_record(serialization.dumps_record(first), Schedule) == second
 
 
 REFUSED = {
@@ -45,11 +45,11 @@ REFUSED = {
 @pytest.mark.parametrize(("text", "code"), REFUSED.values(), ids=REFUSED)
 def test_what_is_no_target_is_refused_by_code(text, code):
     with pytest.raises(ParseError) as caught:
-        wire.loads_record(text, Target)
+        serialization.loads_record(text, Target)
     assert caught.value.code == code
 
 
 def test_a_class_that_is_no_record_is_refused():
     with pytest.raises(ArgumentError, match="'Step' is no record") as caught:
-        wire.loads_record(wire.dumps_record(Stats(1, 1, 1, 1, 0)), Step)
+        serialization.loads_record(serialization.dumps_record(Stats(1, 1, 1, 1, 0)), Step)
     assert caught.value.code == "wire.record"

@@ -2,7 +2,7 @@
 
 import pytest
 
-from gossamer_ir.build import index, index_var
+from gossamer_ir.core.build import index, index_var
 from gossamer_ir.nodes import Buffer, For, Function, Module, Param
 from gossamer_llvm import Abi, emit
 

@@ -9,12 +9,12 @@ import pytest
 
 import gossamer_llvm
 
-MODULES = [found.name for found in pkgutil.iter_modules(gossamer_llvm.__path__)]
+MODULES = [found.name for found in pkgutil.walk_packages(gossamer_llvm.__path__, "gossamer_llvm.")]
 
 
 @pytest.mark.parametrize("name", MODULES)
 def test_examples_of(name):
-    failed, _ = doctest.testmod(importlib.import_module(f"gossamer_llvm.{name}"))
+    failed, _ = doctest.testmod(importlib.import_module(name))
     assert failed == 0
 
 

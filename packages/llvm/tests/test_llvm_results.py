@@ -7,7 +7,7 @@ import llvmlite.binding as llvm
 import numpy as np
 import pytest
 
-from gossamer_ir.build import ZERO, add, constant, index, index_var, mul
+from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,

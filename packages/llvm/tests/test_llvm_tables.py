@@ -5,7 +5,7 @@ from typing import get_args
 import pytest
 
 from gossamer_ir import nodes
-from gossamer_ir.build import ZERO, constant, index, index_var
+from gossamer_ir.core.build import ZERO, constant, index, index_var
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
     TransposeReduce,
     VScale,
 )  # fmt: skip
-from gossamer_llvm.tables import EXPRESSIONS, STATEMENTS
+from gossamer_llvm.dispatch import EXPRESSIONS, STATEMENTS
 
 ONE = constant(1, "float32")
 ROW = index_var("i")

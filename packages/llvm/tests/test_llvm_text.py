@@ -4,7 +4,7 @@ import re
 
 import pytest
 
-from gossamer_ir.build import ZERO, add, constant, handle, index, index_var, mul, sub
+from gossamer_ir.core.build import ZERO, add, constant, handle, index, index_var, mul, sub
 from gossamer_ir.nodes import (
     Allocate,
     Binary,

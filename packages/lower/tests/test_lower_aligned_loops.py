@@ -5,14 +5,14 @@ import pytest
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Binary, For, If, Load, ParallelFor, Ramp
+from gossamer_ir.traversal.walk import collect, statements, walk
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import occurrences, statements, walk
 from gossamer_lower import (
+    eliminate_redundant_masks,
     lower_to_flat,
     outline_parallel,
-    remove_masks,
     unroll_loops,
-    unswitch_loops,
+    unswitch_on_alignment,
     vectorize_loops,
 )
 from gossamer_lower.examples import body_text, program
@@ -77,13 +77,13 @@ def test_the_loop_is_there_for_arrays_that_begin_with_a_vector():
 @pytest.mark.parametrize("name", ALWAYS)
 def test_a_mask_that_all_lanes_pass_is_left_out(name):
     before = program(RUNS.format(ALWAYS[name]))
-    assert body_text(remove_masks(before)) == "Y[T.ramp(0, 1, 4)] = X[T.ramp(0, 1, 4)]"
+    assert body_text(eliminate_redundant_masks(before)) == "Y[T.ramp(0, 1, 4)] = X[T.ramp(0, 1, 4)]"
 
 
 @pytest.mark.parametrize("name", SOMETIMES)
 def test_other_masks_stay(name):
     before = program(RUNS.format(SOMETIMES[name]))
-    assert remove_masks(before) == before
+    assert eliminate_redundant_masks(before) == before
 
 
 def test_without_a_condition_on_an_address_nothing_is_doubled():
@@ -93,11 +93,11 @@ def test_without_a_condition_on_an_address_nothing_is_doubled():
 
 def test_an_address_that_is_used_and_not_asked_doubles_nothing():
     after = lower_to_flat(program(f"for i in T.serial(n): Y[i] = T.float32({EARLY})"))
-    assert unswitch_loops(after) == after
+    assert unswitch_on_alignment(after) == after
 
 
 def test_the_middle_vectors_have_no_masks():
-    module = remove_masks(unroll_loops(vectorize_loops(program(SUMS))))
+    module = eliminate_redundant_masks(unroll_loops(vectorize_loops(program(SUMS))))
     loads = [
         node
         for node in walk(*module.functions[0].body)
@@ -114,7 +114,7 @@ for i in T.serial(n):
     if T.reinterpret("int64", x) % 64 > 0:
         Y[i] = 0.0
 """)
-    module = verify(unswitch_loops(outline_parallel(before)))
-    found = occurrences(ParallelFor, *module.functions[0].body)
+    module = verify(unswitch_on_alignment(outline_parallel(before)))
+    found = collect(ParallelFor, *module.functions[0].body)
     assert len({each.var for each in found}) == len(found) == 2
     assert [each.weight.name for each in found] == [each.var for each in found]

@@ -7,17 +7,17 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gossamer_ir.build import integer_value
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate, For, If
 from gossamer_ir.script import parse_module, print_expr
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_lower import (
+    contract_buffers,
     hoist_allocations,
     lower_blocks,
     lower_to_flat,
     outline_parallel,
-    plan_allocations,
 )
 
 PRIVATE = """
@@ -66,7 +66,7 @@ def gathered(p: T.handle, x: T.handle, y: T.handle, m: T.int64, n: T.int64) -> N
 
 
 def planned(text):
-    return plan_allocations(lower_blocks(parse_module(text)))
+    return contract_buffers(lower_blocks(parse_module(text)))
 
 
 def allocation(module):

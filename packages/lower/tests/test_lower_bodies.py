@@ -6,11 +6,11 @@ from typing import get_args
 
 import pytest
 
-from gossamer_ir.build import ONE, ZERO, index_var
+from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core.build import ONE, ZERO, index_var
 from gossamer_ir.nodes import STATEMENTS, Block, Combine, For, If, Iteration, Store, While
-from gossamer_ir.simplify import TRUE
-from gossamer_lower.bodies import with_bodies
-from gossamer_lower.meeting_inits import Around
+from gossamer_lower.blocks.conflicting_inits import Around
+from gossamer_lower.statement_utils import with_bodies
 
 STORE = Store("Y", (index_var("i"),), ONE)
 HOLDING = {

@@ -258,7 +258,7 @@ if n > 9:
 """,
 }
 SCALARS = [0, 1, 5, 20, -3, 2**62, LARGEST - 2, LARGEST, -(2**63)]
-UNGUARDED = ("expand_reducers", "lower_blocks", "plan_allocations", "hoist_conditions")
+UNGUARDED = ("expand_reducers", "lower_blocks", "contract_buffers", "unswitch_uniform_conditions")
 """Passes before accesses are guarded: what goes out of bounds is not stopped by a guard there."""
 
 

@@ -25,21 +25,22 @@ def test_the_example_of_the_readme():
 
 
 @pytest.mark.parametrize(
-    "name", [found.name for found in pkgutil.iter_modules(gossamer_lower.__path__)]
+    "name",
+    [found.name for found in pkgutil.walk_packages(gossamer_lower.__path__, "gossamer_lower.")],
 )
 def test_the_examples_of_the_docstrings(name):
-    assert doctest.testmod(importlib.import_module(f"gossamer_lower.{name}")).failed == 0
+    assert doctest.testmod(importlib.import_module(name)).failed == 0
 
 
 @pytest.mark.parametrize(
     "name",
     [
-        "lower_iterations", "lower_buffers", "extract_preprocess", "remove_preprocess",
+        "lower_iterations", "lower_buffers", "extract_inspector", "use_inspector_results",
         "specialize_buffer", "remove_unused_args", *(found.__name__ for found in FLAT_PASSES),
     ],
 )  # fmt: skip
 def test_every_pass_shows_a_before_and_after(name):
-    module = importlib.import_module(f"gossamer_lower.{name}")
+    module = importlib.import_module(getattr(gossamer_lower, name).__module__)
     assert doctest.testmod(module).attempted >= 3
 
 

@@ -6,16 +6,16 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_ir.effects import NAMING_BUFFERS
+from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.interpret import run
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.nodes import Atomic, Guard, IfThenElse, Load
-from gossamer_ir.program_point import ProgramPoint
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.effects import NAMING_BUFFERS
+from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import occurs
 from gossamer_lower import lower_buffers, lower_to_flat
-from gossamer_lower.lower_buffers import ACCESSES
+from gossamer_lower.buffers.lower_buffers import ACCESSES
 
 ROWS = """
 @T.prim_func
@@ -118,7 +118,7 @@ for j in T.serial(1, J_indptr[vi + 1] - J_indptr[vi]):
 
 @pytest.mark.parametrize("body", WALKED.values(), ids=WALKED)
 def test_positions_that_are_proved_to_lie_in_their_fibre_are_not_checked(body):
-    assert not occurs((Guard, IfThenElse), *lower_buffers(rows(body)).functions[0].body)
+    assert not contains((Guard, IfThenElse), *lower_buffers(rows(body)).functions[0].body)
 
 
 def test_a_loop_beyond_the_fibre_is_checked():
@@ -139,7 +139,7 @@ def test_a_search_beyond_a_fibre_stops_the_program():
     whole = body.replace("end=2", "end=J_indptr[vi + 1] - J_indptr[vi]")
     found = [found and found[1] for found in results(verify(parse_module(text + whole)), (0, 1, 2))]
     assert found == [[1, 1, 0]] * 3
-    assert occurs(Load, *lower_buffers(parse_module(text + whole)).functions[0].body)
+    assert contains(Load, *lower_buffers(parse_module(text + whole)).functions[0].body)
 
 
 def test_every_kind_that_accesses_a_buffer_is_lowered():

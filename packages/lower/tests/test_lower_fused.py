@@ -10,10 +10,10 @@ import pytest
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Block, For, Guard, If, Search
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import walk
 from gossamer_lower import FLAT_PASSES, lower_buffers, lower_iterations
-from gossamer_lower.guard_accesses import guard_accesses
+from gossamer_lower.bounds.insert_bounds_checks import insert_bounds_checks
 
 HEADER = """
 @T.prim_func
@@ -258,7 +258,7 @@ def test_the_rows_of_a_fused_iteration_are_proved_in_bounds():
     for lower in (lower_iterations, lower_buffers, *FLAT_PASSES):
         module = lower(module)
         assert not any(isinstance(found, Guard) for found in walk(module))
-        if lower is guard_accesses:
+        if lower is insert_bounds_checks:
             break
 
 

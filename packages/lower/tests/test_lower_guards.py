@@ -10,8 +10,8 @@ from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.nodes import Guard
 from gossamer_ir.script import parse_module
-from gossamer_ir.walk import walk
-from gossamer_lower import guard_accesses, lower_to_flat
+from gossamer_ir.traversal.walk import walk
+from gossamer_lower import insert_bounds_checks, lower_to_flat
 
 HEADER = """
 @T.prim_func
@@ -135,7 +135,7 @@ UNPROVED = {
 
 
 def guarded(text):
-    return guard_accesses(parse_module(HEADER + text))
+    return insert_bounds_checks(parse_module(HEADER + text))
 
 
 @pytest.mark.parametrize("name", PROVED)
@@ -229,7 +229,7 @@ def f(y: T.handle, p: T.handle, nnz: T.int64) -> None:
                 if j * 4 + u < P[i + 1] - P[i]:
                     Y[P[i] + (j * 4 + u)] = 1.0
 """)
-    assert not any(isinstance(node, Guard) for node in walk(guard_accesses(module)))
+    assert not any(isinstance(node, Guard) for node in walk(insert_bounds_checks(module)))
 
 
 def guards_of(value):

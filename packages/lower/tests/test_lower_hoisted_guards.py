@@ -10,9 +10,9 @@ import pytest
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import For, Guard
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import walk
-from gossamer_lower import guard_accesses, hoist_guards
+from gossamer_lower import hoist_bounds_checks, insert_bounds_checks
 
 HEADER = """
 @T.prim_func
@@ -105,7 +105,7 @@ for i in T.serial(m):
 
 def guarded(body):
     lines = "\n".join("    " + line for line in body.strip("\n").splitlines())
-    return guard_accesses(parse_module(HEADER + lines + "\n"))
+    return insert_bounds_checks(parse_module(HEADER + lines + "\n"))
 
 
 def guards_inside(module):
@@ -130,7 +130,7 @@ def outcome(module, arguments):
 @pytest.mark.parametrize("name", LEAVING)
 def test_a_guard_outside_stops_where_those_inside_would(name):
     before = guarded(LEAVING[name])
-    after = verify(hoist_guards(before))
+    after = verify(hoist_bounds_checks(before))
     assert guards_inside(before) > 0
     assert guards_inside(after) == 0
     seen = set()
@@ -149,4 +149,4 @@ def test_a_guard_outside_stops_where_those_inside_would(name):
 def test_other_guards_stay(name):
     before = guarded(STAYING[name])
     assert guards_inside(before) > 0
-    assert hoist_guards(before) == before
+    assert hoist_bounds_checks(before) == before

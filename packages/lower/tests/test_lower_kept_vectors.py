@@ -5,10 +5,10 @@ import pytest
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Let, Load
-from gossamer_ir.walk import statements
-from gossamer_lower import hoist_vectors
+from gossamer_ir.traversal.walk import statements
+from gossamer_lower import hoist_invariant_loads
 from gossamer_lower.examples import program
-from gossamer_lower.hoist_vectors import MOST_VECTORS
+from gossamer_lower.vector.hoist_invariant_loads import MOST_VECTORS
 
 RUN = "X[T.ramp({0}, 1, 4)]"
 INTO = "Y[T.ramp({0}, 1, 4)] = "
@@ -83,7 +83,7 @@ def results(module, size):
 @pytest.mark.parametrize("name", HOISTED)
 def test_a_vector_that_stays_the_same_is_read_before_the_loop(name):
     before = program(HOISTED[name])
-    after = hoist_vectors(before)
+    after = hoist_invariant_loads(before)
     kept = [stmt for stmt in statements(after.functions[0].body) if isinstance(stmt, Let)]
     assert [isinstance(let.value, Load) for let in kept] == [True]
     for size in (0, 1, 8, 13):
@@ -93,12 +93,12 @@ def test_a_vector_that_stays_the_same_is_read_before_the_loop(name):
 @pytest.mark.parametrize("name", LEFT)
 def test_other_loads_stay_where_they_are(name):
     before = program(LEFT[name])
-    assert hoist_vectors(before) == before
+    assert hoist_invariant_loads(before) == before
 
 
 def test_nothing_is_read_where_the_loop_does_not_run():
     """Out of bounds, the interpreter would stop."""
     text = f"for i in T.serial(n - 8):\n    {INTO.format('i')}{RUN.format(4)}"
-    after = hoist_vectors(program(text))
+    after = hoist_invariant_loads(program(text))
     assert any(isinstance(stmt, Let) for stmt in statements(after.functions[0].body))
     assert results(after, 5) == [-1.0] * 5

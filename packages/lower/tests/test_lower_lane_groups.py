@@ -8,9 +8,9 @@ from msgspec.structs import replace
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate, For, If, LaneReduce, Store, TransposeReduce
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import walk
-from gossamer_lower import combine_lane_reductions, peel_rest, unroll_loops
+from gossamer_lower import combine_lane_reductions, peel_remainder, unroll_loops
 from gossamer_lower.examples import program
 
 SIZES = [0, 1, 3, 4, 5, 8, 11, 40]
@@ -145,7 +145,7 @@ def conditions_of_whole_groups(module):
 @pytest.mark.parametrize("name", PEELED)
 def test_whole_groups_need_no_conditions(name):
     before = program(PEELED[name])
-    after = peel_rest(before)
+    after = peel_remainder(before)
     assert len([node for node in nodes(after, If) if node.else_body]) == 1
     assert {str(node.condition) for node in conditions_of_whole_groups(after)} <= {
         str(node.condition) for node in nodes(program("if n > 4:\n    Y[0] = X[0]"), If)
@@ -154,7 +154,7 @@ def test_whole_groups_need_no_conditions(name):
 
 
 def test_a_buffer_of_the_group_is_allocated_in_both_forms():
-    after = peel_rest(program(PEELED["what stands beside it, with a buffer of their own"]))
+    after = peel_remainder(program(PEELED["what stands beside it, with a buffer of their own"]))
     assert len({node.buffer.name for node in nodes(after, Allocate)}) == 2
     assert sum(loop.kind == "unrolled" for loop in nodes(after, For)) == 2
 
@@ -162,7 +162,7 @@ def test_a_buffer_of_the_group_is_allocated_in_both_forms():
 @pytest.mark.parametrize("name", KEPT)
 def test_what_is_no_group_stays(name):
     before = program(KEPT[name])
-    assert peel_rest(before) == before
+    assert peel_remainder(before) == before
 
 
 # --- reductions of lanes

@@ -8,8 +8,8 @@ import pytest
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import For, If
 from gossamer_ir.script import parse_module
-from gossamer_ir.walk import walk
-from gossamer_lower import lower_to_flat, peel_last
+from gossamer_ir.traversal.walk import walk
+from gossamer_lower import lower_to_flat, peel_last_iteration
 
 TILES = """
 @T.prim_func
@@ -46,7 +46,11 @@ def results(module, width):
 
 @pytest.mark.parametrize("width", [1, 7, 8, 9, 15, 16, 17, 40, 41])
 def test_the_meaning_stays(width):
-    for module in (program(width), peel_last(program(width)), lower_to_flat(program(width))):
+    for module in (
+        program(width),
+        peel_last_iteration(program(width)),
+        lower_to_flat(program(width)),
+    ):
         np.testing.assert_array_equal(*results(module, width))
 
 
@@ -55,7 +59,7 @@ def loop_over_tiles(module):
 
 
 def test_whole_tiles_keep_only_conditions_of_other_things():
-    loop = loop_over_tiles(peel_last(program(41)))
+    loop = loop_over_tiles(peel_last_iteration(program(41)))
     assert (loop.extent.text, loop.annotations) == ("5", ())
     texts = {repr(found.condition) for found in walk(loop) if isinstance(found, If)}
     assert len(texts) == 1
@@ -63,7 +67,7 @@ def test_whole_tiles_keep_only_conditions_of_other_things():
 
 
 def test_a_tile_that_is_not_proved_whole_keeps_its_condition():
-    loop = loop_over_tiles(peel_last(program(41, tiles=9)))
+    loop = loop_over_tiles(peel_last_iteration(program(41, tiles=9)))
     assert len([found for found in walk(loop) if isinstance(found, If)]) == 3
 
 
@@ -72,6 +76,6 @@ ALONE = {"one tile": program(7), "a loop of another kind": program(41, kind="par
 
 @pytest.mark.parametrize("name", ALONE)
 def test_other_loops_only_lose_their_mark(name):
-    before, after = loop_over_tiles(ALONE[name]), loop_over_tiles(peel_last(ALONE[name]))
+    before, after = loop_over_tiles(ALONE[name]), loop_over_tiles(peel_last_iteration(ALONE[name]))
     assert (after.extent, after.kind, after.body) == (before.extent, before.kind, before.body)
     assert after.annotations == ()

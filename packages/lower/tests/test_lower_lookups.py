@@ -8,7 +8,7 @@ import pytest
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import For, Guard, Search
 from gossamer_ir.script import parse_module
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_lower import FLAT_PASSES, hoist_searches, lower_buffers, lower_iterations
 
 HEADER = """

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_ir.build import constant, handle, index, index_var
+from gossamer_ir.core.build import constant, handle, index, index_var
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import (
@@ -21,8 +21,8 @@ from gossamer_ir.nodes import (
     Store,
 )
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import walk
 from gossamer_lower import lower_math
 
 TARGET = frozenset({"sqrt", "abs"})

@@ -9,8 +9,8 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Block, For
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import collect
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import occurrences
 from gossamer_lower import lower_blocks, lower_to_flat
 from gossamer_lower.examples import body_text
 
@@ -133,7 +133,7 @@ for i in T.serial(n):
     Z[i, 0] = W[0]
 """
     module = program(body)
-    assert [found.var for found in occurrences(For, *lower_blocks(module).functions[0].body)] == [
+    assert [found.var for found in collect(For, *lower_blocks(module).functions[0].body)] == [
         "i",
         "j",
     ]
@@ -243,7 +243,7 @@ def test_no_annotation_says_that_the_element_tells_the_value():
     expected = np.full(3, 7.0), np.full((4, 3), 7.0)
     first_points(*expected, start=lambda x, y, z, i: x[i, 0], after=nothing)
     module = program(body)
-    assert occurrences(Block, *module.functions[0].body)[0].annotations
+    assert collect(Block, *module.functions[0].body)[0].annotations
     for y, _ in results(module):
         np.testing.assert_array_equal(y, expected[0])
 
@@ -322,7 +322,7 @@ def test_an_init_that_cannot_run_once_is_refused(why, body):
     with pytest.raises(UnsupportedError, match=why) as caught:
         lower_blocks(module)
     assert caught.value.code == "lower.meeting_inits"
-    assert occurrences(Block, *module.functions[0].body)
+    assert collect(Block, *module.functions[0].body)
 
 
 def test_marks_are_as_many_as_a_size_that_a_let_named():

@@ -10,10 +10,10 @@ import pytest
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate, For, Search
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import walk
 from gossamer_lower import FLAT_PASSES, hoist_searches, lower_to_flat, merge_searches
-from gossamer_lower.merge_searches import STEPS
+from gossamer_lower.search.merge_searches import STEPS
 
 HEADER = """
 @T.prim_func

@@ -9,8 +9,8 @@ from gossamer_ir.errors import VerifyError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import For, ParallelFor
 from gossamer_ir.script import parse_module, print_expr
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import walk
 from gossamer_lower import lower_to_flat
 
 PROGRAM = """

@@ -7,9 +7,9 @@ import pytest
 
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Binary, For, If
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import walk
-from gossamer_lower import part_loops, peel_rest
+from gossamer_lower import peel_remainder, split_index_set
 from gossamer_lower.examples import program
 
 SIZES = [0, 1, 3, 4, 5, 8, 11, 40]
@@ -123,7 +123,7 @@ def choices(module):
 @pytest.mark.parametrize("name", PARTED)
 def test_a_choice_by_a_bound_is_two_loops(name):
     before = program(PARTED[name])
-    after = part_loops(before)
+    after = split_index_set(before)
     assert choices(after) == []
     same_results(before, after)
 
@@ -131,11 +131,11 @@ def test_a_choice_by_a_bound_is_two_loops(name):
 @pytest.mark.parametrize("name", KEPT)
 def test_other_choices_stay(name):
     before = program(KEPT[name])
-    assert part_loops(before) == before
+    assert split_index_set(before) == before
 
 
 def test_what_is_proved_needs_no_minimum_or_maximum():
-    after = part_loops(
+    after = split_index_set(
         program("if n > 0:\n    " + PARTED["groups"].strip().replace("\n", "\n    "))
     )
     assert not any(isinstance(node, Binary) and node.op in ("min", "max") for node in walk(after))
@@ -150,6 +150,6 @@ for i in T.serial((n + 3) // 4):
             for j in T.serial(P[i * 4 + u] % 3):
                 Y[i * 4 + u] = Y[i * 4 + u] + X[j % n]
 """)
-    after = part_loops(peel_rest(before))
+    after = split_index_set(peel_remainder(before))
     assert choices(after) == []
     same_results(before, after)

@@ -9,16 +9,16 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import Guard, InRange, Search
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import walk
 from gossamer_lower import (
-    extract_preprocess,
+    extract_inspector,
     lower_buffers,
     lower_iterations,
     lower_to_flat,
-    remove_preprocess,
     remove_unused_args,
     specialize_buffer,
+    use_inspector_results,
 )
 from gossamer_lower.examples import body_text, program
 
@@ -101,7 +101,7 @@ def run_on(module, arguments):
 def results_of(module, arguments, *, stage, dtype):
     """Runs the two kernels one after the other; the result of the second."""
     first, second = (
-        pass_(module, dtype=dtype) for pass_ in (extract_preprocess, remove_preprocess)
+        pass_(module, dtype=dtype) for pass_ in (extract_inspector, use_inspector_results)
     )
     if stage == "flat":
         first, second = to_flat(first), to_flat(second)
@@ -133,26 +133,26 @@ def test_two_kernels_do_what_one_did(name, stage, dtype, mask):
 @pytest.mark.parametrize("name", ["dense", "of another tree"])
 def test_what_is_tested_and_then_read_is_searched_once(name):
     position = lower_iterations(parse_module(HEAD + PROGRAMS[name]))
-    found = [node for node in walk(extract_preprocess(position)) if isinstance(node, Search)]
+    found = [node for node in walk(extract_inspector(position)) if isinstance(node, Search)]
     assert len(found) == 1
-    rest = remove_preprocess(position)
+    rest = use_inspector_results(position)
     assert not [node for node in walk(rest) if isinstance(node, Search)]
 
 
 def test_what_is_found_lies_in_what_was_searched():
     loops = lower_buffers(lower_iterations(parse_module(HEAD + PROGRAMS["dense"])))
-    flat = lower_to_flat(remove_preprocess(loops))
+    flat = lower_to_flat(use_inspector_results(loops))
     assert [node for node in walk(flat) if isinstance(node, Guard)] == []
 
 
 def test_the_rows_of_all_elements():
     module = at_stage("fused", "loop")
-    (first,) = extract_preprocess(module).functions
+    (first,) = extract_inspector(module).functions
     assert [param.name for param in first.params] == ["p", "m", "nnz_a", "J_indptr_found"]
-    (second,) = remove_preprocess(module).functions
+    (second,) = use_inspector_results(module).functions
     arguments, _ = case("fused", *MASKS["some"])
     rows = np.zeros(arguments["nnz_a"], "int64")
-    run_on(extract_preprocess(module), arguments | {"J_indptr_found": rows})
+    run_on(extract_inspector(module), arguments | {"J_indptr_found": rows})
     np.testing.assert_array_equal(rows, np.nonzero(MASKS["some"][0])[0])
     assert any(isinstance(fact, InRange) and "found" in fact.buffer for fact in second.facts)
 
@@ -165,7 +165,7 @@ def test_a_result_that_does_not_fit_stops_the_kernel():
     p = np.array([0], "int64")
     given = {"p": p, "n": 1, "P_found": np.zeros(1, "int32")}
     with pytest.raises(GuardFailed, match="P_found_data"):
-        run_on(extract_preprocess(module, dtype="int32"), given)
+        run_on(extract_inspector(module, dtype="int32"), given)
 
 
 REFUSED = {
@@ -213,14 +213,14 @@ def test_a_search_that_has_an_answer_everywhere_is_made_without_its_condition(co
     given, expected = {"x": x, "p": p, "n": 5}, np.zeros(5, "float32")
     run_on(module, given | {"y": expected})
     found, y = np.full(5, -9, "int64"), np.zeros(5, "float32")
-    first, second = to_flat(extract_preprocess(module)), to_flat(remove_preprocess(module))
+    first, second = to_flat(extract_inspector(module)), to_flat(use_inspector_results(module))
     run_on(first, given | {"P_found": found})
     np.testing.assert_array_equal(found, np.searchsorted(p, np.arange(5) * 2))
     run_on(second, given | {"P_found": found, "y": y})
     np.testing.assert_array_equal(y, expected)
 
 
-@pytest.mark.parametrize("extract", [extract_preprocess, remove_preprocess])
+@pytest.mark.parametrize("extract", [extract_inspector, use_inspector_results])
 @pytest.mark.parametrize("code", REFUSED)
 def test_what_cannot_be_taken_out_is_refused_by_name(code, extract):
     module, dtype = REFUSED[code]
@@ -232,7 +232,7 @@ def test_what_cannot_be_taken_out_is_refused_by_name(code, extract):
 @pytest.mark.parametrize("body", LEFT.values(), ids=LEFT)
 def test_searches_that_depend_on_more_than_index_arrays_stay(body):
     with pytest.raises(UnsupportedError) as caught:
-        remove_preprocess(program(body))
+        use_inspector_results(program(body))
     assert caught.value.code == "lower.preprocess.nothing"
 
 
@@ -331,7 +331,7 @@ def scaled(x: T.handle, y: T.handle, n: T.int64) -> None:
 def test_what_is_marked_is_a_kernel_of_its_own(stage):
     module = lower_iterations(parse_module(MARKED))
     module = lower_buffers(module) if stage == "loop" else module
-    first, second = verify(extract_preprocess(module)), verify(remove_preprocess(module))
+    first, second = verify(extract_inspector(module)), verify(use_inspector_results(module))
     assert [param.name for param in first.functions[0].params] == [
         "x",
         "n",
@@ -356,7 +356,7 @@ NOT_ALONE = {
 
 
 @pytest.mark.parametrize("text", NOT_ALONE.values(), ids=NOT_ALONE)
-@pytest.mark.parametrize("part", [extract_preprocess, remove_preprocess])
+@pytest.mark.parametrize("part", [extract_inspector, use_inspector_results])
 def test_what_is_marked_stands_alone(part, text):
     with pytest.raises(UnsupportedError) as caught:
         part(lower_iterations(parse_module(text)))

@@ -8,8 +8,8 @@ import pytest
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Block, For, Load, Module, ParallelFor
 from gossamer_ir.script import parse_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import walk
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 
 

@@ -9,7 +9,7 @@ from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import For, Guard, If, LaneReduce, Ramp
 from gossamer_ir.script import parse_module
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_lower import lower_to_flat, unroll_loops
 from gossamer_lower.examples import program
 

@@ -12,7 +12,7 @@ from scipy import sparse
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import examples
 

@@ -3,7 +3,7 @@
 import pytest
 
 from gossamer_ir import parse_module
-from gossamer_ir.contracts import Schedule, Target
+from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_schedule import replay
 from gossamer_schedule.rules import choose
 

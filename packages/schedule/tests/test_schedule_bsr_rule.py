@@ -8,10 +8,10 @@ import pytest
 from msgspec.structs import replace
 from scipy import sparse
 
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
 from gossamer_schedule.reassociation import REASSOCIATES

@@ -11,8 +11,8 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer_ir.contracts import Schedule, Step
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.script import parse_module
 from gossamer_schedule import PRIMITIVES, AmbiguousNameWarning, ScheduleBuilder, examples, split
 from gossamer_schedule.foreign_names import ARGUMENTS, METHODS

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer_ir.contracts import Schedule
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Schedule
+from gossamer_ir.interchange.serialization import dumps_record, loads_record
 from gossamer_ir.script import parse_module
-from gossamer_ir.wire import dumps_record, loads_record
 from gossamer_schedule import (
     ScheduleBuilder,
     examples,

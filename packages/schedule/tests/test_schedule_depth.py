@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 from msgspec.structs import replace
 
-from gossamer_ir.build import add
+from gossamer_ir.core.build import add
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Module, Store
-from gossamer_ir.walk import rewrite
+from gossamer_ir.traversal.walk import rewrite
 from gossamer_schedule import split
 from gossamer_schedule.examples import SCALE
 

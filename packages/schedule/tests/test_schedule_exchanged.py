@@ -6,8 +6,8 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify

@@ -7,11 +7,11 @@ from itertools import product
 import numpy as np
 import pytest
 
-from gossamer_ir.build import index, index_var
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core.build import index, index_var
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import IndexMap
 from gossamer_ir.script import parse_expr, parse_module, print_module
-from gossamer_ir.simplify import simplify
 from gossamer_ir.verify import verify
 from gossamer_schedule import ScheduleBuilder, examples
 from gossamer_schedule.index_maps import layout_of

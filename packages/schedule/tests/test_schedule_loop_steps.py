@@ -8,14 +8,14 @@ from math import gcd
 import numpy as np
 import pytest
 
-from gossamer_ir.build import integer_value
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
-from gossamer_ir.loops import loops_of
 from gossamer_ir.nodes import Block, For
 from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics, verify
-from gossamer_ir.walk import walk
 from gossamer_schedule import ScheduleBuilder, examples, get_loops, replay
 
 

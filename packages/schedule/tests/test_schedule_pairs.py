@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 from nest_programs import BACKWARDS, COPY, SUM
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
 from gossamer_schedule import apply

@@ -8,8 +8,8 @@ import pytest
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Prefetch
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics, verify
-from gossamer_ir.walk import walk
 from gossamer_schedule import ScheduleBuilder
 from gossamer_schedule.show import body_text
 

@@ -12,8 +12,8 @@ import pytest
 from nest_programs import BACKWARDS, COPY, SUM
 
 import gossamer_schedule
-from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.script import parse_module
 from gossamer_schedule import (
     PRIMITIVES,

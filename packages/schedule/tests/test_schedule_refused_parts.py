@@ -7,7 +7,7 @@ import pytest
 from nest_programs import BACKWARDS, COPY, SUM
 from test_schedule_partitions import code_of
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_schedule import apply
 
 TWO_COPIES = (

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
+from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.script import parse_module
-from gossamer_ir.wire import dumps, loads
 from gossamer_schedule import PRIMITIVES, ScheduleBuilder, examples
 
 DOT = (examples.DOT_4,)

@@ -6,9 +6,9 @@ import re
 
 import pytest
 
-from gossamer_ir.contracts import Schedule, Stats, Target
+from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import choose, explain
 from gossamer_schedule.rules.patterns import sparse_reduction
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.effects import TAKING
 from gossamer_ir.nodes import STATEMENTS, Function, Iteration, Let, ParallelFor
+from gossamer_ir.traversal.effects import TAKING
 from gossamer_schedule.emission import RENAMING
 from gossamer_schedule.reads import AROUND
 from gossamer_schedule.sites import BODIES

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Intrinsic
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify

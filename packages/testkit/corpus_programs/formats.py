@@ -10,7 +10,7 @@ from corpus_programs.kernels import scheduled
 from corpus_programs.source import Source
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
-from gossamer_ir.specialize import specialize
+from gossamer_ir.transform.specialize import specialize
 from gossamer_testkit import retyped, script
 
 CSR = """

@@ -8,7 +8,7 @@ from corpus_programs.source import Source
 from gossamer.build import lowered
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
-from gossamer_ir.contracts import Schedule, Target
+from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules import choose
 

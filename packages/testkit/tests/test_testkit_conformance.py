@@ -16,12 +16,12 @@ from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
 from gossamer_backend.requirements import require_compilable, require_declared, require_own_target
 from gossamer_backend.sizes import evaluate
 from gossamer_ir.errors import PluginError
+from gossamer_ir.interchange.serialization import dumps, loads
+from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import Guard
-from gossamer_ir.signature import signature_of
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import walk
-from gossamer_ir.wire import dumps, loads
 from gossamer_testkit import BackendSuite, corpus_names, corpus_program
 
 NOT_DECLARED = {"call.sin", "dtype.float16", "while"}

@@ -5,11 +5,11 @@ import pytest
 
 from gossamer_backend import required_capabilities
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.serialization import dumps
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS, Block, Combine, Iteration, Search
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
-from gossamer_ir.walk import walk
-from gossamer_ir.wire import dumps
 from gossamer_testkit import Case, Expected, corpus_names, corpus_program
 from gossamer_testkit.case import call, differences, fresh, same_bytes
 from gossamer_testkit.expectations import ORACLES

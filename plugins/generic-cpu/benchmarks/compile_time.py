@@ -12,7 +12,7 @@ import time
 from pathlib import Path
 
 from gossamer_generic_cpu.backend import GenericCpu
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
 ROUNDS = 21

@@ -5,8 +5,18 @@ import pytest
 
 from gossamer_backend.threads import reset_num_threads, set_num_threads
 from gossamer_generic_cpu.backend import GenericCpu
-from gossamer_ir.build import add, constant, dtype_of, handle, index, index_var, mul, sub, widen
-from gossamer_ir.contracts import Target
+from gossamer_ir.core.build import (
+    add,
+    constant,
+    dtype_of,
+    handle,
+    index,
+    index_var,
+    mul,
+    sub,
+    widen,
+)
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import (
     Allocate,
     Binary,

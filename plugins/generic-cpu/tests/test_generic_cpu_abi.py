@@ -9,8 +9,8 @@ import pytest
 
 from gossamer_backend import native
 from gossamer_generic_cpu.backend import GenericCpu
-from gossamer_ir.build import index, index_var
-from gossamer_ir.contracts import Target
+from gossamer_ir.core.build import index, index_var
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import (
     Allocate,
     Binary,

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gossamer_generic_cpu.host import architecture
-from gossamer_ir.build import index, index_var
+from gossamer_ir.core.build import index, index_var
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,

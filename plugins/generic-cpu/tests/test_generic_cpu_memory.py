@@ -5,7 +5,7 @@ import mmap
 import numpy as np
 import pytest
 
-from gossamer_ir.build import ZERO, add, constant, index, index_var, mul
+from gossamer_ir.core.build import ZERO, add, constant, index, index_var, mul
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Allocate,

@@ -3,8 +3,8 @@
 import numpy as np
 import pytest
 
-from gossamer_ir.build import constant, index
-from gossamer_ir.integers import UNBOUNDED, evaluated
+from gossamer_ir.core.build import constant, index
+from gossamer_ir.core.integers import UNBOUNDED, evaluated
 from gossamer_ir.nodes import Binary, Broadcast, Call, Cast, Compare, Lanes, Load, Select, Unary
 
 INTEGERS = ["int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64"]

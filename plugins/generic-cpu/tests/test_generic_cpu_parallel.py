@@ -12,7 +12,7 @@ import pytest
 from gossamer_backend.threads import set_num_threads
 from gossamer_generic_cpu import threads
 from gossamer_generic_cpu.pool import fallback_parallel
-from gossamer_ir.build import add, handle, index, index_var, sub, widen
+from gossamer_ir.core.build import add, handle, index, index_var, sub, widen
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
     Binary,

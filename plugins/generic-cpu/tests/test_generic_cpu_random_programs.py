@@ -8,7 +8,7 @@ import random
 import numpy as np
 import pytest
 
-from gossamer_ir.build import ZERO, index, index_var
+from gossamer_ir.core.build import ZERO, index, index_var
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import (
     Allocate,

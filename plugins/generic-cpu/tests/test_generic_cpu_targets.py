@@ -11,9 +11,9 @@ from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.compiler import assembly, llvm_text
 from gossamer_generic_cpu.cpus import cpu_names
 from gossamer_generic_cpu.host import architecture
-from gossamer_ir.build import index, index_var
-from gossamer_ir.contracts import Target
+from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Buffer, Call, For, Load, Store
 
 HOST = Target.parse("generic-cpu")

@@ -12,8 +12,8 @@ import pytest
 from gossamer_backend.threads import get_num_threads
 from gossamer_generic_cpu import threads
 from gossamer_generic_cpu.pool import fallback_parallel
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 
 
 @pytest.fixture(autouse=True)

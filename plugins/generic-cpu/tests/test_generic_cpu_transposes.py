@@ -7,8 +7,8 @@ import pytest
 
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.host import architecture
-from gossamer_ir.build import index, index_var
-from gossamer_ir.contracts import Target
+from gossamer_ir.core.build import index, index_var
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Buffer, Compare, Lanes, Load, Ramp, Select, Store, TransposeReduce
 
 DTYPES = ["float32", "float64", "int32", "int64", "int8", "uint16"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import Block, Load, Search, Store
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from tests.generated.drawers.scene import Drawer, Drawn, Scene, loaded, stored
 
 SCOPES = ("local", "global")

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Intrinsic
-from gossamer_ir.dtypes import SCALARS
+from gossamer_ir.core.dtypes import SCALARS
+from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Binary, Block, For, Load, Store
 from tests.generated.drawers.scene import Drawer, Drawn, Scene, constant_extent
 

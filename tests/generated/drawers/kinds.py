@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Binary, For, Load, Var
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from tests.generated.drawers.scene import Drawer, Drawn, Scene, constant_extent, loaded
 
 THREADS = ("blockIdx.x", "blockIdx.y", "threadIdx.x", "threadIdx.y", "vthread.x")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Block, For, Load
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from tests.generated.drawers.scene import Drawer, Drawn, Scene
 
 FACTORS = (

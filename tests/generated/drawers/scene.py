@@ -8,9 +8,8 @@ from functools import cached_property
 from random import Random
 from typing import Any, TypeVar
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Trace
-from gossamer_ir.effects import all_buffers, outer_writes
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Trace
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
@@ -22,7 +21,8 @@ from gossamer_ir.nodes import (
     Node,
     Store,
 )
-from gossamer_ir.walk import free_vars, walk
+from gossamer_ir.traversal.effects import all_buffers, outer_writes
+from gossamer_ir.traversal.walk import free_vars, walk
 from gossamer_schedule.sites import Site, sites
 
 T = TypeVar("T")

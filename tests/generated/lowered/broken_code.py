@@ -36,16 +36,16 @@ def _emit_of(defect: Defect) -> Callable[..., str]:
 
 DEFECTS = (
     Defect(
-        "lanes that wrap around are taken for the first ones", home="masks",
-        line="return frame.magnitudes.of(ramp.base) + ramp.lanes.count <= _LARGEST",
+        "lanes that wrap around are taken for the first ones", home="values.masks",
+        line="return emitter.magnitudes.of(ramp.base) + ramp.lanes.count <= _LARGEST",
         instead="return True",
     ),
     Defect(
-        "every vector has the lanes that are left of the first one", home="masks",
+        "every vector has the lanes that are left of the first one", home="values.masks",
         line="sub {bound.typed}, {base.text}", instead="sub {bound.typed}, 0",
     ),
     Defect(
-        "what was loaded is remembered where it may be written", home="frame",
+        "what was loaded is remembered where it may be written", home="emitter.emitters",
         line="""load.buffer in self.unchanging and all(
             node.buffer in self.unchanging and node.predicate is None
 """,
@@ -54,12 +54,12 @@ DEFECTS = (
 """,
     ),
     Defect(
-        "a quotient is rounded to zero", home="division",
-        line="_rounds_down(frame, remainder, divisor), lower, quotient",
-        instead="_rounds_down(frame, remainder, divisor), quotient, quotient",
+        "a quotient is rounded to zero", home="values.division",
+        line="_rounds_down(emitter, remainder, divisor), lower, quotient",
+        instead="_rounds_down(emitter, remainder, divisor), quotient, quotient",
     ),
     Defect(
-        "a quotient by zero is one by one", home="division",
+        "a quotient by zero is one by one", home="values.division",
         line="if literal(rhs):", instead="if True:",
     ),
 )  # fmt: skip

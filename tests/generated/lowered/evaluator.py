@@ -15,8 +15,8 @@ from typing import Any
 import numpy as np
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts, dtype_of
-from gossamer_ir.constants import value_of
+from gossamer_ir.core.build import conjuncts, dtype_of
+from gossamer_ir.core.constants import value_of
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -46,7 +46,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 from tests.generated.elements import Forest, Storage, Undecided
 
 MOST_STEPS = 2_000

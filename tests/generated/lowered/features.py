@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.atomics import is_atomic
+from gossamer_ir.analysis.atomics import is_atomic
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -29,7 +29,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )  # fmt: skip
-from gossamer_ir.walk import free_vars, occurrences, walk
+from gossamer_ir.traversal.walk import collect, free_vars, walk
 from tests.generated.lowered.program import Lowered
 
 LARGE = 2**31 - 1
@@ -80,7 +80,7 @@ def features(program: Lowered) -> set[str]:
 
 def _reads(node: Any, written: set[str]) -> bool:
     """Whether an expression reads what may have been written."""
-    loads = () if node is None else occurrences(Load, node)
+    loads = () if node is None else collect(Load, node)
     return any(load.buffer in written for load in loads)
 
 
@@ -188,7 +188,7 @@ def _is_far(node: Any, program: Lowered) -> bool:
 
 
 def occurrences_of(kind: type, node: Any) -> list[Any]:
-    return [*occurrences(kind, node)]
+    return [*collect(kind, node)]
 
 
 def _orders(function: Function, written: set[str]) -> set[str]:
@@ -197,7 +197,7 @@ def _orders(function: Function, written: set[str]) -> set[str]:
     def inside(stmts: tuple[Any, ...]) -> bool:
         for at, stmt in enumerate(stmts):
             if isinstance(stmt, Let):
-                read = {load.buffer for load in occurrences((Load, Search), stmt.value)}
+                read = {load.buffer for load in collect((Load, Search), stmt.value)}
                 later = {
                     node.buffer for other in stmts[at + 1 :] for node in walk(other)
                     if isinstance(node, Store)

@@ -15,8 +15,8 @@ from gossamer_ir.interpret import GuardFailed, InterpreterError
 from gossamer_ir.interpret.errors import AllocationFailed
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module, print_module
+from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
-from gossamer_ir.walk import walk
 from tests.generated.compilers import BEFORE, COMPILER, Compiler
 from tests.generated.lowered.limited import TooManySteps, run_limited
 from tests.generated.lowered.machines import Machine, Outcome
@@ -75,8 +75,8 @@ def judged(
             return Finding(name, f"{type(error).__name__}: {error}")
         except Exception as error:  # noqa: BLE001 - whatever is not ours is what is looked for
             return Finding(name, f"{type(error).__name__}: {error}", print_module(module))
-        is_guarded |= name == "guard_accesses"
-        if name == "guard_accesses" and _is_large(after):
+        is_guarded |= name == "insert_bounds_checks"
+        if name == "insert_bounds_checks" and _is_large(after):
             return Finding(name, TOO_LARGE, is_refusal=True)
         found = (
             None if after == module else interpreted(program, after, name, is_guarded=is_guarded)

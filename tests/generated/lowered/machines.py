@@ -13,8 +13,8 @@ from typing import Any, Self
 
 import numpy as np
 
+from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.nodes import Module
-from gossamer_ir.wire import dumps, loads
 
 LONGEST = 30.0
 """Seconds after which a program hangs."""

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 from random import Random
 from typing import Any
 
-from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.errors import UserError
+from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import Module, StageName
 from gossamer_schedule import ScheduleBuilder
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene

@@ -17,10 +17,10 @@ from gossamer_backend.arrays import (
 from gossamer_backend.facts import FactCheck, buffer_of, check_facts
 from gossamer_backend.scalars import limits_of, require_scalar, require_size
 from gossamer_backend.sizes import Array, Linear, evaluate, to_linear
-from gossamer_ir.contracts import BufferParam, Signature
 from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 
 Value: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
 Number: TypeAlias = int | float | bool

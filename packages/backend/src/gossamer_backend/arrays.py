@@ -10,9 +10,9 @@ from typing import Any, TypeGuard
 import numpy as np
 
 from gossamer_backend.sizes import Array
-from gossamer_ir.contracts import BufferParam
-from gossamer_ir.dtypes import SCALARS, scalar_of
+from gossamer_ir.core.dtypes import SCALARS, scalar_of
 from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.interchange.records import BufferParam
 from gossamer_ir.nodes import Const
 
 

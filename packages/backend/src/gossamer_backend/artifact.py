@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.contracts import Signature, Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Signature, Target
 
 
 class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -15,7 +15,7 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     names of the buffers that `failed_buffer` of the workspace counts. `metadata` are pairs of text
     (cpu, features, llvm version, milliseconds of each step, ...).
 
-    >>> from gossamer_ir.contracts import Signature
+    >>> from gossamer_ir.interchange.records import Signature
     >>> made = Artifact("toy", "1.0", "toy:cpu=any", Signature("f", (), (), ()), b"code")
     >>> Artifact.decode(made.encode()) == made
     True

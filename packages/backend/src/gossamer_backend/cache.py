@@ -72,7 +72,7 @@ class ArtifactCache:
     (`cache.directory`, `cache.limit`) where the environment says something impossible.
 
     >>> import tempfile
-    >>> from gossamer_ir.contracts import Signature
+    >>> from gossamer_ir.interchange.records import Signature
     >>> artifact = Artifact("toy", "1.0", "toy", Signature("f", (), (), ()), b"code")
     >>> with tempfile.TemporaryDirectory() as directory:
     ...     cache = ArtifactCache(directory)

@@ -19,9 +19,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 
-from gossamer_ir.atomics import is_atomic
-from gossamer_ir.by_kind import nodes_by_kind
-from gossamer_ir.dtypes import DType
+from gossamer_ir.analysis.atomics import is_atomic
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Atomic,
     Buffer,
@@ -44,8 +44,8 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )
-from gossamer_ir.remembered import remembered
-from gossamer_ir.typed_calls import typed
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.node_index import nodes_by_kind
 
 _FREE = frozenset({"dtype.bool", "dtype.int64", "dtype.handle", "scope.global"})
 
@@ -65,7 +65,7 @@ _TYPED: frozenset[type[Node]] = frozenset(
 
 
 @typed
-@remembered
+@memoize_by_identity
 def required_capabilities(module: Module) -> frozenset[str]:
     """The words for everything that occurs in a module.
 

@@ -6,8 +6,8 @@ from gossamer_backend.artifact import Artifact
 from gossamer_backend.kernel import Kernel
 from gossamer_backend.protocol import Backend, HasInstructions, Probe, ShowsCode
 from gossamer_backend.requirements import require_compilable, require_own_target
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import PluginError
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
 

@@ -57,7 +57,7 @@ class GeneratedCheck:
     Arrays of at most `small` elements together are left to others. A target that the kernel cannot
     be compiled for has none.
 
-    >>> from gossamer_ir.build import index
+    >>> from gossamer_ir.core.build import index
     >>> def compile(name, program):
     ...     raise PluginError("plugin.failed", "There is nothing to compile with.")
     >>> check = GeneratedCheck(compile)

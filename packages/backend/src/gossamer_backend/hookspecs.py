@@ -13,7 +13,7 @@ import msgspec
 import pluggy
 
 from gossamer_backend.protocol import Backend
-from gossamer_ir.contracts import Intrinsic, Schedule, Stats, Target
+from gossamer_ir.interchange.records import Intrinsic, Schedule, Stats, Target
 from gossamer_ir.nodes import Module, StageName
 
 PROJECT = "gossamer"

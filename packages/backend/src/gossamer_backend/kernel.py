@@ -21,8 +21,8 @@ from gossamer_backend.native import (
     parameter_types,
 )
 from gossamer_backend.prepared import PreparedKernel
-from gossamer_ir.contracts import Signature
 from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.interchange.records import Signature
 
 _FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
 _POINTER = ctypes.c_void_p
@@ -45,8 +45,8 @@ class Kernel:
 
     >>> import ctypes, numpy as np
     >>> from gossamer_backend import Artifact, Kernel
-    >>> from gossamer_ir.build import index_var
-    >>> from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
+    >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
     >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
     >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
     >>> from gossamer_backend.native import prototype

@@ -9,10 +9,10 @@ import hashlib
 from collections.abc import Iterable, Mapping
 
 from gossamer_backend.native import ABI_VERSION
-from gossamer_ir.contracts import Schedule, Stats, Target
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.interchange.records import Schedule, Stats, Target
+from gossamer_ir.interchange.serialization import dumps, dumps_record
 from gossamer_ir.nodes import Module
-from gossamer_ir.typed_calls import typed
-from gossamer_ir.wire import dumps, dumps_record
 
 
 @typed

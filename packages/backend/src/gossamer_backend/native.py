@@ -11,9 +11,9 @@ import ctypes
 from collections.abc import Callable
 from typing import Any, TypeAlias
 
-from gossamer_ir.contracts import Signature
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.interchange.records import Signature
 
 ABI_VERSION = 1
 """Part of every cache key."""
@@ -68,7 +68,7 @@ def scalar_type(dtype: str) -> type[Any]:
 def parameter_types(signature: Signature) -> tuple[type[Any], ...]:
     """The ctypes types of the parameters in order, without the workspace.
 
-    >>> from gossamer_ir.contracts import ScalarParam
+    >>> from gossamer_ir.interchange.records import ScalarParam
     >>> [kind.__name__ for kind in
     ...  parameter_types(Signature("f", (), (ScalarParam("m", "int64"),), ("m",)))]
     ['c_long']

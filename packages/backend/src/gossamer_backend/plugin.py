@@ -14,8 +14,8 @@ from gossamer_backend import hookspecs
 from gossamer_backend.checked import CheckedBackend
 from gossamer_backend.hookspecs import Pass, ScheduleRules
 from gossamer_backend.protocol import API_VERSION, Backend
-from gossamer_ir.contracts import Intrinsic, Schedule, Stats, Target
 from gossamer_ir.errors import PluginError
+from gossamer_ir.interchange.records import Intrinsic, Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 
 

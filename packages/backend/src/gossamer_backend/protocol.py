@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Protocol, runtime_checkable
 
 import msgspec
 
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ import msgspec
 
 from gossamer_backend.checked import CheckedBackend
 from gossamer_backend.installed import entry_points, installed
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
+from gossamer_ir.interchange.records import Target
 
 if TYPE_CHECKING:
     from gossamer_backend.plugin import Plugin

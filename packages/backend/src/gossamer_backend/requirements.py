@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import Protocol
 
 from gossamer_backend.capabilities import required_capabilities
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError, PluginError
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 
 

@@ -8,9 +8,9 @@ import operator
 
 import numpy as np
 
-from gossamer_ir.contracts import LARGEST_SIZE, ScalarParam
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import LARGEST_SIZE, ScalarParam
 
 
 def require_scalar(param: ScalarParam, value: object) -> int | float | bool:

@@ -7,11 +7,11 @@ from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 
-from gossamer_ir.affine import affine_of
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.core.integers import UNBOUNDED
 from gossamer_ir.errors import ArgumentError, UnsupportedError
-from gossamer_ir.integers import UNBOUNDED
 from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Var
-from gossamer_ir.walk import rewrite
+from gossamer_ir.traversal.walk import rewrite
 
 Array: TypeAlias = "np.ndarray[Any, Any]"
 Scalars: TypeAlias = Mapping[str, int | float | bool]
@@ -22,7 +22,7 @@ _OPERATIONS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "min", "ma
 def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> int:
     """The value of an integer expression; `arrays` are by the name of the buffer.
 
-    >>> from gossamer_ir.build import add, index, index_var
+    >>> from gossamer_ir.core.build import add, index, index_var
     >>> evaluate(add(index_var("m"), index(1)), {"m": 4}, arrays={})
     5
     """
@@ -79,7 +79,7 @@ class Linear(NamedTuple):
 def to_linear(expr: Expr) -> Linear | None:
     """An expression in at most one variable, None for anything else.
 
-    >>> from gossamer_ir.build import add, index, index_var, mul
+    >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> to_linear(mul(add(index_var("m"), index(1)), index(4)))
     Linear(name='m', factor=4, offset=4)
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from gossamer_backend.installed import Installed, installed
-from gossamer_ir.typed_calls import typed
+from gossamer_ir.core.typed_calls import typed
 
 
 @typed

@@ -9,12 +9,12 @@ from gossamer_backend.hookspecs import Pass, hookimpl
 from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
 from gossamer_backend.requirements import require_compilable
 from gossamer_backend.sizes import evaluate
-from gossamer_ir.contracts import Intrinsic, Schedule
+from gossamer_ir.interchange.records import Intrinsic, Schedule
+from gossamer_ir.interchange.serialization import dumps, loads
+from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.interpret import GuardFailed, run
 from gossamer_ir.nodes import Guard
-from gossamer_ir.signature import signature_of
-from gossamer_ir.walk import walk
-from gossamer_ir.wire import dumps, loads
+from gossamer_ir.traversal.walk import walk
 
 
 class TinyInterpreter:

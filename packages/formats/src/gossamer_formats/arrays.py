@@ -14,8 +14,8 @@ from gossamer_formats.order import row_order
 from gossamer_formats.ownership import owned
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
-from gossamer_ir.typed_calls import typed
 
 _STORED = ("csr",)
 """The formats that tensors have so far; there are descriptions of others."""

@@ -19,7 +19,8 @@ from gossamer_formats.storage import (
     value_count,
     values_handle,
 )
-from gossamer_ir.axis_facts import facts_of_axis
+from gossamer_ir.analysis.axis_facts import facts_of_axis
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
     Axis,
@@ -30,7 +31,6 @@ from gossamer_ir.nodes import (
     FormatDescription,
     SortedSegments,
 )  # fmt: skip
-from gossamer_ir.typed_calls import typed
 
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")

@@ -15,8 +15,8 @@ from gossamer_formats.limits import memory_size
 from gossamer_formats.market import open_market, read_entries, read_header
 from gossamer_formats.scipy_matrices import from_scipy
 from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
-from gossamer_ir.typed_calls import typed
 
 
 @typed

@@ -22,8 +22,8 @@ from gossamer_formats.checks import (
 from gossamer_formats.limits import memory_size
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
-from gossamer_ir.typed_calls import typed
 
 if TYPE_CHECKING:
     from scipy.sparse import csr_array

@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 import numpy as np
 
+from gossamer_ir.core.integers import UNBOUNDED
 from gossamer_ir.errors import FormatError, UnsupportedError
-from gossamer_ir.integers import UNBOUNDED
 from gossamer_ir.nodes import (
     Axis,
     Binary,

@@ -11,9 +11,9 @@ from gossamer_formats.checks import check_storage, require_value_dtype
 from gossamer_formats.ownership import owned
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage, value_count, values_handle, with_value_dtype
-from gossamer_ir.contracts import Stats
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import FormatDescription
-from gossamer_ir.typed_calls import typed
 
 
 class SparseTensor:

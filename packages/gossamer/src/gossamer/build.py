@@ -26,7 +26,8 @@ from gossamer_backend import (
     request_key,
 )
 from gossamer_backend.exclusion import compiling
-from gossamer_ir.contracts import (
+from gossamer_ir.errors import ArgumentError, PluginError, ScheduleError
+from gossamer_ir.interchange.records import (
     Choice,
     Decision,
     Schedule,
@@ -35,7 +36,6 @@ from gossamer_ir.contracts import (
     Target,
     Trace,
 )
-from gossamer_ir.errors import ArgumentError, PluginError, ScheduleError
 from gossamer_ir.nodes import Module, StageName
 
 if TYPE_CHECKING:
@@ -166,7 +166,7 @@ def lowered(
     plugin's passes; one that is flat already with the guards it lacks. Math functions that the target
     has no instructions for are arithmetic at the flat stage."""
     from gossamer_ir.verify import verify
-    from gossamer_lower import guard_flat, lower_math
+    from gossamer_lower import bounds_check_flat, lower_math
     from gossamer_schedule import replay
 
     traces = {
@@ -177,7 +177,7 @@ def lowered(
     current = verify(module)
     _require_no_earlier_trace(module.stage, traces)
     if current.stage == "flat":
-        current = guard_flat(current)
+        current = bounds_check_flat(current)
     while current.stage != "flat":
         trace = traces[current.stage]
         if trace:

@@ -7,13 +7,13 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from gossamer.build import STAGES, build, stage_lowering
 from gossamer_backend import Kernel
-from gossamer_ir.contracts import Schedule, Target
 from gossamer_ir.errors import ArgumentError, ScheduleError
+from gossamer_ir.interchange.records import Schedule, Target
+from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
 from gossamer_ir.nodes import Module, StageName
 from gossamer_ir.script import parse_function, parse_module
-from gossamer_ir.specialize import specialize as specialize_module
+from gossamer_ir.transform.specialize import specialize as specialize_module
 from gossamer_ir.verify import verify
-from gossamer_ir.wire import dumps, dumps_record, loads, loads_record
 
 if TYPE_CHECKING:
     from gossamer_schedule import ScheduleBuilder

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from gossamer.build import default_choice, resolve_elsewhere
 from gossamer.compiling import Program, specialized
 from gossamer.operators import NAMES, operator_named
-from gossamer_ir.contracts import Choice, Stats, Target
+from gossamer_ir.interchange.records import Choice, Stats, Target
 
 
 def explain(

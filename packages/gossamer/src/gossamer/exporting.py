@@ -9,9 +9,9 @@ from typing import TYPE_CHECKING
 from gossamer.build import DISTRIBUTIONS, compiled
 from gossamer.compiling import Program, checked_schedule, specialized
 from gossamer_backend import Kernel, package_versions
-from gossamer_ir.contracts import Schedule, Target
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.typed_calls import typed
+from gossamer_ir.interchange.records import Schedule, Target
 
 if TYPE_CHECKING:
     from gossamer_backend.export import Exported

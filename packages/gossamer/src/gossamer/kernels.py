@@ -10,7 +10,7 @@ import msgspec
 from gossamer.operators.operator import Operator, Variant, module_of
 from gossamer.targets import parse_target
 from gossamer_backend.exclusion import compiling
-from gossamer_ir.contracts import Stats, Target
+from gossamer_ir.interchange.records import Stats, Target
 
 if TYPE_CHECKING:
     from gossamer.build import Built

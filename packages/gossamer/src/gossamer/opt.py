@@ -8,14 +8,14 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.contracts import Intrinsic, Step, Trace
 from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
+from gossamer_ir.interchange.records import Intrinsic, Step, Trace
+from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.nodes import Module
-from gossamer_ir.script.modules import Parsed, parse_text
+from gossamer_ir.script.parser.modules import Parsed, parse_text
 from gossamer_ir.script.render import render
 from gossamer_ir.script.source import Source
 from gossamer_ir.verify import diagnostics, verify
-from gossamer_ir.wire import loads
 
 MAX_STEP = 10_000
 """Characters of a step, and steps of a trace."""
@@ -111,7 +111,7 @@ def applied(module: Module, steps: Iterable[Step], *, verify_each: bool = False)
 
 
 def _applied(module: Module, step: Step, *, verify_each: bool) -> Module:
-    from gossamer_lower.passes import PASSES, apply_pass, require_kept_promise
+    from gossamer_lower.pass_manager import PASSES, apply_pass, require_kept_promise
     from gossamer_schedule import PRIMITIVES, replay
 
     if step.op in PASSES:
@@ -148,7 +148,7 @@ def steps_text() -> str:
     >>> steps_text().splitlines()[:2]
     ['passes', '  lower_iterations                  coordinate to position']
     """
-    from gossamer_lower.passes import PASSES
+    from gossamer_lower.pass_manager import PASSES
     from gossamer_schedule import PRIMITIVES
     from gossamer_schedule.replay import parameters_of
 

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from gossamer.build import registry, resolve_elsewhere, stage_lowering
 from gossamer.compiling import Program, specialized
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.verify import verify
 
 if TYPE_CHECKING:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 
 
 def parse_target(target: str | Target) -> Target:

@@ -13,7 +13,7 @@ from gossamer.operators.operator import module_of
 from gossamer.oracle import Comparison, compare
 from gossamer.references import reference_of
 from gossamer_formats import Array, SparseTensor
-from gossamer_ir.contracts import Schedule
+from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Module
 
 

@@ -1,7 +1,8 @@
 """The gossamer language: nodes, script text, wire format, verifiers, proofs, reference interpreter.
 
 Everything here is loaded when it is first asked for. What shares its module's name is imported from
-there: `gossamer_ir.specialize.specialize`, `gossamer_ir.verify.verify`, `gossamer_ir.simplify.simplify`.
+there: `gossamer_ir.transform.specialize.specialize`, `gossamer_ir.verify.verify`,
+`gossamer_ir.arith.simplify.simplify`.
 """
 
 from __future__ import annotations
@@ -10,7 +11,8 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gossamer_ir.equality import structural_equal, structural_hash
+    from gossamer_ir.interchange.serialization import dumps, loads
+    from gossamer_ir.interchange.signature import signature_of
     from gossamer_ir.interpret import run
     from gossamer_ir.nodes import FormatDescription, Function, Module
     from gossamer_ir.script.formats import parse_format, print_format
@@ -18,9 +20,8 @@ if TYPE_CHECKING:
     from gossamer_ir.script.parse import parse_expr, parse_function, parse_module
     from gossamer_ir.script.print import print_expr, print_module
     from gossamer_ir.script.render import render
-    from gossamer_ir.signature import signature_of
+    from gossamer_ir.traversal.equality import structural_equal, structural_hash
     from gossamer_ir.verify import diagnostics
-    from gossamer_ir.wire import dumps, loads
 
 _HOMES = {
     "FormatDescription": "nodes",
@@ -28,8 +29,8 @@ _HOMES = {
     "Module": "nodes",
     "T": "script.namespace",
     "diagnostics": "verify",
-    "dumps": "wire",
-    "loads": "wire",
+    "dumps": "interchange.serialization",
+    "loads": "interchange.serialization",
     "parse_expr": "script.parse",
     "parse_format": "script.formats",
     "parse_function": "script.parse",
@@ -39,9 +40,9 @@ _HOMES = {
     "print_module": "script.print",
     "render": "script.render",
     "run": "interpret",
-    "signature_of": "signature",
-    "structural_equal": "equality",
-    "structural_hash": "equality",
+    "signature_of": "interchange.signature",
+    "structural_equal": "traversal.equality",
+    "structural_hash": "traversal.equality",
 }
 
 __all__ = [

@@ -132,7 +132,7 @@ class IfThenElse(Node, frozen=True):
 
 
 class Call(Node, frozen=True):
-    """A pure function of `FUNCTIONS` in `functions.py` (exp, sqrt, fma, ...)."""
+    """A pure function of `FUNCTIONS` in `math_functions.py` (exp, sqrt, fma, ...)."""
 
     function: str
     args: tuple[Expr, ...]

@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from gossamer_ir.dtypes import DType
+from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
-from gossamer_ir.magnitudes import magnitudes_of
 from gossamer_ir.nodes import Buffer, Function, Module, Param
-from gossamer_ir.typed_calls import typed
 from gossamer_llvm.abi import ENTRY_SYMBOL, Abi
-from gossamer_llvm.frame import Frame, Place, Unit, Value
-from gossamer_llvm.survey import Survey, survey
-from gossamer_llvm.tables import EXPRESSIONS, STATEMENTS
-from gossamer_llvm.text import COLD, HOT, FunctionText
-from gossamer_llvm.types import value_type
+from gossamer_llvm.dispatch import EXPRESSIONS, STATEMENTS
+from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, ModuleEmitter, Value
+from gossamer_llvm.emitter.function_summary import Survey, survey
+from gossamer_llvm.emitter.ir_builder import COLD, HOT, FunctionText
+from gossamer_llvm.emitter.types import value_type
 
 
 @typed
@@ -25,9 +25,9 @@ def emit(flat: Module, *, abi: Abi) -> str:
     an i64, a float itself), then a pointer to the workspace; it returns a status. `UnsupportedError`
     (`llvm.<construct>`) names what is not lowered. The text holds no name of the module.
 
-    >>> from gossamer_ir.build import index_var
+    >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.nodes import For, While, Buffer, Function, Module, Param, Store
-    >>> from gossamer_ir.build import ZERO, zero_of
+    >>> from gossamer_ir.core.build import ZERO, zero_of
     >>> x = Buffer("X", (index_var("n"),), "float32", handle="x")
     >>> params = (Param("x", "handle"), Param("n", "int64"))
     >>> clear = Function("clear", params, (Store("X", (ZERO,), zero_of("float32")),), buffers=(x,))
@@ -47,7 +47,7 @@ def emit(flat: Module, *, abi: Abi) -> str:
         found = surveys[function.name]
         is_entry = function.name == flat.entry
         signature = _signature(unit, function, found, aliasing, is_entry=is_entry)
-        frame = Frame(
+        emitter = FunctionEmitter(
             unit,
             FunctionText(signature),
             magnitudes=magnitudes_of(function),
@@ -55,8 +55,8 @@ def emit(flat: Module, *, abi: Abi) -> str:
             is_entry=is_entry,
         )
         if function.name not in aliasing:
-            frame.unchanging = _unchanging(function, found)
-        _emit_function(frame, function)
+            emitter.unchanging = _unchanging(function, found)
+        _emit_function(emitter, function)
     return _render(unit)
 
 
@@ -86,14 +86,19 @@ def _guarded(surveys: Iterable[Survey]) -> tuple[str, ...]:
     return tuple(dict.fromkeys(name for found in surveys for name in found.guarded))
 
 
-def _unit(flat: Module, abi: Abi, surveys: Mapping[str, Survey]) -> Unit:
+def _unit(flat: Module, abi: Abi, surveys: Mapping[str, Survey]) -> ModuleEmitter:
     symbols = {function.name: f"f{number}" for number, function in enumerate(flat.functions)}
     symbols[flat.entry] = ENTRY_SYMBOL
-    return Unit(abi, EXPRESSIONS, STATEMENTS, symbols, _guarded(surveys.values()))
+    return ModuleEmitter(abi, EXPRESSIONS, STATEMENTS, symbols, _guarded(surveys.values()))
 
 
 def _signature(
-    unit: Unit, function: Function, found: Survey, aliasing: frozenset[str], *, is_entry: bool
+    unit: ModuleEmitter,
+    function: Function,
+    found: Survey,
+    aliasing: frozenset[str],
+    *,
+    is_entry: bool,
 ) -> str:
     parameters = []
     for number, param in enumerate(function.params):
@@ -119,14 +124,16 @@ def _unchanging(function: Function, found: Survey) -> frozenset[str]:
     )
 
 
-def _emit_function(frame: Frame, function: Function) -> None:
-    frame.open()
-    _bind(frame, function)
-    frame.body(function.body)
-    frame.close()
+def _emit_function(emitter: FunctionEmitter, function: Function) -> None:
+    emitter.open()
+    _bind(emitter, function)
+    emitter.body(function.body)
+    emitter.close()
 
 
-def _parameter(unit: Unit, param: Param, number: int, notes: list[str], *, is_entry: bool) -> str:
+def _parameter(
+    unit: ModuleEmitter, param: Param, number: int, notes: list[str], *, is_entry: bool
+) -> str:
     unit.require_dtype(param.dtype)
     if param.dtype == "handle":
         return " ".join(["ptr", *notes, f"%p{number}"])
@@ -134,26 +141,26 @@ def _parameter(unit: Unit, param: Param, number: int, notes: list[str], *, is_en
     return f"{'i64' if is_widened else value_type(param.dtype)} %p{number}"
 
 
-def _bind(frame: Frame, function: Function) -> None:
+def _bind(emitter: FunctionEmitter, function: Function) -> None:
     for number, param in enumerate(function.params):
         value = Value(f"%p{number}", param.dtype)
-        frame.values[param.name] = _narrow(frame, value) if frame.is_entry else value
+        emitter.values[param.name] = _narrow(emitter, value) if emitter.is_entry else value
     for buffer in function.buffers:
         if isinstance(buffer, Buffer) and buffer.handle is not None:
-            frame.buffers[buffer.name] = Place(buffer, frame.values[buffer.handle].text)
+            emitter.buffers[buffer.name] = BufferAddress(buffer, emitter.values[buffer.handle].text)
 
 
-def _narrow(frame: Frame, value: Value) -> Value:
+def _narrow(emitter: FunctionEmitter, value: Value) -> Value:
     """Integers and bools arrive as 64 bits."""
     kind = DType.parse(value.dtype)
     if kind.kind == "bool":
-        return Value(frame.text.value(f"icmp ne i64 {value.text}, 0"), value.dtype)
+        return Value(emitter.text.value(f"icmp ne i64 {value.text}, 0"), value.dtype)
     if kind.is_integer and kind.bits < 64:
-        return Value(frame.text.value(f"trunc i64 {value.text} to {value.type}"), value.dtype)
+        return Value(emitter.text.value(f"trunc i64 {value.text} to {value.type}"), value.dtype)
     return value
 
 
-def _render(unit: Unit) -> str:
+def _render(unit: ModuleEmitter) -> str:
     attributes = " ".join(["nounwind", *unit.abi.attributes])
     metadata = [f"!{number} = {text}" for number, text in enumerate(unit.metadata)]
     head = [f'target triple = "{unit.abi.triple}"']

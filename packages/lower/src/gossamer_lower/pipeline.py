@@ -2,53 +2,53 @@
 
 from __future__ import annotations
 
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Module
-from gossamer_ir.typed_calls import typed
-from gossamer_lower.combine_lane_reductions import combine_lane_reductions
-from gossamer_lower.expand_reducers import expand_reducers
-from gossamer_lower.expand_search import expand_search
-from gossamer_lower.guard_accesses import guard_accesses
-from gossamer_lower.hoist_allocations import hoist_allocations
-from gossamer_lower.hoist_conditions import hoist_conditions
-from gossamer_lower.hoist_guards import hoist_guards
-from gossamer_lower.hoist_searches import hoist_searches
-from gossamer_lower.hoist_vectors import hoist_vectors
-from gossamer_lower.lower_atomics import lower_atomics
-from gossamer_lower.lower_blocks import lower_blocks
-from gossamer_lower.merge_searches import merge_searches
-from gossamer_lower.outline_parallel import outline_parallel
-from gossamer_lower.part_loops import part_loops
-from gossamer_lower.passes import require_kept_promise
-from gossamer_lower.peel_last import peel_last
-from gossamer_lower.peel_rest import peel_rest
-from gossamer_lower.plan_allocations import plan_allocations
-from gossamer_lower.remove_masks import remove_masks
-from gossamer_lower.unroll_loops import unroll_loops
-from gossamer_lower.unswitch_loops import unswitch_loops
-from gossamer_lower.vectorize_loops import vectorize_loops
+from gossamer_lower.blocks.expand_reducers import expand_reducers
+from gossamer_lower.blocks.lower_blocks import lower_blocks
+from gossamer_lower.bounds.hoist_bounds_checks import hoist_bounds_checks
+from gossamer_lower.bounds.insert_bounds_checks import insert_bounds_checks
+from gossamer_lower.host.lower_atomics import lower_atomics
+from gossamer_lower.host.outline_parallel import outline_parallel
+from gossamer_lower.loops.peel_last_iteration import peel_last_iteration
+from gossamer_lower.loops.peel_remainder import peel_remainder
+from gossamer_lower.loops.split_index_set import split_index_set
+from gossamer_lower.loops.unroll_loops import unroll_loops
+from gossamer_lower.loops.unswitch_on_alignment import unswitch_on_alignment
+from gossamer_lower.loops.unswitch_uniform_conditions import unswitch_uniform_conditions
+from gossamer_lower.memory.contract_buffers import contract_buffers
+from gossamer_lower.memory.hoist_allocations import hoist_allocations
+from gossamer_lower.pass_manager import require_kept_promise
+from gossamer_lower.search.expand_search import expand_search
+from gossamer_lower.search.hoist_searches import hoist_searches
+from gossamer_lower.search.merge_searches import merge_searches
+from gossamer_lower.vector.combine_lane_reductions import combine_lane_reductions
+from gossamer_lower.vector.eliminate_redundant_masks import eliminate_redundant_masks
+from gossamer_lower.vector.hoist_invariant_loads import hoist_invariant_loads
+from gossamer_lower.vector.vectorize_loops import vectorize_loops
 
 FLAT_PASSES = (
     expand_reducers,
     lower_blocks,
-    plan_allocations,
-    hoist_conditions,
-    guard_accesses,
-    hoist_guards,
-    peel_last,
-    peel_rest,
+    contract_buffers,
+    unswitch_uniform_conditions,
+    insert_bounds_checks,
+    hoist_bounds_checks,
+    peel_last_iteration,
+    peel_remainder,
     vectorize_loops,
     unroll_loops,
-    remove_masks,
+    eliminate_redundant_masks,
     combine_lane_reductions,
-    hoist_vectors,
+    hoist_invariant_loads,
     hoist_searches,
     merge_searches,
     expand_search,
-    part_loops,
+    split_index_set,
     outline_parallel,
     hoist_allocations,
     lower_atomics,
-    unswitch_loops,
+    unswitch_on_alignment,
 )
 """What runs on a module of the loop stage, in this order."""
 

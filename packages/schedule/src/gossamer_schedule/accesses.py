@@ -5,16 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gossamer_ir.build import dtype_of
-from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import buffers_named, buffers_touched
+from gossamer_ir.analysis.accesses import parts_of
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
     Block,
     Expr,
     Let,
     Store,
 )
-from gossamer_ir.touches import parts_of
+from gossamer_ir.traversal.effects import buffers_named, buffers_touched
 from gossamer_schedule.sites import Site, statements
 
 

@@ -13,8 +13,9 @@ from collections.abc import Iterable, Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, conjoined, conjuncts, index, index_var, mul
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.arith.simplify import FALSE
+from gossamer_ir.core.build import ZERO, conjoined, conjuncts, index, index_var, mul
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -31,9 +32,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )  # fmt: skip
-from gossamer_ir.reducers import Reduction, identity
-from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import free_vars, resolve, substitute, substitute_body
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, resolve, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.copies import copy_nest
 from gossamer_schedule.predicates import below

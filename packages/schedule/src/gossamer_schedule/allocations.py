@@ -7,7 +7,7 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.nodes import Allocate, AnyBuffer, Function
-from gossamer_ir.walk import rewrite_body
+from gossamer_ir.traversal.walk import rewrite_body
 from gossamer_schedule.refusals import refusal
 
 

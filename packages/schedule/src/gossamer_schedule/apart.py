@@ -4,26 +4,28 @@ from __future__ import annotations
 
 from collections.abc import Set
 
-from gossamer_ir.accesses import Access
-from gossamer_ir.affine import NOTHING, Affine, combine
-from gossamer_ir.build import integer_value
-from gossamer_ir.linear import Form
+from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.arith.affine import NOTHING, Affine, combine
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.dependence.access_forms import AccessForm
 from gossamer_ir.nodes import For
 
 _MOST = 2**16
 """Larger coefficients may wrap, so that different sums are one index."""
 
 
-def meeting_distance(later: Access, found: Access, loop: For, *, varying: Set[str]) -> int | None:
+def meeting_distance(
+    later: AccessForm, found: AccessForm, loop: For, *, varying: Set[str]
+) -> int | None:
     """How many iterations, at least one, after an access another one of the same buffer is to the same
     element; 0 where that never happens, None where it is not known. `varying` are the loop and those in it.
 
-    >>> from gossamer_ir.build import add, index, index_var, ZERO
-    >>> from gossamer_ir.linear import form_of
+    >>> from gossamer_ir.core.build import add, index, index_var, ZERO
+    >>> from gossamer_ir.analysis.linear_form import form_of
     >>> i = For("i", ZERO, index(8), ())
     >>> at = {"X[i]": index_var("i"), "X[i + 2]": add(index_var("i"), index(2))}
     >>> found = {
-    ...     text: Access("X", (form_of(at, {}, loops={"i": i}),), is_store=True)
+    ...     text: AccessForm("X", (form_of(at, {}, loops={"i": i}),), is_store=True)
     ...     for text, at in at.items()
     ... }
     >>> meeting_distance(found["X[i]"], found["X[i + 2]"], i, varying={"i"})

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.interchange.records import Intrinsic
 from gossamer_schedule.foreign_names import argument_hint
 from gossamer_schedule.refusals import listing, refusal
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.effects import all_buffers
 from gossamer_ir.nodes import Block, Expr, Module
-from gossamer_ir.walk import buffers_read, resolve
+from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.walk import buffers_read, resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.safe_reads import is_safe_in

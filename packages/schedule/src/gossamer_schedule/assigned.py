@@ -7,8 +7,8 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.effects import Body, Effects, effects_of
 from gossamer_ir.nodes import Block, If, Stmt
+from gossamer_ir.traversal.effects import Body, Effects, effects_of
 from gossamer_schedule.accesses import mentioned
 
 

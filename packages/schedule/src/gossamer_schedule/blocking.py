@@ -8,11 +8,11 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import index_var
-from gossamer_ir.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.names import Namer
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import Block, BlockIter, For, Module, Range, Stmt
-from gossamer_ir.walk import free_vars, rewrite, substitute, substitute_body
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import free_vars, rewrite, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.init_places import (
     meeting_loops,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any, Self
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import FuseAxes, Iteration, Module
 from gossamer_schedule.ambiguity import doubles, warn
 from gossamer_schedule.arguments import a_value, arguments_by_name, plain

@@ -8,10 +8,10 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.effects import NAMING_BUFFERS, effects_of
-from gossamer_ir.names import Namer
 from gossamer_ir.nodes import Allocate, Block, BlockIter, For, Region, Stmt, Var
-from gossamer_ir.walk import rewrite_body, statements
+from gossamer_ir.traversal.effects import NAMING_BUFFERS, effects_of
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import rewrite_body, statements
 
 
 class Clone(msgspec.Struct, frozen=True):
@@ -27,7 +27,7 @@ class Clone(msgspec.Struct, frozen=True):
 def clones(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...]:
     """So many copies of a body. What it binds as `x` is `x_0` in the first copy, `x_1` in the second.
 
-    >>> from gossamer_ir.names import namer_of
+    >>> from gossamer_ir.traversal.names import namer_of
     >>> from gossamer_schedule.examples import SCALE
     >>> (function,) = SCALE.functions
     >>> for found in clones(function.body, 2, namer_of(function)):

@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.effects import all_buffers
+from gossamer_ir.analysis.reductions import identity
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -19,7 +19,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.reducers import identity
+from gossamer_ir.traversal.effects import all_buffers
 from gossamer_schedule.reassociation import is_reduction, reduction_of
 
 

@@ -7,17 +7,17 @@ from functools import reduce
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import with_two_names
-from gossamer_ir.affine import UNIT, Affine, distance, product_of
-from gossamer_ir.build import ZERO, index_var
-from gossamer_ir.digits import count_of, digits_of, lowest, without
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.linear import form_of
-from gossamer_ir.loops import loops_of
+from gossamer_ir.analysis.accesses import Access, accesses
+from gossamer_ir.analysis.linear_form import form_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.affine import UNIT, Affine, distance, product_of
+from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.dependence.mixed_radix import count_of, digits_of, lowest, without
 from gossamer_ir.nodes import Block, BlockIter, Compare, Expr, For, Range, Store, Var
-from gossamer_ir.program_point import ProgramPoint
-from gossamer_ir.touches import Touch, touches
-from gossamer_ir.walk import free_vars, map_children, occurrences, resolve, substitute
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.walk import collect, free_vars, map_children, resolve, substitute
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.patterns import match_all
@@ -40,13 +40,13 @@ def consumed_parts(site: Site, own: Sequence[For], target: Site, *, changing: Se
         item.var for item in block.iters if isinstance(item.value, Var) and item.value.name in names
     }
     parts: list[Parts] = []
-    for touch in touches(target.node.body, values=values_at(target)):
-        if touch.buffer in outer_writes((block,)):
-            is_named_twice = touch.buffer in with_two_names(site.function)
-            found = None if is_named_twice else _matched(site, touch, free=free)
+    for access in accesses(target.node.body, values=values_at(target)):
+        if access.buffer in outer_writes((block,)):
+            is_named_twice = access.buffer in with_two_names(site.function)
+            found = None if is_named_twice else _matched(site, access, free=free)
             if found is None:
                 return {}
-            parts.append(_parts(site, found, touch, target=target, changing=changing))
+            parts.append(_parts(site, found, access, target=target, changing=changing))
     return _below_fixed(reduce(_common, parts), block, free) if parts else {}
 
 
@@ -80,16 +80,16 @@ def _united(first: Part, second: Part) -> Part | None:
     return replace(first, count=Affine({}, count), is_within=first.is_within and second.is_within)
 
 
-def _matched(site: Site, touch: Touch, *, free: set[str]) -> dict[str, Expr] | None:
+def _matched(site: Site, access: Access, *, free: set[str]) -> dict[str, Expr] | None:
     """The values of the iterators at which the block makes the element that is touched; those of a
     reduction have all values: others may contribute to it, and its init runs before the loops that it
     is fed by."""
     block: Block = site.node
-    stores = occurrences(Store, block)
-    made = [found for found in stores if found.buffer == touch.buffer]
+    stores = collect(Store, block)
+    made = [found for found in stores if found.buffer == access.buffer]
     if len({found.indices for found in made}) != 1 or not is_own_value(site, made[0]):
         return None
-    points = tuple(at for at in touch.indices if not isinstance(at, Range))
+    points = tuple(at for at in access.indices if not isinstance(at, Range))
     fixed = {item.var: item.value for item in block.iters if item.var not in free}
     values = fixed | values_at(site)
     patterns = tuple(resolve(at, values) for at in made[0].indices)
@@ -126,11 +126,11 @@ def with_parts(node: Expr, parts: Mapping[Expr, Expr]) -> Expr:
 
 
 def _parts(
-    site: Site, found: Mapping[str, Expr], touch: Touch, *, target: Site, changing: Set[str]
+    site: Site, found: Mapping[str, Expr], access: Access, *, target: Site, changing: Set[str]
 ) -> Parts:
     parts: Parts = {}
     for item in site.node.iters:
-        part = _part(site, item, found, touch=touch, target=target)
+        part = _part(site, item, found, access=access, target=target)
         if (
             part is not None
             and not mentioned((part.base, product_of(part.count or UNIT))) & changing
@@ -140,17 +140,17 @@ def _parts(
 
 
 def _part(
-    site: Site, item: BlockIter, found: Mapping[str, Expr], *, touch: Touch, target: Site
+    site: Site, item: BlockIter, found: Mapping[str, Expr], *, access: Access, target: Site
 ) -> Part | None:
     """The values that an iterator has in one iteration of the target loop."""
     value, loops = found.get(item.var), loops_of(site.function)
     if value is None or not is_safe_in(site.function, value, (*target.loops, target.node)):
         return None
-    point = _point(site, touch, value, target=target)
+    point = _point(site, access, value, target=target)
     if not point.proves(Compare("ge", value, ZERO)):
         return None
     is_within = point.proves(below(value, _extent(item, found)))
-    inner = {loop.var for loop in touch.held.loops}
+    inner = {loop.var for loop in access.held.loops}
     if not free_vars(value) & inner:
         return Part(value, UNIT, frozenset(), is_within)
     form = form_of(value, {}, loops=loops)
@@ -162,11 +162,11 @@ def _part(
     return Part(without(form, inner, loops=loops), count, frozenset(), is_within)
 
 
-def _point(site: Site, touch: Touch, value: Expr, *, target: Site) -> ProgramPoint:
+def _point(site: Site, access: Access, value: Expr, *, target: Site) -> ProgramPoint:
     """What is known of all values of a part: that the loops run which make them, not that something is
     touched at each."""
     point = point_in(site.function)
-    making = (loop for loop in touch.held.loops if loop.var in free_vars(value))
+    making = (loop for loop in access.held.loops if loop.var in free_vars(value))
     for loop in (*target.loops, target.node, *making):
         point.assume_loop(loop)
     return point

@@ -5,8 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer_ir.build import ZERO, index_var
-from gossamer_ir.names import Namer, namer_of
+from gossamer_ir.core.build import ZERO, index_var
 from gossamer_ir.nodes import (
     Axis,
     CompressedFixed,
@@ -20,7 +19,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )
-from gossamer_ir.walk import rewrite_body
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.walk import rewrite_body
 from gossamer_schedule.resolve import find_loop
 from gossamer_schedule.sites import Site, replaced
 

@@ -7,10 +7,8 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ONE, ZERO, add, conjoined, index_var, integer_value
-from gossamer_ir.effects import buffers_allocated
-from gossamer_ir.lasting import changed_in, written_in
-from gossamer_ir.names import Namer
+from gossamer_ir.analysis.invariants import changed_in, written_in
+from gossamer_ir.core.build import ONE, ZERO, add, conjoined, index_var, integer_value
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
@@ -25,7 +23,9 @@ from gossamer_ir.nodes import (
     Scope,
     Stmt,
 )
-from gossamer_ir.walk import buffers_read, free_vars, substitute, substitute_body
+from gossamer_ir.traversal.effects import buffers_allocated
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import buffers_read, free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.nests import Nest
 from gossamer_schedule.refusals import listing, refusal

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import affine_of, expr_of, product_of
-from gossamer_ir.build import integer_value
-from gossamer_ir.digits import count_of, digits_of, is_covering, is_positive, lowest
-from gossamer_ir.linear import form_of
-from gossamer_ir.loops import loops_of
+from gossamer_ir.analysis.linear_form import form_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.arith.affine import affine_of, expr_of, product_of
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.dependence.mixed_radix import count_of, digits_of, is_covering, is_positive, lowest
 from gossamer_ir.nodes import BlockIter, Range
-from gossamer_ir.walk import free_vars, resolve
+from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.inits import left_out
 from gossamer_schedule.nests import Nest

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.loops import loops_within
+from gossamer_ir.analysis.loops import loops_within
 from gossamer_ir.nodes import For
 from gossamer_schedule.races import accesses_below, difference, is_unshared
 from gossamer_schedule.refusals import refusal

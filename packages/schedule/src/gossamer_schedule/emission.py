@@ -7,12 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import UNIT, affine_of
-from gossamer_ir.effects import NAMING, binds
-from gossamer_ir.linear import along
-from gossamer_ir.names import Namer
+from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.arith.affine import UNIT, affine_of
 from gossamer_ir.nodes import Allocate, Block, Expr, For, Function, Guard, Load, Stmt, Store, Var
-from gossamer_ir.walk import free_vars, rewrite_body, statements, substitute, walk
+from gossamer_ir.traversal.effects import NAMING, binds
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import free_vars, rewrite_body, statements, substitute, walk
 from gossamer_schedule.unification import Match, View
 
 

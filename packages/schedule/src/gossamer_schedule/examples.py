@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.script import parse_module
 
 SCALE = parse_module("""

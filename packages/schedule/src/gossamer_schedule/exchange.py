@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence, Set
 from itertools import combinations
 
-from gossamer_ir.disjoint import verdict, written_accesses
-from gossamer_ir.init_nests import reduction_loops
-from gossamer_ir.loops import loops_within
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.nodes import For, Module
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.init_places import blocks_with_init, outside, require_inits_in_place

@@ -7,9 +7,8 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, conjoined, conjuncts, index_var
-from gossamer_ir.init_nests import reduction_loops
-from gossamer_ir.names import Namer
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.core.build import ZERO, conjoined, conjuncts, index_var
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
@@ -23,7 +22,8 @@ from gossamer_ir.nodes import (
     Range,
     Var,
 )
-from gossamer_ir.walk import free_vars, resolve, substitute
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import free_vars, resolve, substitute
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.combining import Combining
 from gossamer_schedule.consumed import with_parts

@@ -8,8 +8,7 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
@@ -24,7 +23,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.walk import free_vars, rewrite_body
+from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.walk import free_vars, rewrite_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters
 from gossamer_schedule.covers import require_covered

@@ -7,8 +7,10 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import dtype_of, in_range, index
-from gossamer_ir.dtypes import DType
+from gossamer_ir.analysis.accesses import EnclosingContext, accesses
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.core.build import dtype_of, in_range, index
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -23,9 +25,7 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.program_point import ProgramPoint
-from gossamer_ir.touches import Held, touches
-from gossamer_ir.walk import map_children, occurrences, resolve, statements
+from gossamer_ir.traversal.walk import collect, map_children, resolve, statements
 from gossamer_schedule.predicates import in_turn
 from gossamer_schedule.refusals import refusal, text_of
 
@@ -52,7 +52,7 @@ def moved_accesses(
 
     Raises `.not_proved`, where several lanes would have to be tested at once, or a search would.
     """
-    if any(found.buffer == buffer for found in occurrences(Search, *function.body)) and lost:
+    if any(found.buffer == buffer for found in collect(Search, *function.body)) and lost:
         raise refusal(
             f"{primitive}.not_proved",
             f"It is not proved that a search in buffer '{buffer}' stays in bounds of it.",
@@ -90,18 +90,18 @@ def _unproved(
 ) -> dict[tuple[Expr, ...], tuple[int, ...]]:
     """The lost dimensions in which indices of some accesses are not proved in bounds."""
     found: dict[tuple[Expr, ...], tuple[int, ...]] = {}
-    for touch in touches(function.body, buffers={buffer}):
-        indices = tuple(at for at in touch.indices if not isinstance(at, Range))
+    for access in accesses(function.body, buffers={buffer}):
+        indices = tuple(at for at in access.indices if not isinstance(at, Range))
         dims = tuple(
             dim
             for dim, extent in lost.items()
-            if not _is_in_bounds(indices[dim], extent, touch.held, function)
+            if not _is_in_bounds(indices[dim], extent, access.held, function)
         )
         found[indices] = tuple(sorted({*dims, *found.get(indices, ())}))
     return found
 
 
-def _is_in_bounds(at: Expr, extent: Expr, held: Held, function: Function) -> bool:
+def _is_in_bounds(at: Expr, extent: Expr, held: EnclosingContext, function: Function) -> bool:
     point = ProgramPoint(function)
     point.assume_held(held)
     return point.is_in_range(at, extent)

@@ -11,8 +11,16 @@ from collections.abc import Mapping, Sequence
 
 import msgspec
 
-from gossamer_ir.affine import NOTHING, Affine, affine_of, combine, factors_of, product_of, quotient
-from gossamer_ir.build import (
+from gossamer_ir.arith.affine import (
+    NOTHING,
+    Affine,
+    affine_of,
+    combine,
+    factors_of,
+    product_of,
+    quotient,
+)
+from gossamer_ir.core.build import (
     ONE,
     ZERO,
     add,
@@ -24,7 +32,7 @@ from gossamer_ir.build import (
     mul,
     product,
 )
-from gossamer_ir.digits import Digit, ceildiv_by, count_of, gapless
+from gossamer_ir.dependence.mixed_radix import Digit, ceildiv_by, count_of, gapless
 from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
 from gossamer_schedule.predicates import below
 

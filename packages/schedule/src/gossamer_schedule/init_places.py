@@ -7,15 +7,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Sequence, Set
 from itertools import chain, permutations, takewhile
 
-from gossamer_ir.disjoint import verdict, written_accesses
-from gossamer_ir.effects import READS, buffers_allocated
-from gossamer_ir.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.lasting import written_in
-from gossamer_ir.loops import loops_within
-from gossamer_ir.meeting_points import may_meet
+from gossamer_ir.analysis.accesses import parts_of
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.dependence.init_conflicts import may_meet
 from gossamer_ir.nodes import Block, Expr, For, Module
-from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import free_vars, resolve, walk
+from gossamer_ir.traversal.effects import READS, buffers_allocated
+from gossamer_ir.traversal.walk import free_vars, resolve, walk
 from gossamer_schedule.accesses import mentioned, values_at, values_within
 from gossamer_schedule.inits import needed_by_init
 from gossamer_schedule.nests import Nest, around

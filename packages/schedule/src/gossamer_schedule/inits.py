@@ -6,12 +6,12 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir import init_nests
-from gossamer_ir.build import conjoined, conjuncts, index_var
-from gossamer_ir.init_nests import Around, selecting, without_loops
-from gossamer_ir.names import Namer
+from gossamer_ir.analysis import init_nests
+from gossamer_ir.analysis.init_nests import Around, selecting, without_loops
+from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, Expr, For, If, Stmt
-from gossamer_ir.walk import free_vars, substitute, substitute_body
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.nests import Nest, around
 from gossamer_schedule.refusals import refusal

@@ -7,8 +7,7 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts, sub
-from gossamer_ir.effects import outer_writes
+from gossamer_ir.core.build import conjuncts, sub
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -22,7 +21,8 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute
 from gossamer_schedule.accesses import is_wide, mentioned
 from gossamer_schedule.predicates import below
 from gossamer_schedule.refusals import refusal

@@ -8,10 +8,10 @@ from hashlib import sha256
 
 import msgspec
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Expr, For, Function, Search, Stmt, Store
-from gossamer_ir.walk import free_vars, occurs, resolve
+from gossamer_ir.traversal.walk import contains, free_vars, resolve
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.reassociation import single_block
 from gossamer_schedule.refusals import listing, refusal
@@ -61,7 +61,9 @@ def _described(intrinsic: Intrinsic) -> Described | None:
     loops, block = _nest(semantics.body), single_block(semantics.body)
     if block is None or not is_same or len(block.body) != 1 or block.init or block.predicate:
         return None
-    if occurs(Search, *semantics.body, *emission.body):  # of whole rows, not of elements of a view
+    if contains(
+        Search, *semantics.body, *emission.body
+    ):  # of whole rows, not of elements of a view
         return None
     values = {found.var: found.value for found in block.iters} | unit_values(loops)
     loops = tuple(loop for loop in loops if loop.var not in values)

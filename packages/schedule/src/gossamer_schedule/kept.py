@@ -6,9 +6,11 @@ from collections.abc import Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import with_two_names
-from gossamer_ir.build import ZERO, conjoined, integer_value
-from gossamer_ir.lasting import is_constant
+from gossamer_ir.analysis.accesses import Access, accesses
+from gossamer_ir.analysis.invariants import is_constant
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.core.build import ZERO, conjoined, integer_value
+from gossamer_ir.dependence.access_forms import with_two_names
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -22,9 +24,7 @@ from gossamer_ir.nodes import (
     Var,
     While,
 )
-from gossamer_ir.program_point import ProgramPoint
-from gossamer_ir.touches import Touch, touches
-from gossamer_ir.walk import free_vars, occurrences, resolve
+from gossamer_ir.traversal.walk import collect, free_vars, resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.assigned import gives_value
 from gossamer_schedule.inits import conditions_of_init
@@ -73,45 +73,45 @@ def require_made_again(
     kept = {name for name in made if is_kept(site.up(len(own)), name)}
     if not kept:
         return
-    for touch in touches(target.node.body, values=values_at(target), buffers=kept):
-        if not touch.is_store and not _is_made(site, own, touch, target=target):
+    for access in accesses(target.node.body, values=values_at(target), buffers=kept):
+        if not access.is_store and not _is_made(site, own, access, target=target):
             raise refusal(
                 f"{primitive}.not_proved",
                 f"It is not proved that block '{site.node.name}' makes all that loop "
-                f"'{target.node.var}' reads of '{touch.buffer}' each time that it runs, so an element may be "
-                "left from an earlier iteration of a loop around both.",
-                needs=f"what is read of '{touch.buffer}' is in the domains of the block and under its "
+                f"'{target.node.var}' reads of '{access.buffer}' each time that it runs, so an element may "
+                "be left from an earlier iteration of a loop around both.",
+                needs=f"what is read of '{access.buffer}' is in the domains of the block and under its "
                 "conditions",
-                hint=f"Allocate '{touch.buffer}' in that loop.",
+                hint=f"Allocate '{access.buffer}' in that loop.",
             )
 
 
-def _is_made(site: Site, own: Sequence[For], touch: Touch, *, target: Site) -> bool:
+def _is_made(site: Site, own: Sequence[For], access: Access, *, target: Site) -> bool:
     """Whether the block makes the element of a touch each time that its nest runs."""
     block: Block = site.node
-    if touch.buffer in with_two_names(site.function):
+    if access.buffer in with_two_names(site.function):
         return False
-    point = _point(site, own, touch)
-    if point is None or not gives_value(block.init or block.body, touch.buffer):
+    point = _point(site, own, access)
+    if point is None or not gives_value(block.init or block.body, access.buffer):
         return False
-    known = _place(touch, target)
+    known = _place(access, target)
     predicate = conjoined(conditions_of_init(site)) if block.init else block.predicate
     visited = (item for item in block.iters if item.kind == "S")
     asked = conditions_at(replace(block, iters=tuple(visited), predicate=predicate), point)
     return all(known.proves(resolve(part, point)) for part in asked)
 
 
-def _place(touch: Touch, target: Site) -> ProgramPoint:
+def _place(access: Access, target: Site) -> ProgramPoint:
     """The place where something in a loop is touched."""
     place = point_in(target.function)
     for loop in (*target.loops, target.node):
-        if loop.var not in touch.held.idle:
+        if loop.var not in access.held.idle:
             place.assume_loop(loop)
-    place.assume_held(touch.held)
+    place.assume_held(access.held)
     return place
 
 
-def _point(site: Site, own: Sequence[For], touch: Touch) -> dict[str, Expr] | None:
+def _point(site: Site, own: Sequence[For], access: Access) -> dict[str, Expr] | None:
     """A point at which the block makes what is touched, by iterators and loops of the block, and what
     else stands for something there; None where none is known."""
     block: Block = site.node
@@ -120,10 +120,10 @@ def _point(site: Site, own: Sequence[For], touch: Touch) -> dict[str, Expr] | No
     free = {name for name, value in bound.items() if value.name in removed}
     values = values_at(site)
     fixed = {item.var: resolve(item.value, values) for item in block.iters if item.var not in free}
-    stores = [found for found in occurrences(Store, block) if found.buffer == touch.buffer]
+    stores = [found for found in collect(Store, block) if found.buffer == access.buffer]
     if len({found.indices for found in stores}) != 1:
         return None
-    points = tuple(at for at in touch.indices if not isinstance(at, Range))
+    points = tuple(at for at in access.indices if not isinstance(at, Range))
     patterns = tuple(resolve(at, values | fixed) for at in stores[0].indices)
     found = match_all(patterns, points, free=free)
     if found is None:

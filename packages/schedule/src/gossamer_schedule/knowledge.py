@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.axis_facts import known_facts
+from gossamer_ir.analysis.axis_facts import known_facts
+from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.nodes import Function
-from gossamer_ir.program_point import ProgramPoint
 
 
 def point_in(function: Function) -> ProgramPoint:

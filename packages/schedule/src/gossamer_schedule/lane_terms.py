@@ -4,8 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import dtype_of, index_var, sub
-from gossamer_ir.names import namer_of
+from gossamer_ir.core.build import dtype_of, index_var, sub
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -17,7 +16,8 @@ from gossamer_ir.nodes import (
     Range,
     Store,
 )
-from gossamer_ir.walk import substitute
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import substitute
 from gossamer_schedule.accumulated import renamed
 from gossamer_schedule.sites import replaced
 from gossamer_schedule.sums import Sum

@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Iterable, Iterator
 from typing import Any
 
-from gossamer_ir.effects import READS, outer_writes
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
-from gossamer_ir.typed_calls import typed
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.effects import READS, outer_writes
+from gossamer_ir.traversal.walk import walk
 from gossamer_schedule.filters import is_found
 from gossamer_schedule.resolve import find_block, find_function, find_named
 from gossamer_schedule.sites import Site, statements

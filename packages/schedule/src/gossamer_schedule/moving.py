@@ -6,12 +6,11 @@ from collections.abc import Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import UNIT, affine_of, product_of
-from gossamer_ir.build import add, index_var, integer_value, without_guard
-from gossamer_ir.disjoint import verdict, written_accesses
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.init_nests import Values
-from gossamer_ir.loops import loops_of, loops_within
+from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.loops import loops_of, loops_within
+from gossamer_ir.arith.affine import UNIT, affine_of, product_of
+from gossamer_ir.core.build import add, index_var, integer_value, without_guard
+from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -25,7 +24,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.walk import free_vars, occurrences, resolve, substitute
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.walk import collect, free_vars, resolve, substitute
 from gossamer_schedule.accesses import named, values_at, values_within
 from gossamer_schedule.predicates import bounded_by_domain, guarded
 from gossamer_schedule.produced import Part
@@ -38,7 +38,7 @@ def is_recurrence(block: Block) -> bool:
     stored = outer_writes((block,))
     used = {
         (found.buffer, found.indices)
-        for found in occurrences((Load, Store), block)
+        for found in collect((Load, Store), block)
         if found.buffer in stored
     }
     return len(used) > len(stored)

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.build import conjuncts
-from gossamer_ir.init_nests import Around, reduction_loops
+from gossamer_ir.analysis.init_nests import Around, reduction_loops
+from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import Block, Expr, For, If, Unary
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.sites import Site, has_let

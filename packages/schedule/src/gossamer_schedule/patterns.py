@@ -13,7 +13,7 @@ def match_all(
 ) -> dict[str, Expr] | None:
     """The values of free variables with which each pattern is an expression; None where there are none.
 
-    >>> from gossamer_ir.build import add, index, index_var
+    >>> from gossamer_ir.core.build import add, index, index_var
     >>> k, position = index_var("k"), add(index_var("p"), index_var("vj"))
     >>> match_all((position,), (add(index_var("p"), add(k, index(4))),), free={"vj"}) == {
     ...     "vj": add(k, index(4))

@@ -6,7 +6,9 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import (
+from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.arith.simplify import FALSE
+from gossamer_ir.core.build import (
     ZERO,
     conjoined,
     conjuncts,
@@ -14,11 +16,9 @@ from gossamer_ir.build import (
     integer_value,
     without_guard,
 )
-from gossamer_ir.effects import READS
-from gossamer_ir.init_nests import Values
 from gossamer_ir.nodes import Binary, Block, BlockIter, Compare, Expr, IfThenElse, Load, Search, Var
-from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import free_vars, resolve, substitute, walk
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.walk import free_vars, resolve, substitute, walk
 
 
 def below(value: Expr, extent: Expr) -> Compare:

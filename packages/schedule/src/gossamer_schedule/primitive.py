@@ -9,10 +9,10 @@ from typing import Any, Concatenate, ParamSpec
 
 from msgspec.structs import replace
 
-from gossamer_ir.atomics import is_atomic, shared_otherwise
+from gossamer_ir.analysis.atomics import is_atomic, shared_otherwise
+from gossamer_ir.analysis.software_pipelining import copies_ahead, is_pipelined
 from gossamer_ir.errors import Place, ScheduleError, UserError
 from gossamer_ir.nodes import For, Function, Module
-from gossamer_ir.pipelines import copies_ahead, is_pipelined
 from gossamer_schedule.arguments import a_value, arguments_by_name, checked, one_by_one
 from gossamer_schedule.declared_regions import with_true_regions
 from gossamer_schedule.refusals import refusal

@@ -6,15 +6,22 @@ from collections.abc import Mapping, Sequence, Set
 
 import msgspec
 
-from gossamer_ir.accesses import with_two_names
-from gossamer_ir.affine import UNIT, Affine, affine_of
-from gossamer_ir.build import ZERO, without_guard
-from gossamer_ir.digits import ascending, count_of, digits_of, is_covering, number, several
-from gossamer_ir.linear import Form, form_of
-from gossamer_ir.loops import loops_of
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of
+from gossamer_ir.core.build import ZERO, without_guard
+from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.dependence.mixed_radix import (
+    ascending,
+    count_of,
+    digits_of,
+    is_covering,
+    number,
+    several,
+)
 from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
-from gossamer_ir.touches import touches
-from gossamer_ir.walk import occurrences, resolve
+from gossamer_ir.traversal.walk import collect, resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.patterns import match_all
 from gossamer_schedule.reindexed import determined_by
@@ -34,7 +41,7 @@ class Part(msgspec.Struct, frozen=True):
 def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
     """The dimensions along which the block reads the buffer by one of its iterators."""
     by_name = {found.var: found for found in site.node.iters}
-    loads = {found.indices for found in occurrences(Load, site.node) if found.buffer == buffer}
+    loads = {found.indices for found in collect(Load, site.node) if found.buffer == buffer}
     if len(loads) != 1:
         return []
     (indices,) = loads
@@ -48,7 +55,7 @@ def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
 def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form | None]]:
     """How the stores below a target loop select each iterator of the block, where the indices at which the
     block reads tell all of its iterators."""
-    loads = {found for found in occurrences(Load, site.node) if found.buffer == buffer}
+    loads = {found for found in collect(Load, site.node) if found.buffer == buffer}
     names, loops = {item.var for item in site.node.iters}, loops_of(site.function)
     if buffer in with_two_names(site.function):
         return {}
@@ -56,9 +63,9 @@ def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form 
         return {}
     (load,) = loads
     forms: dict[str, list[Form | None]] = {name: [] for name in names}
-    for touch in touches(target.node.body, values=values_at(target)):
-        if touch.buffer == buffer and touch.is_store:
-            points = tuple(at for at in touch.indices if not isinstance(at, Range))
+    for access in accesses(target.node.body, values=values_at(target)):
+        if access.buffer == buffer and access.is_store:
+            points = tuple(at for at in access.indices if not isinstance(at, Range))
             found = match_all(load.indices, points, free=names)
             if found is None or found.keys() != names:
                 return {}

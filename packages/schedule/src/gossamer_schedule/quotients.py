@@ -6,10 +6,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer_ir.build import ZERO, add, floordiv, index, integer_value, mul
-from gossamer_ir.digits import Digit, number, parted
+from gossamer_ir.core.build import ZERO, add, floordiv, index, integer_value, mul
+from gossamer_ir.dependence.mixed_radix import Digit, number, parted
 from gossamer_ir.nodes import Binary, Expr, Stmt, Var
-from gossamer_ir.walk import rewrite_body, substitute_body
+from gossamer_ir.traversal.walk import rewrite_body, substitute_body
 
 
 def split_variable(
@@ -17,7 +17,7 @@ def split_variable(
 ) -> tuple[Stmt, ...]:
     """The body with the number that new loops are the digits of, outermost first, in the place of the loop.
 
-    >>> from gossamer_ir.digits import places
+    >>> from gossamer_ir.dependence.mixed_radix import places
     >>> from gossamer_ir.script import parse_expr, print_expr
     >>> from gossamer_ir.nodes import Store
     >>> at = [parse_expr(text, {"f": "int64"}) for text in ("f // 8", "f % 8")]

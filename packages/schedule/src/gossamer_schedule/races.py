@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence, Set
 from itertools import product
 
-from gossamer_ir.accesses import Access
-from gossamer_ir.affine import expr_of, product_of
-from gossamer_ir.bounds import constants_of
-from gossamer_ir.build import add, index_var, mul
-from gossamer_ir.disjoint import Verdict, verdict, written_accesses
-from gossamer_ir.effects import buffers_written
-from gossamer_ir.linear import Form
-from gossamer_ir.loops import loops_of, loops_within
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.analysis.loops import loops_of, loops_within
+from gossamer_ir.analysis.symbolic_bounds import constants_of
+from gossamer_ir.arith.affine import expr_of, product_of
+from gossamer_ir.core.build import add, index_var, mul
+from gossamer_ir.dependence.access_forms import AccessForm
+from gossamer_ir.dependence.disjointness import Verdict, verdict, written_accesses
+from gossamer_ir.dependence.ordered_accesses import are_ordered
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
-from gossamer_ir.ordered import are_ordered
-from gossamer_ir.remembered import remembered
-from gossamer_ir.touches import touches
-from gossamer_ir.walk import substitute
+from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.walk import substitute
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.refusals import refusal, text_of
 from gossamer_schedule.resolve import find_function, find_loop
@@ -41,8 +41,8 @@ def require_unshared(top: Site, made: Module, primitive: str, *, buffers: Set[st
             require_no_race(around, made, primitive, buffers=buffers)
 
 
-@remembered
-def accesses_below(site: Site) -> Mapping[str, Sequence[Access]]:
+@memoize_by_identity
+def accesses_below(site: Site) -> Mapping[str, Sequence[AccessForm]]:
     """The accesses of each buffer that the body of the loop at a site stores to."""
     return written_accesses(site.node.body, values=values_at(site), function=site.function)
 
@@ -57,7 +57,7 @@ def is_ordered(site: Site, buffer: str) -> bool:
     """Whether it is proved that, along a dimension of the buffer, iterations of the loop at the site
     touch elements in the order of the iterations."""
     return are_ordered(
-        list(touches(site.node.body, values=values_at(site), buffers={buffer})),
+        list(accesses(site.node.body, values=values_at(site), buffers={buffer})),
         site.node,
         outer=site.loops,
         changing=buffers_written(site.node.body),
@@ -103,7 +103,7 @@ def _race(site: Site, module: Module, primitive: str, *, buffer: str) -> Excepti
     )
 
 
-def difference(loop: str, found: Sequence[Access], *, varying: Set[str]) -> str:
+def difference(loop: str, found: Sequence[AccessForm], *, varying: Set[str]) -> str:
     """The condition that a store to a buffer and another access of it (else the store itself) touch
     different elements in different iterations of the loop."""
     store = next(access for access in found if access.is_store)
@@ -113,7 +113,7 @@ def difference(loop: str, found: Sequence[Access], *, varying: Set[str]) -> str:
     return f"{left} != {right} wherever {loop} != {loop}{_OTHER}"
 
 
-def _element(access: Access, renamed: Mapping[str, Expr]) -> str:
+def _element(access: AccessForm, renamed: Mapping[str, Expr]) -> str:
     if any(form is None for form in access.indices):
         return f"any element of {access.buffer}"
     texts = [text_of(substitute(_expr(form), renamed)) for form in access.indices if form]
@@ -132,7 +132,7 @@ def _expr(form: Form) -> Expr:
 
 def collision(
     loop: For,
-    found: Sequence[Access],
+    found: Sequence[AccessForm],
     *,
     loops: Mapping[str, For],
     varying: Set[str],
@@ -161,7 +161,7 @@ def is_unconditional(body: tuple[Stmt, ...]) -> bool:
 
 
 def _points(
-    access: Access, varying: Set[str], *, loops: Mapping[str, For]
+    access: AccessForm, varying: Set[str], *, loops: Mapping[str, For]
 ) -> Iterator[Mapping[str, int]]:
     """The values of the loops that vary, where they and the element are known."""
     forms = [form for form in access.indices if form is not None]
@@ -179,7 +179,7 @@ def _points(
             yield dict(zip(names, values, strict=True))
 
 
-def _at(access: Access, point: Mapping[str, int]) -> object:
+def _at(access: AccessForm, point: Mapping[str, int]) -> object:
     """The element at some values of loops, as constants and what does not vary."""
     return tuple(
         (

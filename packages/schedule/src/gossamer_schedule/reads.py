@@ -9,8 +9,10 @@ from typing import Any, NamedTuple
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, integer_value
-from gossamer_ir.init_nests import Around, without_loops
+from gossamer_ir.analysis.accesses import parts_of
+from gossamer_ir.analysis.init_nests import Around, without_loops
+from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core.build import ZERO, integer_value
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -28,9 +30,7 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.simplify import TRUE
-from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import children, resolve
+from gossamer_ir.traversal.walk import children, resolve
 from gossamer_schedule.inits import conditions_of_init, left_out
 from gossamer_schedule.predicates import in_turn
 from gossamer_schedule.sites import BODIES, Site

@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.effects import READS
+from gossamer_ir.analysis.reductions import Reduction, match_reduction, reads
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -19,9 +19,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.reducers import Reduction, match_reduction, reads
-from gossamer_ir.verify.meeting import is_accumulation
-from gossamer_ir.walk import occurrences
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.walk import collect
+from gossamer_ir.verify.write_conflicts import is_accumulation
 from gossamer_schedule.sites import BODIES
 
 REASSOCIATES = "reassociates"
@@ -57,16 +57,16 @@ def combiner_of(body: Iterable[Stmt], buffer: str) -> str | None:
     """
     inits: list[Stmt] = []
     updates = tuple(_without_inits(body, inits))
-    combines = occurrences(Combine, *updates)
+    combines = collect(Combine, *updates)
     told = {id(store) for found in combines for store in found.stores}
-    stores = [found for found in occurrences(Store, *updates) if found.buffer == buffer]
+    stores = [found for found in collect(Store, *updates) if found.buffer == buffer]
     plain = [found for found in stores if id(found) not in told]
     reducers = {_reducer_of(found) for found in plain}
     for found in combines:
         if any(store.buffer == buffer for store in found.stores):
             reducers.add(_of_several(found))
-    reads_ = [at for at in occurrences(READS, *updates) if at.buffer == buffer]
-    is_read = any(at.buffer == buffer for at in occurrences(READS, *inits))
+    reads_ = [at for at in collect(READS, *updates) if at.buffer == buffer]
+    is_read = any(at.buffer == buffer for at in collect(READS, *inits))
     if len(reducers) != 1 or len(reads_) != len(plain) or is_read:
         return None
     return reducers.pop()
@@ -131,4 +131,4 @@ def _marked(node: Any, buffers: Set[str] | None) -> Any:
 
 
 def _stored(block: Block) -> set[str]:
-    return {found.buffer for found in occurrences(Store, *block.body)}
+    return {found.buffer for found in collect(Store, *block.body)}

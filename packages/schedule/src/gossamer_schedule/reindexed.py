@@ -12,9 +12,11 @@ from typing import cast
 
 import msgspec
 
-from gossamer_ir.affine import affine_of, expr_of
-from gossamer_ir.build import ONE, ZERO, add, index_var, integer_value, sub, widen
-from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.analysis.element_numbers import numbers_of
+from gossamer_ir.analysis.invariants import invariant_facts
+from gossamer_ir.arith.affine import affine_of, expr_of
+from gossamer_ir.arith.offsets import offset_of_length
+from gossamer_ir.core.build import ONE, ZERO, add, index_var, integer_value, sub, widen
 from gossamer_ir.nodes import (
     AnyBuffer,
     BlockIter,
@@ -30,9 +32,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.numbers import numbers_of
-from gossamer_ir.offsets import offset_of_length
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.accesses import is_wide, mentioned
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.sites import Site
@@ -123,7 +123,7 @@ def _elements(function: Function, indptr: str) -> Expr | None:
     for axis in function.axes:
         if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr == handles.get(indptr):
             return axis.nnz
-    facts = [fact for fact in lasting_facts(function) if getattr(fact, "buffer", None) == indptr]
+    facts = [fact for fact in invariant_facts(function) if getattr(fact, "buffer", None) == indptr]
     ranges = [fact for fact in facts if isinstance(fact, InRange)]
     is_monotone = any(isinstance(fact, Monotone) for fact in facts)
     if not is_monotone or not ranges or integer_value(ranges[0].low) != 0:

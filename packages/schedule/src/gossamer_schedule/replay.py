@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.contracts import Intrinsic, Step, Trace
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.interchange.records import Intrinsic, Step, Trace
 from gossamer_ir.nodes import Module
-from gossamer_ir.typed_calls import typed
 from gossamer_schedule.arguments import INTRINSICS, parameters, takes_intrinsics
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.result import Result
@@ -21,7 +21,7 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
     Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.arguments` (missing,
     unknown, or of a wrong type), and whatever the primitive raises.
 
-    >>> from gossamer_ir.contracts import Step
+    >>> from gossamer_ir.interchange.records import Step
     >>> from gossamer_schedule.examples import SCALE
     >>> apply(SCALE, Step("split", {"loop": "i", "factors": (None, 8)})).names
     ('i_0', 'i_1')
@@ -52,7 +52,7 @@ def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -
 def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()) -> Module:
     """Applies the steps of a trace in order; arguments and errors as in `apply`.
 
-    >>> from gossamer_ir.contracts import Step
+    >>> from gossamer_ir.interchange.records import Step
     >>> from gossamer_schedule.examples import SCALE
     >>> from gossamer_schedule.show import body_text
     >>> steps = (Step("split", {"loop": "i", "factors": (None, 8)}), Step("vectorize", {"loop": "i_1"}))

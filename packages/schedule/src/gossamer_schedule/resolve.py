@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.effects import all_buffers
 from gossamer_ir.nodes import AnyBuffer, Block, For, Function, Iteration, Module
+from gossamer_ir.traversal.effects import all_buffers
 from gossamer_schedule.refusals import listing, refusal
 from gossamer_schedule.sites import Site, name_of, named, sites, statements
 

@@ -6,7 +6,7 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 
 

@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.bounded_reads import BoundedReads
-from gossamer_ir.build import in_range
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.in_bounds import BoundedReads
+from gossamer_ir.core.build import in_range
 from gossamer_ir.nodes import (
     BlockIter,
     Expr,
@@ -16,7 +17,6 @@ from gossamer_ir.nodes import (
     Node,
     Range,
 )
-from gossamer_ir.touches import touches
 from gossamer_schedule.knowledge import point_in
 
 
@@ -57,7 +57,7 @@ class _Proof:
 
     def learn_read(self, loop: For) -> None:
         """From here on, what the range of a loop is read from exists."""
-        for found in touches((replace(loop, body=(), weight=None),)):
+        for found in accesses((replace(loop, body=(), weight=None),)):
             indices = tuple(at for at in found.indices if not isinstance(at, Range))
             if found.is_certain and len(indices) == len(found.indices):
                 extents = self._reads.extents(found.buffer, indices)

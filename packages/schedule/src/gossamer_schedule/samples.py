@@ -5,8 +5,8 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import Any
 
-from gossamer_ir.contracts import Arg, Step
-from gossamer_ir.names import is_identifier
+from gossamer_ir.interchange.records import Arg, Step
+from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.refusals import listing, refusal
 
 MARK = "$"

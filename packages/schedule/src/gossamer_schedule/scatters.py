@@ -8,9 +8,9 @@ from typing import Any
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts, index_var
+from gossamer_ir.core.build import conjuncts, index_var
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Range, Search, Store, Var
-from gossamer_ir.walk import free_vars, rewrite, substitute, walk
+from gossamer_ir.traversal.walk import free_vars, rewrite, substitute, walk
 from gossamer_schedule.accesses import statements_beside, used_by
 from gossamer_schedule.assigned import always_stores, gives_value
 from gossamer_schedule.copies import require_outside, require_own_selectors, selecting_iters

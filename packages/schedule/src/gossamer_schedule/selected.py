@@ -9,25 +9,25 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from itertools import permutations
 
-from gossamer_ir.accesses import Access, accesses
-from gossamer_ir.affine import UNIT
-from gossamer_ir.build import index_var, integer_value, without_guard
-from gossamer_ir.disjoint import coordinate_of
-from gossamer_ir.injective import is_injective
-from gossamer_ir.lasting import lasting_facts
+from gossamer_ir.analysis.invariants import invariant_facts
+from gossamer_ir.arith.affine import UNIT
+from gossamer_ir.core.build import index_var, integer_value, without_guard
+from gossamer_ir.dependence.access_forms import AccessForm, access_forms
+from gossamer_ir.dependence.disjointness import coordinate_of
+from gossamer_ir.dependence.injectivity import is_injective
 from gossamer_ir.nodes import Expr, Fact, For, Var
-from gossamer_ir.walk import free_vars, substitute
+from gossamer_ir.traversal.walk import free_vars, substitute
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.produced import Part
 from gossamer_schedule.sites import Site
 
 
 def selected_parts(
-    site: Site, own: Sequence[For], *, stores: Sequence[Access], path: Sequence[For]
+    site: Site, own: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
 ) -> dict[str, Part]:
     """The one value of each iterator by which the block reads the coordinate that all producers
     store to, in a dimension where each iteration of the path stores to another coordinate."""
-    facts = lasting_facts(site.function)
+    facts = invariant_facts(site.function)
     read = _read_coordinates(site, stores[0].buffer)
     for dim, coordinate in enumerate(read):
         made = {coordinate_of(store.indices[dim]) for store in stores}
@@ -41,7 +41,7 @@ def selected_parts(
 def _read_coordinates(site: Site, buffer: str) -> tuple[Expr | None, ...]:
     """The coordinates at which the block reads a buffer, in terms of its loops."""
     values = values_at(site) | {found.var: found.value for found in site.node.iters}
-    found = accesses(site.node.body, {buffer}, values=values, function=site.function)
+    found = access_forms(site.node.body, {buffer}, values=values, function=site.function)
     reads = {tuple(coordinate_of(at) for at in access.indices) for access in found}
     return reads.pop() if len(reads) == 1 else ()
 

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.atomics import ATOMIC_OPS, is_accumulated, is_combined
-from gossamer_ir.effects import all_buffers, outer_writes
+from gossamer_ir.analysis.atomics import ATOMIC_OPS, is_accumulated, is_combined
+from gossamer_ir.analysis.reductions import match_reduction
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Block, Module, Store
-from gossamer_ir.reducers import match_reduction
+from gossamer_ir.traversal.effects import all_buffers, outer_writes
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.races import accesses_below, is_unshared
 from gossamer_schedule.refusals import refusal

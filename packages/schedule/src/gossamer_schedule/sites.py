@@ -19,8 +19,8 @@ from gossamer_ir.nodes import (
     Module,
     Stmt,
 )
-from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import body_fields, has_bodies
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.walk import body_fields, has_bodies
 
 Hop: TypeAlias = tuple[Any, str, int]
 """One step down: the parent node, the name of its body, the index in it."""
@@ -164,7 +164,7 @@ def statements(body: tuple[Stmt, ...]) -> Iterator[Any]:
             stack += getattr(child, name)[::-1]
 
 
-@remembered
+@memoize_by_identity
 def statements_of(function: Function) -> tuple[Any, ...]:
     """`statements` of a whole function."""
     return tuple(statements(function.body))

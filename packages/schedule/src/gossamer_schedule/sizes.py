@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import LARGEST_SIZE
+from gossamer_ir.interchange.records import LARGEST_SIZE
 
 COUNTS = f"from 1 to {LARGEST_SIZE}"
 """The numbers for which `is_count` is true, for hints."""

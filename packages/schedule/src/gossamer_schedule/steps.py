@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Arg
+from gossamer_ir.interchange.records import Arg
 
 
 def step(**args: Arg) -> dict[str, Arg]:

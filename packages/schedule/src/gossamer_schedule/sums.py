@@ -6,11 +6,11 @@ from collections.abc import Set
 
 import msgspec
 
-from gossamer_ir.build import conjuncts
-from gossamer_ir.effects import all_buffers
+from gossamer_ir.analysis.reductions import Reduction
+from gossamer_ir.core.build import conjuncts
 from gossamer_ir.nodes import Block, Buffer, Expr, For, Module
-from gossamer_ir.reducers import Reduction
-from gossamer_ir.walk import free_vars, resolve
+from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.accesses import is_wide, values_at
 from gossamer_schedule.monotone import is_monotone
 from gossamer_schedule.reassociation import combiner_of, reduction_of, single_block

@@ -7,14 +7,14 @@ from collections.abc import Sequence
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjoined, conjuncts, integer_value
-from gossamer_ir.contracts import Intrinsic, Step
-from gossamer_ir.disjoint import verdict, written_accesses
-from gossamer_ir.effects import all_buffers
-from gossamer_ir.init_nests import spatial_loops
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import spatial_loops
+from gossamer_ir.core.build import conjoined, conjuncts, integer_value
+from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.interchange.records import Intrinsic, Step
 from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, Store
-from gossamer_ir.walk import free_vars, resolve
+from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.blocking import blocked, require_one_block
 from gossamer_schedule.emission import emitted, is_run, vector_loops

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
 from gossamer_ir.nodes import Block, Expr, Module
-from gossamer_ir.walk import free_vars, resolve
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.walk import free_vars, resolve
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.reassociation import combiner_of, reduction_of
 from gossamer_schedule.refusals import refusal, text_of

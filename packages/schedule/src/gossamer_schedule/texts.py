@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.effects import READS, all_buffers
 from gossamer_ir.errors import ParseError, Place
 from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, Search, Var
-from gossamer_ir.walk import occurrences
+from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.refusals import refusal
 
 
@@ -42,9 +42,9 @@ def expression_of(
         wrong = error.diagnostics[0]
         message, hint = wrong.message, wrong.hint
     else:
-        looks = occurrences(READS, found)
+        looks = collect(READS, found)
         bad = [node.buffer for node in looks if _rank(node) != _rank_of(buffers[node.buffer])]
-        bad += [node.name for node in occurrences(Var, found) if node.name in buffers]
+        bad += [node.name for node in collect(Var, found) if node.name in buffers]
         if not bad:
             return found
         message = f"'{bad[0]}' has {_rank_of(buffers[bad[0]])} dimensions."

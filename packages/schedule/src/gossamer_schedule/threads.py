@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.effects import TOUCHING, all_buffers
 from gossamer_ir.nodes import For, Function, Stmt
-from gossamer_ir.walk import occurrences
+from gossamer_ir.traversal.effects import TOUCHING, all_buffers
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.sites import Site, named, replaced, statements_of
 
 SEEN_BY: dict[str, tuple[str, ...]] = {
@@ -48,7 +48,7 @@ def split_buffers(function: Function) -> Iterator[tuple[Site, str]]:
 
 def _used(body: tuple[Stmt, ...]) -> set[str]:
     """The buffers that statements touch."""
-    return {found.buffer for found in occurrences(TOUCHING, *body)}
+    return {found.buffer for found in collect(TOUCHING, *body)}
 
 
 def _is_apart(loop: For, scope: str) -> bool:

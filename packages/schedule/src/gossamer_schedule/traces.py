@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 import msgspec
 
-from gossamer_ir.contracts import Step, Trace
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step, Trace
 from gossamer_ir.nodes import StageName
 from gossamer_schedule.arguments import a_value, one_by_one
 from gossamer_schedule.refusals import refusal
@@ -24,7 +24,7 @@ LOWERINGS: Mapping[StageName, str] = {
 def trace_to_json(trace: Trace) -> str:
     """A JSON list of steps, each with `op` and `args`, which `gossamer opt --trace` reads as well.
 
-    >>> from gossamer_ir.contracts import Step
+    >>> from gossamer_ir.interchange.records import Step
     >>> trace_to_json((Step("split", {"loop": "i", "factors": (None, 8)}),))
     '[{"op":"split","args":{"loop":"i","factors":[null,8]}}]'
     """
@@ -59,7 +59,7 @@ def _not_a_trace(message: str) -> ScheduleError:
 def trace_to_python(trace: Trace) -> str:
     """A function that applies the steps to a `ScheduleBuilder`.
 
-    >>> from gossamer_ir.contracts import Step
+    >>> from gossamer_ir.interchange.records import Step
     >>> print(trace_to_python((Step("split", {"loop": "i", "factors": (None, 8)}),)))
     def schedule(sch):
         sch.split(loop='i', factors=(None, 8))
@@ -72,7 +72,7 @@ def trace_to_python(trace: Trace) -> str:
 def step_to_python(step: Step) -> str:
     """A step as the call of a method of `ScheduleBuilder`.
 
-    >>> from gossamer_ir.contracts import Step
+    >>> from gossamer_ir.interchange.records import Step
     >>> step_to_python(Step("reorder", {"loops": ("j", "i")}))
     "reorder('j', 'i')"
     >>> step_to_python(Step("lower_buffers", {}))

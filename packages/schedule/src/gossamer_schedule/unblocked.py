@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjoined, conjuncts, index_var
-from gossamer_ir.init_nests import selecting
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import selecting
+from gossamer_ir.core.build import conjoined, conjuncts, index_var
 from gossamer_ir.nodes import Block, For, Stmt
-from gossamer_ir.walk import substitute_body
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import substitute_body
 from gossamer_schedule.clones import is_clone
 from gossamer_schedule.inits import init_nest, require_init_nest
 from gossamer_schedule.reassociation import single_block

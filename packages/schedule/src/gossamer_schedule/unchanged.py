@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable
 
-from gossamer_ir.lasting import changed_in
+from gossamer_ir.analysis.invariants import changed_in
 from gossamer_ir.nodes import For, Function, Node
 from gossamer_schedule.refusals import refusal
 

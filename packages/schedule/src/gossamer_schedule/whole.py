@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 
-from gossamer_ir.affine import affine_of
-from gossamer_ir.build import ONE, ZERO, conjuncts, index_var, integer_value, sub
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.arith.simplify import FALSE
+from gossamer_ir.core.build import ONE, ZERO, conjuncts, index_var, integer_value, sub
 from gossamer_ir.nodes import Compare, Expr, For, IfThenElse
-from gossamer_ir.simplify import FALSE
-from gossamer_ir.walk import free_vars, substitute
+from gossamer_ir.traversal.walk import free_vars, substitute
 from gossamer_schedule.predicates import below, in_turn
 
 
@@ -16,7 +16,7 @@ def throughout(conditions: Iterable[Expr], loops: Sequence[For]) -> list[Expr] |
     """Conditions without the loops that say that these hold in all iterations of loops which start at 0,
     of which there are some; None where that is not known of one.
 
-    >>> from gossamer_ir.build import add, index
+    >>> from gossamer_ir.core.build import add, index
     >>> from gossamer_ir.script import print_expr
     >>> tile = For("j", ZERO, index(8), ())
     >>> (found,) = throughout([below(add(index_var("i"), index_var("j")), index_var("n"))], [tile])

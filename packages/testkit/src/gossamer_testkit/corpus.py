@@ -10,10 +10,10 @@ from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
 
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.serialization import loads
 from gossamer_ir.nodes import Module
-from gossamer_ir.typed_calls import typed
-from gossamer_ir.wire import loads
 from gossamer_testkit.case import Case, Expected
 from gossamer_testkit.expectations import ORACLES
 from gossamer_testkit.makers import MAKERS

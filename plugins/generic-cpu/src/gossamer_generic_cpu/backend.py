@@ -7,10 +7,10 @@ from functools import cache
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, package_versions
 from gossamer_backend.native import SYMBOL
 from gossamer_backend.requirements import require_compilable
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.nodes import Module
-from gossamer_ir.signature import signature_of
 
 NAME = "generic-cpu"
 _DTYPES = "int8 int16 int32 uint8 uint16 uint32 uint64 float16 bfloat16 float32 float64"

@@ -12,8 +12,8 @@ from gossamer_generic_cpu.cpus import Cpu, resolve_cpu
 from gossamer_generic_cpu.host import architecture
 from gossamer_generic_cpu.machine import data_layout, target_machine, triple
 from gossamer_generic_cpu.passes import optimize
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import InternalError
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Module
 from gossamer_llvm import Abi, emit
 

@@ -9,8 +9,8 @@ from functools import cache
 from typing import NamedTuple
 
 from gossamer_generic_cpu.host import architecture, host, vector_bits
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 
 OPTIONS = ("cpu", "features", "threads", "vector_bits")
 VECTOR_BITS = ("128", "256", "512")

@@ -7,7 +7,7 @@ a dot product has four vectors of sums, which are added up at the end.
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.interchange.records import Intrinsic
 
 LANES = {"float32": 8, "float64": 4}
 """The lanes of a vector of 256 bits."""

@@ -8,7 +8,7 @@ from gossamer_backend.hookspecs import hookimpl
 from gossamer_backend.protocol import Backend
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.intrinsics import intrinsics
-from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.interchange.records import Intrinsic
 
 
 @hookimpl

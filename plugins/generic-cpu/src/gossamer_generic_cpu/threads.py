@@ -16,8 +16,8 @@ from functools import cache, partial
 from gossamer_backend.exclusion import compiling
 from gossamer_backend.native import Parallelism, ParallelismSource
 from gossamer_backend.threads import LIMIT, get_num_threads
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 
 VARIABLE = "GOSSAMER_PARALLEL"
 """`gomp`, `pthread` or `none` chooses; by default libgomp where it can be used, else our own."""

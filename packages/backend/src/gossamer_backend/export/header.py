@@ -16,7 +16,7 @@ from gossamer_backend.export.spelling import (
     shape,
 )
 from gossamer_backend.native import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
-from gossamer_ir.contracts import BufferParam, ScalarParam
+from gossamer_ir.interchange.records import BufferParam, ScalarParam
 
 SHARED = f"""\
 #if defined(GOSSAMER_ABI_VERSION) && GOSSAMER_ABI_VERSION != {ABI_VERSION}

@@ -19,7 +19,7 @@ from gossamer_backend.export.spelling import (
     shape,
 )
 from gossamer_backend.native import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
-from gossamer_ir.contracts import ScalarParam
+from gossamer_ir.interchange.records import ScalarParam
 
 FORMAT = 1
 """Of the manifest; another number means that a reader has to be changed."""

@@ -31,7 +31,7 @@ def symbol_for(artifact: Artifact, name: str = "") -> str:
 
     `ArgumentError` (`export.name`) where it is no name for a function in C and C++.
 
-    >>> from gossamer_ir.contracts import Signature
+    >>> from gossamer_ir.interchange.records import Signature
     >>> symbol_for(Artifact("toy", "1.0", "toy", Signature("csrmm", (), (), ()), b""))
     'gossamer_csrmm'
     """

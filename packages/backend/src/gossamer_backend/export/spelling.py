@@ -7,8 +7,8 @@ from typing import Any, TypeAlias
 
 import msgspec
 
-from gossamer_ir.contracts import BufferParam, ScalarParam, Signature
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     Distinct,
@@ -24,7 +24,7 @@ from gossamer_ir.nodes import (
     SortedSegments,
 )
 from gossamer_ir.script import print_expr
-from gossamer_ir.walk import map_children
+from gossamer_ir.traversal.walk import map_children
 
 Names: TypeAlias = Mapping[str, str]
 """What callers call a buffer: the parameter that it is bound to."""
@@ -89,7 +89,7 @@ def shape(param: BufferParam, names: Names) -> list[str]:
 def fact_in_words(fact: Fact, names: Names) -> str:
     """What the kernel relies on, as the end of a sentence about its array.
 
-    >>> from gossamer_ir.build import index, index_var
+    >>> from gossamer_ir.core.build import index, index_var
     >>> fact_in_words(InRange("J_indices", index(0), index_var("n")), {})
     'every value is at least 0 and less than n'
     """

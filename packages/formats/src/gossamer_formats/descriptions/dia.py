@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_ir.build import index_var, sub, widen
+from gossamer_ir.core.build import index_var, sub, widen
 from gossamer_ir.nodes import (
     Buffer,
     DenseFixed,

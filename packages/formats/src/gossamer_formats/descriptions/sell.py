@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from gossamer_ir.build import ONE, index_var, widen
+from gossamer_ir.core.build import ONE, index_var, widen
 from gossamer_ir.nodes import (
     Buffer,
     CompressedFixed,

@@ -25,7 +25,7 @@ from gossamer.peers import mkl
 from gossamer.workload import Workload, prepare
 from gossamer_backend.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
-from gossamer_ir.contracts import Trace
+from gossamer_ir.interchange.records import Trace
 
 OPERATORS = ("spmm", "spmv")
 NODES, EDGES, ROUNDS = 170_000, 1_200_000, 7

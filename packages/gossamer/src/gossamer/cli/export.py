@@ -9,7 +9,7 @@ import typer
 from gossamer.cli.options import DTYPES, integer_option, require_dtype
 from gossamer.cli.scripts import operator_module, read_script, retyped
 from gossamer.operators import NAMES
-from gossamer_ir.dtypes import INDEX_STORAGE
+from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.errors import ArgumentError
 
 Features = Annotated[

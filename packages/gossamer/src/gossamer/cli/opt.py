@@ -54,8 +54,8 @@ def opt(
 
 
 def _text(module: Module, *, as_json: bool) -> str:
+    from gossamer_ir.interchange.serialization import dumps
     from gossamer_ir.script import print_module
-    from gossamer_ir.wire import dumps
 
     return dumps(module).decode() if as_json else print_module(module).rstrip("\n")
 

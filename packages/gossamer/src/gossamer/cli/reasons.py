@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from gossamer.build import default_choice, resolve_elsewhere
-from gossamer_ir.contracts import Choice, Decision, Stats
+from gossamer_ir.interchange.records import Choice, Decision, Stats
 from gossamer_ir.nodes import Module
 
 WIDTH = 100

@@ -9,7 +9,7 @@ from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Buffer, Module, SparseBuffer
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 
 
 def is_script(program: str) -> bool:

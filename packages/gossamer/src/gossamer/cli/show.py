@@ -9,12 +9,12 @@ import typer
 from gossamer.cli.options import FEATURES, OPERATORS, Features, require_dtype, require_range
 from gossamer.cli.scripts import is_script, operator_module, read_script, retyped
 from gossamer.operators import operator_named
-from gossamer_ir.contracts import Stats
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import Module
 
 if TYPE_CHECKING:
-    from gossamer_lower.guards import GuardedAccess
+    from gossamer_lower.bounds.report import GuardedAccess
 
 STAGES = ("coordinate", "position", "loop", "flat", "llvm", "asm")
 
@@ -72,7 +72,7 @@ def _module(program: str, features: int, *, dtype: str | None) -> Module:
     if dtype is not None:
         require_dtype(dtype)
     if is_script(program):
-        from gossamer_ir.specialize import specialize
+        from gossamer_ir.transform.specialize import specialize
 
         module = read_script(program)
         return specialize(module, {}, dtypes=retyped(module, dtype=dtype)) if dtype else module
@@ -101,7 +101,7 @@ def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> st
 def _guards(module: Module, target: str, stats: Stats | None) -> str:
     """A line for each guarded access: where it is, and what was not proved."""
     from gossamer.build import flat_module
-    from gossamer_lower.guards import guarded_accesses
+    from gossamer_lower.bounds.report import guarded_accesses
 
     found = guarded_accesses(flat_module(module, target=target, stats=stats))
     if not found:

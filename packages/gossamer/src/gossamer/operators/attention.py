@@ -12,8 +12,8 @@ from gossamer.operators.operands import NATIVE, Operands, dense_operand, dtype_o
 from gossamer.operators.operator import Operator
 from gossamer.operators.plans import call, plan_of
 from gossamer_formats import Array, SparseTensor
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
 @T.prim_func

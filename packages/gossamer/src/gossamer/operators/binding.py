@@ -13,9 +13,9 @@ from gossamer.operators.operands import output
 from gossamer.operators.plans import CHECKED, structure
 from gossamer_backend import BoundKernel
 from gossamer_formats import Array
-from gossamer_ir.contracts import Target
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.typed_calls import typed
+from gossamer_ir.interchange.records import Target
 
 
 @typed

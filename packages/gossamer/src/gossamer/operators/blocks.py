@@ -11,7 +11,7 @@ from gossamer.operators.plans import CHECKED
 from gossamer_backend import BoundKernel
 from gossamer_formats import Array
 from gossamer_formats.scipy_matrices import borrow_blocks
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
 @T.prim_func

@@ -10,8 +10,8 @@ import numpy as np
 from gossamer.kernels import default_check
 from gossamer.operators.operator import Variant
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
-from gossamer_ir.contracts import Stats
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Stats
 from gossamer_ir.nodes import CompressedVaried
 
 NATIVE: dict[str, np.dtype[Any]] = {

@@ -35,7 +35,7 @@ class Variant(msgspec.Struct, frozen=True):
 @lru_cache(maxsize=64)
 def module_of(operator: Operator, variant: Variant) -> Module:
     """The operator's program at coordinate stage for a variant."""
-    from gossamer_ir.specialize import specialize
+    from gossamer_ir.transform.specialize import specialize
 
     sizes = dict(variant.sizes)
     if operator.features and variant.features is not None:

@@ -10,7 +10,7 @@ from gossamer.operators.operands import Operands, Sparse, output
 from gossamer.operators.operator import Operator
 from gossamer_backend import PreparedKernel
 from gossamer_formats import Array, SparseTensor
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 
 CHECKED = ("indptr", "indices")
 """The arrays whose contents were checked when the tensor was made."""

@@ -11,7 +11,7 @@ from gossamer.operators.operands import Operands, dense_operand, sparse_operand
 from gossamer.operators.operator import Operator
 from gossamer.operators.plans import call, plan_of
 from gossamer_formats import Array, SparseTensor
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\
 @T.prim_func

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 
-from gossamer_ir.build import fill_of
+from gossamer_ir.core.build import fill_of
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interpret.frame import Frame, Views
 from gossamer_ir.interpret.layout import Layout

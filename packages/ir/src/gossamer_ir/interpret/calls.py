@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.integers import wrapped
+from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.interpret.weights import chunks, weigh

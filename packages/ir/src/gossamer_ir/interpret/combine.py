@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.build import dtype_of
+from gossamer_ir.core.build import dtype_of
 from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame
 from gossamer_ir.interpret.scope import Scope

@@ -17,11 +17,11 @@ from collections.abc import Iterable
 
 import numpy as np
 
-from gossamer_ir.build import conjuncts
+from gossamer_ir.core.build import conjuncts
 from gossamer_ir.interpret.frame import Exec, Frame, Initialised
 from gossamer_ir.interpret.scope import Entry, Scope
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 
 
 def place_init(node: Block, scope: Scope) -> Exec | None:

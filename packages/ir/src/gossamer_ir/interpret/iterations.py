@@ -11,7 +11,7 @@ from gossamer_ir.interpret.frame import Exec, Frame, Initialised, Iterator
 from gossamer_ir.interpret.levels import Level
 from gossamer_ir.interpret.scope import Scope, in_order
 from gossamer_ir.nodes import AttachAxis, DenseFixed, Function, FuseAxes, Iteration
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 
 
 class Loop(NamedTuple):

@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interpret.values import rounding
 
 Operator = Callable[..., Any]

@@ -2,17 +2,42 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import TYPE_CHECKING, Any
+from collections.abc import Callable, Mapping
+from typing import Any, Protocol
 
-from gossamer_ir.effects import buffers_written
+from gossamer_ir.core.marks import is_composable
 from gossamer_ir.interpret.frame import Eval, Exec
-from gossamer_ir.marks import is_composable
-from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Stmt
-from gossamer_ir.walk import occurrences
+from gossamer_ir.nodes import Allocate, Expr, For, Function, If, Lanes, Let, Module, Stmt
+from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.walk import collect
 
-if TYPE_CHECKING:
-    from gossamer_ir.interpret.program import Program
+
+class Interpreter(Protocol):
+    """What a translated function asks of the program that it belongs to."""
+
+    @property
+    def module(self) -> Module: ...
+
+    @property
+    def vscale(self) -> int: ...
+
+    @property
+    def chunks(self) -> int: ...
+
+    @property
+    def expressions(self) -> Mapping[type, Callable[..., Eval]]: ...
+
+    @property
+    def statements(self) -> Mapping[type, Callable[..., Exec]]: ...
+
+    def function(self, name: str) -> Function:
+        """A function of the module by its name."""
+        ...
+
+    def call(self, name: str, arguments: list[Any]) -> None:
+        """Runs a function."""
+        ...
+
 
 Around = For | If | Let
 """A statement that a statement stands under (or, for a let, after)."""
@@ -33,13 +58,13 @@ class Scope:
     each, and under which name its iterations are counted. `inits` are those that run before the body of
     a composable function."""
 
-    def __init__(self, program: Program, function: Function) -> None:
+    def __init__(self, program: Interpreter, function: Function) -> None:
         self.program = program
         self.function = function
         self.around: list[Entry] = []
         self.whiles: list[tuple[int, str]] = []
         self.inits: list[Exec] | None = [] if is_composable(function) else None
-        allocated = (node.buffer for node in occurrences(Allocate, function))
+        allocated = (node.buffer for node in collect(Allocate, function))
         self.buffers = {buffer.name: buffer for buffer in (*function.buffers, *allocated)}
         self.written = buffers_written(function.body)
         self._sizes: dict[Expr, Eval] = {}

@@ -7,9 +7,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer_ir.atomics import plain_update
-from gossamer_ir.build import dtype_of
-from gossamer_ir.integers import wrapped
+from gossamer_ir.analysis.atomics import plain_update
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.integers import wrapped
 from gossamer_ir.interpret.blocks import block
 from gossamer_ir.interpret.calls import launch, parallel_for
 from gossamer_ir.interpret.combine import combine

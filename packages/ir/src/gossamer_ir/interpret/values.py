@@ -14,8 +14,8 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from gossamer_ir.constants import value_of
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.constants import value_of
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interpret.errors import AllocationFailed
 from gossamer_ir.nodes import Const
 

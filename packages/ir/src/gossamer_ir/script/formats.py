@@ -7,20 +7,20 @@ from collections.abc import Callable
 from functools import partial
 from typing import Any
 
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ParseError
-from gossamer_ir.names import to_identifier
 from gossamer_ir.nodes import Buffer, FormatDescription, SparseBuffer
-from gossamer_ir.script.context import Captured, Context
-from gossamer_ir.script.functions import read_parts
-from gossamer_ir.script.index_maps import write_map
 from gossamer_ir.script.limits import parse_syntax
-from gossamer_ir.script.modules import top_level
 from gossamer_ir.script.parse import Surroundings, source_of
+from gossamer_ir.script.parser.context import Captured, Context
+from gossamer_ir.script.parser.functions import read_parts
+from gossamer_ir.script.parser.modules import top_level
 from gossamer_ir.script.print import write_signature
-from gossamer_ir.script.print_decl import write_axis, write_buffer
+from gossamer_ir.script.printer.declarations import write_axis, write_buffer
+from gossamer_ir.script.printer.index_maps import write_map
+from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Source
-from gossamer_ir.script.writer import Writer
-from gossamer_ir.typed_calls import typed
+from gossamer_ir.traversal.names import to_identifier
 
 
 def parse_format(function: Callable[..., Any] | str) -> FormatDescription:

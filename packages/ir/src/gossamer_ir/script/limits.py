@@ -12,7 +12,7 @@ import warnings
 from gossamer_ir.errors import ParseError, Place, VerifyError
 from gossamer_ir.nodes import Module, Node
 from gossamer_ir.script.syntax import below
-from gossamer_ir.walk import LEAVES, children
+from gossamer_ir.traversal.walk import LEAVES, children
 
 MAX_CHARACTERS = 8_000_000
 """Characters of a script."""

@@ -8,17 +8,17 @@ import textwrap
 from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ParseError
 from gossamer_ir.nodes import Buffer, Expr, Module, Var
-from gossamer_ir.script.arguments import call_name
-from gossamer_ir.script.calls import CALLS
-from gossamer_ir.script.context import Context
-from gossamer_ir.script.expressions import expr
 from gossamer_ir.script.limits import parse_syntax
-from gossamer_ir.script.modules import Parsed, parse_text
+from gossamer_ir.script.parser.arguments import call_name
+from gossamer_ir.script.parser.calls import CALLS
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import expr
+from gossamer_ir.script.parser.modules import Parsed, parse_text
 from gossamer_ir.script.source import Source
 from gossamer_ir.script.syntax import walk
-from gossamer_ir.typed_calls import typed
 
 
 @typed

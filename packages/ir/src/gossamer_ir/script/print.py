@@ -6,23 +6,23 @@ from collections.abc import Mapping
 
 import msgspec
 
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import Place
 from gossamer_ir.nodes import Expr, Function, Module, Param
-from gossamer_ir.script.attributes import LEVELS, STAGE_KEY
 from gossamer_ir.script.limits import check_module_depth
-from gossamer_ir.script.print_decl import (
+from gossamer_ir.script.parser.attributes import LEVELS, STAGE_KEY
+from gossamer_ir.script.printer.context import Printer
+from gossamer_ir.script.printer.declarations import (
     write_axis,
     write_buffer,
     write_fact,
     write_reducer,
     write_relation,
 )  # fmt: skip
-from gossamer_ir.script.print_expr import write_expr
-from gossamer_ir.script.print_stmt import annotations_text, write_statements
-from gossamer_ir.script.printer import Printer
+from gossamer_ir.script.printer.expressions import write_expr
+from gossamer_ir.script.printer.statements import annotations_text, write_statements
+from gossamer_ir.script.printer.writer import Writer
 from gossamer_ir.script.source import Span
-from gossamer_ir.script.writer import Writer
-from gossamer_ir.typed_calls import typed
 
 
 class Printed(msgspec.Struct, frozen=True):
@@ -85,7 +85,7 @@ def print_with_places(module: Module) -> Printed:
 def print_expr(expr: Expr) -> str:
     """The text of an expression, which `parse_expr` reads back where the names' dtypes are known.
 
-    >>> from gossamer_ir.build import add, index, index_var, mul
+    >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> print_expr(add(mul(index_var("i"), index(4)), index(1)))
     'i * 4 + 1'
     """

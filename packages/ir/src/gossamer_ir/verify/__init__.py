@@ -5,10 +5,10 @@ A verified module is what every pass and backend may rely on. Places are paths i
 
 from __future__ import annotations
 
+from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import Diagnostic, VerifyError
 from gossamer_ir.nodes import Function, Module
-from gossamer_ir.remembered import remembered
-from gossamer_ir.typed_calls import typed
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.verify.context import MAX_DEPTH, ROOT, Context, Stage
 from gossamer_ir.verify.coordinate import COORDINATE
 from gossamer_ir.verify.flat import FLAT, check_calls
@@ -22,7 +22,7 @@ STAGES: dict[str, Stage] = {stage.name: stage for stage in (COORDINATE, POSITION
 
 
 @typed
-@remembered
+@memoize_by_identity
 def diagnostics(module: Module) -> tuple[Diagnostic, ...]:
     """Everything that is wrong with a module, in order; nothing where it is right.
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import Expr, Load, Prefetch, Region, Search, Store
 from gossamer_ir.verify.context import At, Context, KnownBuffer
-from gossamer_ir.verify.kinds import is_integer, is_vector, known, with_lanes_of
+from gossamer_ir.verify.dtype_queries import is_integer, is_vector, known, with_lanes_of
 from gossamer_ir.verify.values import check_expr, check_size
 
 SEARCHES = ("exact", "lower", "upper")

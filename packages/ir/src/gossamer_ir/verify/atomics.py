@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.atomics import (
+from gossamer_ir.analysis.atomics import (
     ATOMIC_OPS,
     is_atomic,
     is_combined,
@@ -10,13 +10,13 @@ from gossamer_ir.atomics import (
     shared_names,
     shared_otherwise,
 )
-from gossamer_ir.effects import READS
 from gossamer_ir.nodes import Atomic, For, Function, Store
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.walk import collect, statements
 from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
-from gossamer_ir.verify.kinds import known
+from gossamer_ir.verify.dtype_queries import known
 from gossamer_ir.verify.values import check_expr
-from gossamer_ir.walk import occurrences, statements
 
 
 def check_atomic(ctx: Context, node: Atomic, at: At) -> None:
@@ -65,7 +65,7 @@ def check_shared(ctx: Context, function: Function, at: At) -> None:
             ops.setdefault(stmt.buffer, set()).add(stmt.op)
     if not ops:
         return
-    found = occurrences((*READS, Store), *function.body)
+    found = collect((*READS, Store), *function.body)
     touched = {node.buffer for node in found}
     for name in sorted(ops):
         if name in touched or len(ops[name]) > 1:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.dtypes import INDEX_STORAGE
+from gossamer_ir.core.dtypes import INDEX_STORAGE
 from gossamer_ir.nodes import (
     Axis,
     CompressedFixed,

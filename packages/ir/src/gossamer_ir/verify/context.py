@@ -9,8 +9,8 @@ from typing import Any, NamedTuple, TypeAlias
 import msgspec
 
 from gossamer_ir.errors import Diagnostic, Place
-from gossamer_ir.names import is_identifier
 from gossamer_ir.nodes import AnyBuffer, Axis, Expr, For, Function, Node, Reducer, StageName
+from gossamer_ir.traversal.names import is_identifier
 
 MAX_DEPTH = 190
 """The most nodes on a path from the module to a leaf, both counted, as in scripts."""

@@ -14,7 +14,6 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.verify.context import At, Context, Stage
 from gossamer_ir.verify.expressions import SCALAR_EXPRESSIONS
-from gossamer_ir.verify.meeting import check_meeting
 from gossamer_ir.verify.reducers import check_combine
 from gossamer_ir.verify.statements import (
     PLAIN_STATEMENTS,
@@ -22,6 +21,7 @@ from gossamer_ir.verify.statements import (
     check_body,
     check_init,
 )
+from gossamer_ir.verify.write_conflicts import check_meeting
 
 
 def check_iteration(ctx: Context, node: Iteration, at: At) -> None:

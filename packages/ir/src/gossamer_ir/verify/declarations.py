@@ -17,7 +17,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
 )  # fmt: skip
 from gossamer_ir.verify.context import At, Context, IndexShape
-from gossamer_ir.verify.kinds import is_constant, is_vector, known
+from gossamer_ir.verify.dtype_queries import is_constant, is_vector, known
 from gossamer_ir.verify.values import check_length
 
 SCOPES: tuple[str, ...] = get_args(Scope)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 
-from gossamer_ir.functions import FUNCTIONS
+from gossamer_ir.core.math_functions import FUNCTIONS
 from gossamer_ir.nodes import (
     Binary,
     Call,
@@ -22,7 +22,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.verify.access import check_load
 from gossamer_ir.verify.context import At, Context, ExprCheck
-from gossamer_ir.verify.kinds import (
+from gossamer_ir.verify.dtype_queries import (
     is_bool,
     is_constant,
     is_float,
@@ -62,7 +62,7 @@ def check_const(ctx: Context, node: Const, at: At) -> str:
             "verify.const.text",
             f"'{node.text}' is not the canonical text of a constant of dtype {node.dtype}.",
             at,
-            hint="Make constants with gossamer_ir.constants.constant.",
+            hint="Make constants with gossamer_ir.core.constants.constant.",
         )
     return node.dtype
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.lasting import NAMING_FIELDS
+from gossamer_ir.analysis.invariants import NAMING_FIELDS
 from gossamer_ir.nodes import (
     AnyBuffer,
     Distinct,
@@ -15,9 +15,9 @@ from gossamer_ir.nodes import (
     Relation,
     SortedSegments,
 )
+from gossamer_ir.traversal.walk import buffers_read
 from gossamer_ir.verify.context import At, Context
 from gossamer_ir.verify.values import check_size
-from gossamer_ir.walk import buffers_read
 
 RELATIONS = ("subset", "disjoint", "covers")
 

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from gossamer_ir.errors import Diagnostic
-from gossamer_ir.names import is_identifier
 from gossamer_ir.nodes import FormatDescription, IndexMap
+from gossamer_ir.traversal.names import is_identifier
 from gossamer_ir.verify.axes import check_axes
 from gossamer_ir.verify.context import ROOT, At, Context
 from gossamer_ir.verify.declarations import check_params

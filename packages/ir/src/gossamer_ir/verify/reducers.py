@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from gossamer_ir.effects import READS
+from gossamer_ir.analysis.reductions import reads
 from gossamer_ir.nodes import Combine, Const, Expr, Reducer, Var
-from gossamer_ir.reducers import reads
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.walk import contains
 from gossamer_ir.verify.access import check_store
 from gossamer_ir.verify.context import At, Context
-from gossamer_ir.verify.kinds import is_vector, known
+from gossamer_ir.verify.dtype_queries import is_vector, known
 from gossamer_ir.verify.values import check_expr
-from gossamer_ir.walk import occurs
 
 
 def check_reducers(ctx: Context, reducers: tuple[Reducer, ...], at: At) -> None:
@@ -70,7 +70,7 @@ def _check_part(ctx: Context, reducer: Reducer, part: Expr, *, at: At, component
 
 
 def _require_closed(ctx: Context, reducer: Reducer, result: Expr, *, at: At) -> None:
-    if occurs(READS, result):
+    if contains(READS, result):
         ctx.report(
             "verify.reducer.open",
             f"The reducer '{reducer.name}' reads memory: its results are of its operands alone.",

@@ -6,17 +6,17 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import distance
-from gossamer_ir.build import add
+from gossamer_ir.analysis.accesses import Access, accesses_of_block
+from gossamer_ir.arith.affine import distance
+from gossamer_ir.core.build import add
 from gossamer_ir.nodes import Block, Expr, Range, Region
-from gossamer_ir.touches import Touch, touches_of_block
 from gossamer_ir.verify.context import At, Context
 
 
 def check_regions(ctx: Context, block: Block, at: At) -> None:
     """An access that is a constant distance outside of the region of its buffer is reported. A
     buffer without a region is not: published programs leave out index arrays, and whoever needs
-    regions derives them (`gossamer_ir.regions`)."""
+    regions derives them (`gossamer_ir.analysis.regions`)."""
     for field, count in outside(block):
         name = getattr(block, field)[count].buffer
         ctx.report(
@@ -35,10 +35,10 @@ def outside(block: Block) -> Iterator[tuple[str, int]]:
         for field in ("reads", "writes")
         for count, region in enumerate(getattr(block, field) or ())
     ]
-    for touch in touches_of_block(block) if declared else ():
-        mine = "writes" if touch.is_store else "reads"
-        found = [row for row in declared if row[0] == mine and row[2].buffer == touch.buffer]
-        if found and all(_is_outside(touch, region) for _, _, region in found):
+    for access in accesses_of_block(block) if declared else ():
+        mine = "writes" if access.is_store else "reads"
+        found = [row for row in declared if row[0] == mine and row[2].buffer == access.buffer]
+        if found and all(_is_outside(access, region) for _, _, region in found):
             yield mine, found[-1][1]
 
 
@@ -58,12 +58,12 @@ def without_false_regions(block: Block) -> Block:
     return without_false_regions(replace(block, **kept))
 
 
-def _is_outside(touch: Touch, region: Region) -> bool:
-    if len(touch.indices) != len(region.ranges):
+def _is_outside(access: Access, region: Region) -> bool:
+    if len(access.indices) != len(region.ranges):
         return False
     return any(
         not isinstance(index, Range) and _is_beyond(index, found)
-        for index, found in zip(touch.indices, region.ranges, strict=True)
+        for index, found in zip(access.indices, region.ranges, strict=True)
     )
 
 

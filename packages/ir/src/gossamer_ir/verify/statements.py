@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections.abc import Set
 from typing import get_args
 
-from gossamer_ir.init_nests import left_out, mentioned
-from gossamer_ir.marks import COMPOSABLE
+from gossamer_ir.analysis.init_nests import left_out, mentioned
+from gossamer_ir.analysis.software_pipelining import is_pipelined
+from gossamer_ir.core.marks import COMPOSABLE
 from gossamer_ir.nodes import (
     Allocate,
     Annotations,
@@ -22,15 +23,14 @@ from gossamer_ir.nodes import (
     ThreadTag,
     While,
 )  # fmt: skip
-from gossamer_ir.pipelines import is_pipelined
+from gossamer_ir.traversal.walk import free_vars, statements
 from gossamer_ir.verify.access import check_prefetch, check_region, check_store
 from gossamer_ir.verify.atomics import check_marked_loop
 from gossamer_ir.verify.context import At, Context, StmtCheck
 from gossamer_ir.verify.declarations import check_buffer
-from gossamer_ir.verify.kinds import known
+from gossamer_ir.verify.dtype_queries import known
 from gossamer_ir.verify.regions import check_regions
 from gossamer_ir.verify.values import check_condition, check_expr, check_size
-from gossamer_ir.walk import free_vars, statements
 
 THREAD_TAGS: tuple[str, ...] = get_args(ThreadTag)
 LOOPS = frozenset({"serial", "parallel", "vectorized", "unrolled", "thread_binding"})

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.constants import is_canonical
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.core.constants import is_canonical
 from gossamer_ir.nodes import Const, Expr
 from gossamer_ir.verify.context import At, Context
 

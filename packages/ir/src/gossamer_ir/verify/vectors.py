@@ -2,11 +2,18 @@
 
 from __future__ import annotations
 
-from gossamer_ir.dtypes import DType
+from gossamer_ir.analysis.reductions import REDUCE_OPS
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import Broadcast, LaneReduce, Lanes, Node, Ramp, TransposeReduce, VScale
-from gossamer_ir.reducers import REDUCE_OPS
 from gossamer_ir.verify.context import At, Context, ExprCheck
-from gossamer_ir.verify.kinds import is_bool, is_integer, is_number, is_vector, known, vector_of
+from gossamer_ir.verify.dtype_queries import (
+    is_bool,
+    is_integer,
+    is_number,
+    is_vector,
+    known,
+    vector_of,
+)
 from gossamer_ir.verify.values import check_expr
 
 MAX_VALUES = 64

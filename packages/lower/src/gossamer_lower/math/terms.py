@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable, Collection, Sequence
 
-from gossamer_ir import build
-from gossamer_ir.constants import constant
-from gossamer_ir.dtypes import DType
-from gossamer_ir.names import Namer
+from gossamer_ir.core import build
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -35,6 +34,7 @@ from gossamer_ir.nodes import (
     VScale,
     While,
 )  # fmt: skip
+from gossamer_ir.traversal.names import Namer
 
 Number = int | float
 

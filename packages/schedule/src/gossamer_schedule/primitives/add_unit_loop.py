@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from gossamer_ir.build import ONE, ZERO
-from gossamer_ir.contracts import Step
-from gossamer_ir.names import namer_of
+from gossamer_ir.core.build import ONE, ZERO
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module
+from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.resolve import LOOP_STAGES, find_function, find_named, require_stage
 from gossamer_schedule.result import Result

@@ -6,12 +6,12 @@ from collections.abc import Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import add, floordiv, handle, index, index_var, integer_value, sub
-from gossamer_ir.contracts import LARGEST_SIZE, Step
-from gossamer_ir.dtypes import DType
-from gossamer_ir.magnitudes import magnitudes_of
+from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import LARGEST_SIZE, Step
 from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
-from gossamer_ir.walk import occurrences, substitute_body
+from gossamer_ir.traversal.walk import collect, substitute_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.predicates import within
 from gossamer_schedule.primitive import primitive
@@ -113,9 +113,7 @@ def _blocks(site: Site, module: Module) -> tuple[Block, ...]:
 def _require_plain_values(blocks: Sequence[Block], site: Site, module: Module) -> None:
     """The values of iterators must exist in iterations that the loop did not have."""
     values = [found.value for block in blocks for found in block.iters]
-    divided = [
-        found for found in occurrences(Binary, *values) if found.op in ("floordiv", "floormod")
-    ]
+    divided = [found for found in collect(Binary, *values) if found.op in ("floordiv", "floormod")]
     divisors = [found.rhs for found in divided]
     if mentioned(values) or any(integer_value(divisor) is None for divisor in divisors):
         raise refusal(

@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.atomics import ATOMIC
-from gossamer_ir.contracts import Step
+from gossamer_ir.analysis.atomics import ATOMIC
+from gossamer_ir.analysis.software_pipelining import PIPELINE
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
-from gossamer_ir.pipelines import PIPELINE
 from gossamer_ir.verify.statements import REFUSED
 from gossamer_schedule.intrinsics import INTRINSIC
 from gossamer_schedule.primitive import primitive

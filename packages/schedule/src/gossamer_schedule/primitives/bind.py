@@ -6,11 +6,11 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Step
-from gossamer_ir.loops import loops_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, ThreadTag
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.races import require_no_race
 from gossamer_schedule.reassociation import reassociating

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Step
-from gossamer_ir.names import namer_of
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
+from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.blocking import blocked, require_one_block
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.resolve import (

@@ -7,10 +7,9 @@ from typing import Any, cast
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjuncts, dtype_of, integer_value
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import READS
-from gossamer_ir.names import bound_variables, namer_of
+from gossamer_ir.analysis.accesses import parts_of
+from gossamer_ir.core.build import conjuncts, dtype_of, integer_value
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Block,
     BlockIter,
@@ -23,8 +22,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import children, free_vars, map_children, occurrences, occurs, walk
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.names import bound_variables, namer_of
+from gossamer_ir.traversal.walk import children, collect, contains, free_vars, map_children, walk
 from gossamer_schedule.caching import with_cache
 from gossamer_schedule.copies import (
     copy_nest,
@@ -140,14 +140,14 @@ def _indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
         if isinstance(statement, HEADERS):
             continue
         own = (statement,) if isinstance(statement, Store) else ()
-        for found in (*own, *occurrences(Load, *parts_of(statement))):
+        for found in (*own, *collect(Load, *parts_of(statement))):
             if buffer in (None, found.buffer):
                 yield from found.indices
 
 
 def _parts(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
     """The largest parts of an index that look something up, for some of the iterators that vary."""
-    if not occurs(READS, expr):
+    if not contains(READS, expr):
         return
     iters = {item.var for item in selecting_iters(block, (expr,))}
     is_whole = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)

@@ -4,9 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import NAMING
-from gossamer_ir.names import namer_of
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
@@ -16,7 +14,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Store,
 )
-from gossamer_ir.walk import occurrences, walk
+from gossamer_ir.traversal.effects import NAMING
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import collect, walk
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import (
@@ -181,7 +181,7 @@ def _require_in_body(nest: Nest, buffer: str) -> None:
         )
     require_sole_user(nest.block, nest.top, buffer, primitive=_NAME)
     header = replace(block, body=(), init=(), reads=None, writes=None)
-    others = (found for found in occurrences(NAMING, *block.body) if found.buffer == buffer)
+    others = (found for found in collect(NAMING, *block.body) if found.buffer == buffer)
     if buffer in mentioned((header,)) or any(type(found) not in (Load, Store) for found in others):
         raise refusal(
             f"{_NAME}.other_access",

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Step
-from gossamer_ir.names import namer_of
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Module,
 )
+from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size
 from gossamer_schedule.gathers import (

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import dtype_of
-from gossamer_ir.contracts import Step
-from gossamer_ir.disjoint import verdict, written_accesses
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.dependence.disjointness import verdict, written_accesses
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.init_nests import reduction_loops
-from gossamer_ir.loops import loops_within
-from gossamer_ir.names import namer_of
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, For, Load, Module, Store
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import cache_of, copy_nest, names_of_nest, require_lasting_size

@@ -6,13 +6,13 @@ from collections.abc import Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import all_buffers, buffers_written, outer_writes
-from gossamer_ir.init_nests import reduction_loops
-from gossamer_ir.lasting import changed_in
+from gossamer_ir.analysis.accesses import parts_of
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Allocate, Block, Buffer, For, Function, Load, Module, Stmt
-from gossamer_ir.touches import parts_of
-from gossamer_ir.walk import rewrite_body, walk
+from gossamer_ir.traversal.effects import all_buffers, buffers_written, outer_writes
+from gossamer_ir.traversal.walk import rewrite_body, walk
 from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import consumed_parts

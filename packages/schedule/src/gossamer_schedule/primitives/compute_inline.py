@@ -7,9 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import index_var, zero_of
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import NAMING, outer_writes
+from gossamer_ir.core.build import index_var, zero_of
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -25,7 +24,8 @@ from gossamer_ir.nodes import (
     Unary,
     While,
 )
-from gossamer_ir.walk import map_children, occurrences, substitute
+from gossamer_ir.traversal.effects import NAMING, outer_writes
+from gossamer_ir.traversal.walk import collect, map_children, substitute
 from gossamer_schedule.accesses import is_wide, mentioned
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.consumed import is_function_of_element, with_parts
@@ -132,14 +132,14 @@ def _require_lasting(site: Site) -> None:
 
 
 def _require_only_loads(function: Function, store: Store) -> None:
-    for node in occurrences(NAMING, *function.body):
+    for node in collect(NAMING, *function.body):
         if node.buffer == store.buffer and not isinstance(node, (Load, Store)):
             raise refusal(
                 f"{_NAME}.other_access",
                 f"Buffer '{store.buffer}' is searched, prefetched or guarded, which an expression cannot "
                 "be.",
             )
-    for load in occurrences(Load, *function.body):
+    for load in collect(Load, *function.body):
         if load.buffer == store.buffer and (load.predicate is not None or is_wide(load.indices)):
             raise refusal(
                 f"{_NAME}.other_access",

@@ -7,11 +7,19 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ONE, ZERO, add, conjoined, conjuncts, index_var, integer_value, sub
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import READS
-from gossamer_ir.lasting import changed_in, written_in
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.invariants import changed_in, written_in
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core.build import (
+    ONE,
+    ZERO,
+    add,
+    conjoined,
+    conjuncts,
+    index_var,
+    integer_value,
+    sub,
+)
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -25,8 +33,9 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.simplify import simplify
-from gossamer_ir.walk import free_vars, occurs, substitute_body
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import contains, free_vars, substitute_body
 from gossamer_schedule.accesses import mentioned, statements_beside, used_by
 from gossamer_schedule.distinct import require_distinct
 from gossamer_schedule.inits import init_nest
@@ -119,7 +128,7 @@ def _require_pattern(site: Site, module: Module) -> _Padded:
         case (Store(value=IfThenElse() | Select() as choice, predicate=None) as store,) if (
             not block.init
             and all(item.kind == "S" for item in block.iters)
-            and not occurs(READS, choice.if_false)
+            and not contains(READS, choice.if_false)
         ):
             return _Padded(
                 store.buffer, store.indices, choice.condition, choice.if_true, choice.if_false
@@ -264,7 +273,7 @@ def _end_of(op: str, bound: Expr) -> Expr | None:
 def _depends(bound: Expr, block: Block, loops: Sequence[For]) -> bool:
     """Whether a bound is not known before the loops."""
     names = {item.var for item in block.iters} | {loop.var for loop in loops}
-    return bool(free_vars(bound) & names) or occurs(READS, bound)
+    return bool(free_vars(bound) & names) or contains(READS, bound)
 
 
 def _shortened(loop: For, bounds: _Ends, body: Stmt) -> For:

@@ -7,14 +7,14 @@ from itertools import takewhile
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import Access, accesses
-from gossamer_ir.contracts import Step
-from gossamer_ir.disjoint import verdict
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.init_nests import Around, reduction_loops
-from gossamer_ir.loops import loops_within
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import Around, reduction_loops
+from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.dependence.access_forms import AccessForm, access_forms
+from gossamer_ir.dependence.disjointness import verdict
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Expr, For, Module
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.accesses import mentioned, statements_beside, used_by, values_at
 from gossamer_schedule.copies import require_outside
 from gossamer_schedule.init_places import blocks_with_init, meeting_loops, read_by_init
@@ -156,7 +156,7 @@ def _require_one_init(nest: Nest, asked: set[str]) -> None:
     values = values_at(site) | {item.var: item.value for item in site.node.iters}
     # The body, too: it may not read what the init of another iteration then has written before.
     parts = (*site.node.init, *site.node.body)
-    touched = list(accesses(parts, buffers, values=values, function=site.function))
+    touched = list(access_forms(parts, buffers, values=values, function=site.function))
     varying = loops_within((top.node,))
     is_once = all(
         verdict(name, _of(touched, buffer), varying=varying, function=site.function) == "disjoint"
@@ -193,7 +193,7 @@ def _require_first(site: Site, top: Site) -> None:
             )
 
 
-def _of(found: Sequence[Access], buffer: str) -> list[Access]:
+def _of(found: Sequence[AccessForm], buffer: str) -> list[AccessForm]:
     return [access for access in found if access.buffer == buffer]
 
 

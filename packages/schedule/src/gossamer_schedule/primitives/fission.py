@@ -8,16 +8,16 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import Access, accesses
-from gossamer_ir.build import index_var
-from gossamer_ir.contracts import Step
-from gossamer_ir.disjoint import verdict, without_changing
-from gossamer_ir.effects import buffers_written, effects_of, outer_writes
-from gossamer_ir.init_nests import reduction_loops
-from gossamer_ir.loops import loops_within
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.core.build import index_var
+from gossamer_ir.dependence.access_forms import AccessForm, access_forms
+from gossamer_ir.dependence.disjointness import verdict, without_changing
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Allocate, Block, For, Let, Module, Stmt
-from gossamer_ir.walk import free_vars, substitute_body
+from gossamer_ir.traversal.effects import buffers_written, effects_of, outer_writes
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, substitute_body
 from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.apart import meeting_distance
 from gossamer_schedule.init_places import blocks_with_init, read_by_init
@@ -164,13 +164,15 @@ def _require_independent(before: Part, part: Part, site: Site, *, module: Module
             _refuse(site, pair, distance, module=module)
 
 
-def _pairs(before: Part, part: Part, buffer: str, site: Site) -> Iterator[tuple[Access, Access]]:
+def _pairs(
+    before: Part, part: Part, buffer: str, site: Site
+) -> Iterator[tuple[AccessForm, AccessForm]]:
     """An access of the parts before and one of this part, of which one is a store."""
     changing, values = buffers_written(site.node.body), values_at(site)
     first, second = (
         [
             without_changing(found, changing)
-            for found in accesses(body, {buffer}, values=values, function=site.function)
+            for found in access_forms(body, {buffer}, values=values, function=site.function)
         ]
         for body in (before, part)
     )
@@ -178,7 +180,7 @@ def _pairs(before: Part, part: Part, buffer: str, site: Site) -> Iterator[tuple[
 
 
 def _refuse(
-    site: Site, pair: tuple[Access, Access], distance: int | None, *, module: Module
+    site: Site, pair: tuple[AccessForm, AccessForm], distance: int | None, *, module: Module
 ) -> None:
     loop, buffer = site.node.var, pair[0].buffer
     if distance is not None and is_unconditional(site.node.body):

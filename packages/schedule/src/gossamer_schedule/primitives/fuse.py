@@ -7,13 +7,13 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, floordiv, index_var, integer_value, product
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.core.build import ZERO, floordiv, index_var, integer_value, product
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Compare, Expr, For, Module
-from gossamer_ir.walk import free_vars, resolve, substitute_body
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, resolve, substitute_body
 from gossamer_schedule.accesses import values_at
 from gossamer_schedule.init_places import (
     blocks_with_init,

@@ -7,12 +7,12 @@ from typing import NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import with_two_names
-from gossamer_ir.build import dtype_of, index_var
-from gossamer_ir.contracts import Step
-from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.init_nests import reduction_loops
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.core.build import dtype_of, index_var
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Binary,
     BinaryOp,
@@ -25,8 +25,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.reducers import Reduction, identity
-from gossamer_ir.walk import free_vars, resolve, substitute
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.walk import free_vars, resolve, substitute
 from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.covers import require_covered

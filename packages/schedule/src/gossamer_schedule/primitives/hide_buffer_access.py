@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.analysis.regions import block_regions
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Function, Module, Region
-from gossamer_ir.regions import block_regions
 from gossamer_ir.verify.regions import outside
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal

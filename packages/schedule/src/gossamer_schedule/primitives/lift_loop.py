@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, index_var
-from gossamer_ir.contracts import Step
-from gossamer_ir.init_nests import reduction_loops
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, BlockIter, For, Function, IfThenElse, Module, Range
-from gossamer_ir.walk import free_vars, substitute, substitute_body
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, substitute, substitute_body
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.init_places import meeting_loops
 from gossamer_schedule.primitive import primitive

@@ -9,15 +9,15 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, add, dtype_of, index, index_var, integer_value, sub, widen
-from gossamer_ir.contracts import Step
-from gossamer_ir.dtypes import DType
-from gossamer_ir.init_nests import reduction_loops
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core.build import ZERO, add, dtype_of, index, index_var, integer_value, sub, widen
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Block, Expr, For, Module, Stmt
-from gossamer_ir.program_point import ProgramPoint
-from gossamer_ir.simplify import simplify
-from gossamer_ir.walk import free_vars, resolve, rewrite_body, substitute_body
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute_body
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.asked import expression_at
 from gossamer_schedule.clones import Clone, clones, forwards_of

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.atomics import ATOMIC, mark_of
-from gossamer_ir.build import ONE, add, dtype_of, index
-from gossamer_ir.contracts import Step
+from gossamer_ir.analysis.atomics import ATOMIC, mark_of
+from gossamer_ir.core.build import ONE, add, dtype_of, index
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Expr, For, Module
 from gossamer_schedule.accumulated import in_parts
 from gossamer_schedule.monotone import is_monotone

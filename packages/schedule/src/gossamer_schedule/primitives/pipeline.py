@@ -4,13 +4,18 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Step
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.regions import regions_of
+from gossamer_ir.analysis.software_pipelining import (
+    FEWEST_STAGES,
+    MOST_STAGES,
+    PIPELINE,
+    copies_ahead,
+)
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Allocate, For, Module, Stmt
-from gossamer_ir.pipelines import FEWEST_STAGES, MOST_STAGES, PIPELINE, copies_ahead
-from gossamer_ir.regions import regions_of
-from gossamer_ir.touches import touches
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
 from gossamer_schedule.resolve import (
@@ -115,8 +120,8 @@ def _may_be_idle(copies: tuple[Stmt, ...], name: str) -> bool:
     """Whether a store to a buffer is in a loop that selects no element and may have no iteration."""
     return any(
         (integer_value(loop.extent) or 0) < 1
-        for touch in touches(copies)
-        if touch.buffer == name and touch.is_store
-        for loop in touch.held.loops
-        if not any(loop.var in free_vars(at) for at in touch.indices)
+        for access in accesses(copies)
+        if access.buffer == name and access.is_store
+        for loop in access.held.loops
+        if not any(loop.var in free_vars(at) for at in access.indices)
     )

@@ -8,8 +8,13 @@ from typing import Literal
 import msgspec
 from msgspec.structs import replace
 
-from gossamer_ir.bounded_reads import places_read
-from gossamer_ir.build import (
+from gossamer_ir.analysis.in_bounds import places_read
+from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.analysis.linear_form import form_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.simplify import FALSE, simplify
+from gossamer_ir.core.build import (
     ONE,
     ZERO,
     add,
@@ -21,14 +26,9 @@ from gossamer_ir.build import (
     integer_value,
     mul,
 )
-from gossamer_ir.contracts import LARGEST_SIZE, Step
-from gossamer_ir.digits import lowest
-from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import READS, all_buffers
-from gossamer_ir.lasting import changed_in
-from gossamer_ir.linear import form_of
-from gossamer_ir.loops import loops_of
-from gossamer_ir.names import Namer, namer_of
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.dependence.mixed_radix import lowest
+from gossamer_ir.interchange.records import LARGEST_SIZE, Step
 from gossamer_ir.nodes import (
     Allocate,
     Block,
@@ -46,9 +46,9 @@ from gossamer_ir.nodes import (
     Stmt,
     Unary,
 )
-from gossamer_ir.program_point import ProgramPoint
-from gossamer_ir.simplify import FALSE, simplify
-from gossamer_ir.walk import children, free_vars, occurrences, resolve, substitute
+from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.walk import children, collect, free_vars, resolve, substitute
 from gossamer_schedule.accesses import mentioned, values_within
 from gossamer_schedule.knowledge import point_in
 from gossamer_schedule.primitive import primitive
@@ -238,7 +238,7 @@ def _digits(last: Expr, inner: Set[str], loops: Mapping[str, For]) -> tuple[str,
 
 
 def _below(loop: For) -> list[For]:
-    return [node for stmt in loop.body for node in occurrences(For, stmt)]
+    return [node for stmt in loop.body for node in collect(For, stmt)]
 
 
 # --- what is asked for
@@ -335,4 +335,4 @@ def _existing(
 
 def _inner_first(expr: Expr) -> Iterator[Load | Search]:
     """The loads and searches in an expression, those that others need before them."""
-    yield from dict.fromkeys(reversed(occurrences(READS, expr)))
+    yield from dict.fromkeys(reversed(collect(READS, expr)))

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import outer_writes
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
+from gossamer_ir.traversal.effects import outer_writes
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.primitives.reindex_cache_read import gathered
 from gossamer_schedule.primitives.reindex_cache_write import scattered

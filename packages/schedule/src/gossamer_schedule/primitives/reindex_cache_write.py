@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Step
-from gossamer_ir.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
-from gossamer_ir.reducers import Reduction, identity
+from gossamer_ir.traversal.names import namer_of
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.caching import cached_buffer, with_cache
 from gossamer_schedule.copies import copy_nest, names_of_nest, selecting_iters

@@ -7,9 +7,9 @@ from typing import TypeAlias
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, Stmt
-from gossamer_ir.walk import free_vars
+from gossamer_ir.traversal.walk import free_vars
 from gossamer_schedule.exchange import require_exchangeable
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import reassociating

@@ -6,13 +6,13 @@ from collections.abc import Iterator, Mapping, Sequence, Set
 
 from msgspec.structs import replace
 
-from gossamer_ir.accesses import Access, accesses
-from gossamer_ir.build import index_var, integer_value
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import outer_writes
+from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.dependence.access_forms import AccessForm, access_forms
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.linear import Form
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
+from gossamer_ir.traversal.effects import outer_writes
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.consumed import is_own_value
 from gossamer_schedule.distinct import require_distinct
@@ -178,7 +178,7 @@ def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
     )
 
 
-def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list[Access]]:
+def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list[AccessForm]]:
     """The stores under the loop to each buffer that the block reads."""
     reads = mentioned((site.node,)) - outer_writes((site.node,))
     buffers = reads & outer_writes((top.node,))
@@ -190,14 +190,14 @@ def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list
             f"What block '{site.node.name}' reads is not all produced under loop "
             f"'{target.node.var}'.",
         )
-    produced: dict[str, list[Access]] = {name: [] for name in buffers}
+    produced: dict[str, list[AccessForm]] = {name: [] for name in buffers}
     for found in inside:
         produced[found.buffer].append(found)
     return produced
 
 
-def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Site) -> list[Access]:
-    found = accesses(body, buffers, values=values_at(at), function=at.function)
+def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Site) -> list[AccessForm]:
+    found = access_forms(body, buffers, values=values_at(at), function=at.function)
     return [access for access in found if access.is_store]
 
 
@@ -207,7 +207,7 @@ def _require_parts(
     path: Sequence[For],
     *,
     target: Site,
-    produced: Mapping[str, list[Access]],
+    produced: Mapping[str, list[AccessForm]],
 ) -> dict[str, Part]:
     """What each iterator of the block runs over under the loop."""
     parts: dict[str, Part] = {}
@@ -234,7 +234,7 @@ def _require_parts(
 
 
 def _selections(
-    site: Site, buffer: str, stores: Sequence[Access], *, target: Site
+    site: Site, buffer: str, stores: Sequence[AccessForm], *, target: Site
 ) -> Iterator[tuple[BlockIter, list[Form | None]]]:
     """Iterators of the block, and how the stores select each."""
     plain = dimensions_of(site, buffer)

@@ -6,11 +6,11 @@ from collections.abc import Iterator, Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import conjoined, conjuncts
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import READS, all_buffers, outer_writes
+from gossamer_ir.core.build import conjoined, conjuncts
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Expr, Load, Module, Store, Var
-from gossamer_ir.walk import occurrences, substitute
+from gossamer_ir.traversal.effects import READS, all_buffers, outer_writes
+from gossamer_ir.traversal.walk import collect, substitute
 from gossamer_schedule.accesses import mentioned, named
 from gossamer_schedule.consumed import with_parts
 from gossamer_schedule.covers import require_covered
@@ -122,8 +122,8 @@ def _require_own_element(site: Site, store: Store) -> Load:
     """The one load of a buffer of the function's, at the iterators of the block."""
     allocated = {found.name for found in all_buffers(site.function) if found.handle is None}
     block: Block = site.node
-    every = [found for found in occurrences(Load, block) if found.buffer in allocated]
-    loads = {found for found in occurrences(Load, store) if found.buffer in allocated}
+    every = [found for found in collect(Load, block) if found.buffer in allocated]
+    loads = {found for found in collect(Load, store) if found.buffer in allocated}
     own = sorted(item.var for item in block.iters)
     for load in loads:
         names = sorted(at.name for at in load.indices if isinstance(at, Var))
@@ -165,8 +165,8 @@ def _is_told_by_value(site: Site, store: Store, load: Load) -> bool:
     """Whether the value that is read tells if and where the block stores, or what else it reads: it must
     not do so for values that are replaced before the block runs."""
     asked = [*conjuncts(site.node.predicate), *store.indices]
-    asked += [found for found in occurrences(READS, store.value) if found != load]
-    return bool(occurrences(Load, *asked)) and load.buffer in mentioned(asked)
+    asked += [found for found in collect(READS, store.value) if found != load]
+    return bool(collect(Load, *asked)) and load.buffer in mentioned(asked)
 
 
 def _require_made(site: Site, maker: Site, load: Load, *, made: Store) -> None:

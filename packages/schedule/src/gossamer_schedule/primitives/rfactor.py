@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.init_nests import reduction_loops, spatial_loops
-from gossamer_ir.lasting import is_constant
-from gossamer_ir.loops import loops_of
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.invariants import is_constant
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Block, Function, Load, Module, Stmt
-from gossamer_ir.walk import free_vars, rewrite
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, rewrite
 from gossamer_schedule.accesses import mentioned, values_at
 from gossamer_schedule.blocking import require_one_block
 from gossamer_schedule.combining import Combining, combining_of

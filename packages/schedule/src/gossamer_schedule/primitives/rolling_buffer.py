@@ -7,16 +7,15 @@ from typing import Any, NamedTuple
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import NOTHING
-from gossamer_ir.build import add, conjoined, conjuncts, index, index_var, sub
-from gossamer_ir.contracts import Step
-from gossamer_ir.digits import count_of, digits_of, lowest, without
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.lasting import changed_in
-from gossamer_ir.linear import Form, form_of
-from gossamer_ir.loops import loops_of
-from gossamer_ir.meeting_points import is_told_by_element
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.accesses import EnclosingContext, accesses
+from gossamer_ir.analysis.invariants import changed_in
+from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.arith.affine import NOTHING
+from gossamer_ir.core.build import add, conjoined, conjuncts, index, index_var, sub
+from gossamer_ir.dependence.init_conflicts import is_told_by_element
+from gossamer_ir.dependence.mixed_radix import count_of, digits_of, lowest, without
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -36,8 +35,9 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.touches import Held, touches
-from gossamer_ir.walk import free_vars, occurrences, resolve, rewrite_body
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import collect, free_vars, resolve, rewrite_body
 from gossamer_schedule.accesses import mentioned, named, values_at
 from gossamer_schedule.init_places import meeting_loops
 from gossamer_schedule.inits import init_nest, require_init_nest
@@ -188,7 +188,7 @@ def _require_repeatable(site: Site, target: Site, own: tuple[For, ...], *, buffe
             f"Block '{block.name}' does not write '{buffer}', or something else, too; or something else "
             f"writes it.",
         )
-    is_reading = any(found.buffer == buffer for found in occurrences(Load, *block.body))
+    is_reading = any(found.buffer == buffer for found in collect(Load, *block.body))
     has_reduction = any(found.kind == "R" for found in block.iters)
     if is_recurrence(block) or ((is_reading or has_reduction) and not block.init):
         raise refusal(
@@ -208,7 +208,7 @@ def _require_repeatable(site: Site, target: Site, own: tuple[For, ...], *, buffe
 
 
 def _stores(body: tuple[Stmt, ...], buffer: str) -> int:
-    return sum(found.buffer == buffer for found in occurrences(Store, *body))
+    return sum(found.buffer == buffer for found in collect(Store, *body))
 
 
 def _require_window(site: Site, target: Site, own: tuple[For, ...], *, buffer: str) -> _Window:
@@ -234,7 +234,7 @@ def _windows(site: Site, target: Site, own: tuple[For, ...], *, buffer: str) -> 
     """The dimensions along which the block makes a window."""
     block: Block = site.node
     loops, by_name = loops_of(site.function), {item.var: item for item in block.iters}
-    places = {found.indices for found in occurrences(Store, block) if found.buffer == buffer}
+    places = {found.indices for found in collect(Store, block) if found.buffer == buffer}
     for dim, at in enumerate(places.pop() if len(places) == 1 else ()):
         item = by_name.get(at.name) if isinstance(at, Var) else None
         if item is not None and item.kind == "S":
@@ -305,7 +305,7 @@ def _require_after(site: Site, target: Site, *, buffer: str) -> None:
     for found in statements(body):
         if isinstance(found, Block) and found is not site.node:
             used |= named(found.init)
-    used |= {found.buffer for found in occurrences((Guard, Prefetch), *body)}
+    used |= {found.buffer for found in collect((Guard, Prefetch), *body)}
     if buffer in used:
         raise refusal(
             f"{_NAME}.other_access",
@@ -316,12 +316,12 @@ def _require_after(site: Site, target: Site, *, buffer: str) -> None:
 def _require_within(target: Site, window: _Window, buffer: Buffer) -> None:
     """All accesses must be within the window of the iteration, and within the buffer as it was: an index
     that was out of bounds would be another element of the window."""
-    held = Held((*target.loops, target.node))
+    held = EnclosingContext((*target.loops, target.node))
     values = values_at(target)
-    for touch in touches(target.node.body, values=values, held=held, buffers={buffer.name}):
-        at = touch.indices[window.dim]
+    for access in accesses(target.node.body, values=values, held=held, buffers={buffer.name}):
+        at = access.indices[window.dim]
         point = point_in(target.function)
-        point.assume_held(touch.held)
+        point.assume_held(access.held)
         if (
             isinstance(at, Range)
             or not point.is_in_range(sub(at, window.base), index(window.width))

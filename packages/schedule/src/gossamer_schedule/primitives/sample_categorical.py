@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from random import Random
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal

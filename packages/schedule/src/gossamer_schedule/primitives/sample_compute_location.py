@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from contextlib import suppress
 from random import Random
 
-from gossamer_ir.contracts import Step
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Function, Module
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.primitives.compute_at import compute_at

@@ -5,8 +5,8 @@ from __future__ import annotations
 from math import prod
 from random import Random
 
-from gossamer_ir.affine import affine_of, factored
-from gossamer_ir.contracts import Step
+from gossamer_ir.arith.affine import affine_of, factored
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Expr, Module
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
-from gossamer_ir.names import is_identifier
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
+from gossamer_ir.traversal.names import is_identifier
 from gossamer_schedule.filters import BLOCK_FILTER, without_filter
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal

@@ -6,7 +6,7 @@ from typing import get_args
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module, Scope
 from gossamer_schedule.allocations import require_allocated, with_buffer
 from gossamer_schedule.primitive import primitive

@@ -6,10 +6,8 @@ from collections.abc import Mapping, Sequence
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import index_var
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import outer_writes
-from gossamer_ir.names import namer_of
+from gossamer_ir.core.build import index_var
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     AttachAxis,
     Axis,
@@ -23,7 +21,9 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.walk import substitute_body, walk
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import substitute_body, walk
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.moving import position
 from gossamer_schedule.primitive import primitive

@@ -7,7 +7,7 @@ from itertools import pairwise
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, Module, OverAxis
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import listing, refusal

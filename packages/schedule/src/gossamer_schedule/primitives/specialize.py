@@ -7,13 +7,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, conjuncts, dtype_of, floordiv, integer_value, mul
-from gossamer_ir.contracts import Step
-from gossamer_ir.dtypes import DType
-from gossamer_ir.effects import READS
-from gossamer_ir.init_nests import reduction_loops
-from gossamer_ir.lasting import is_constant, written_by
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.invariants import is_constant, written_by
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core.build import ZERO, conjuncts, dtype_of, floordiv, integer_value, mul
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -27,10 +26,11 @@ from gossamer_ir.nodes import (
     Stmt,
     Var,
 )  # fmt: skip
-from gossamer_ir.simplify import simplify
-from gossamer_ir.walk import (
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import (
+    contains,
     free_vars,
-    occurs,
     resolve,
     rewrite_body,
     substitute,
@@ -204,7 +204,7 @@ def _under(condition: Expr, body: tuple[Stmt, ...], changing: Set[str]) -> tuple
             return None
         if node.extent in extents:
             return replace(node, extent=extents[node.extent])
-        if occurs(READS, node.start, node.extent):
+        if contains(READS, node.start, node.extent):
             return None
         extent = substitute(node.extent, multiples)
         return replace(node, start=simplify(node.start), extent=simplify(extent))

@@ -8,14 +8,12 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
-from gossamer_ir.build import ONE, ZERO, add, floordiv, index_var, integer_value
-from gossamer_ir.contracts import LARGEST_SIZE, Step
-from gossamer_ir.digits import ceildiv_by, places
-from gossamer_ir.effects import READS, effects_of
-from gossamer_ir.init_nests import reduction_loops, selecting
-from gossamer_ir.magnitudes import magnitudes_of
-from gossamer_ir.names import namer_of
+from gossamer_ir.analysis.init_nests import reduction_loops, selecting
+from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
+from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
+from gossamer_ir.dependence.mixed_radix import ceildiv_by, places
+from gossamer_ir.interchange.records import LARGEST_SIZE, Step
 from gossamer_ir.nodes import (
     Binary,
     Block,
@@ -28,7 +26,9 @@ from gossamer_ir.nodes import (
     Stmt,
     VScale,
 )
-from gossamer_ir.walk import free_vars, occurrences, rewrite_body
+from gossamer_ir.traversal.effects import READS, effects_of
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import collect, free_vars, rewrite_body
 from gossamer_schedule.init_places import require_inits_beside
 from gossamer_schedule.predicates import below, bounded, bounded_by_domain, guarded
 from gossamer_schedule.primitive import primitive
@@ -121,7 +121,7 @@ def _require_inits(site: Site, extents: Sequence[Expr], *, module: Module) -> No
 def _require_unchanged(site: Site) -> None:
     """Each iteration asks for the end of the old loop, and for the domains of iterators that it feeds."""
     require_unchanged_bounds((site.node,), function=site.function, primitive="split")
-    iters = (item for found in occurrences(Block, site.node) for item in found.iters)
+    iters = (item for found in collect(Block, site.node) for item in found.iters)
     domains = (item.domain for item in iters if site.node.var in free_vars(item.value))
     require_unchanged(
         site.node, domains, function=site.function, primitive="split", what="an iterator's domain"
@@ -289,7 +289,7 @@ def _is_read_by(loop: For) -> bool:
             names.add(found.var)
         elif isinstance(found, Block):
             names |= {item.var for item in found.iters if free_vars(item.value) & names}
-        reads = occurrences(READS, *effects_of(found).evaluates)
+        reads = collect(READS, *effects_of(found).evaluates)
         if any(free_vars(read) & names for read in reads):
             return True
     return False

@@ -6,8 +6,8 @@ from math import gcd, prod
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import add, ceildiv, index, integer_value, mul
-from gossamer_ir.contracts import Step
+from gossamer_ir.core.build import add, ceildiv, index, integer_value, mul
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Binary, Buffer, Expr, Module
 from gossamer_schedule.allocations import require_allocated, with_buffer
 from gossamer_schedule.in_bounds import moved_accesses

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_ir.contracts import Intrinsic
+from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.nodes import Module
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.result import Result

@@ -6,12 +6,11 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import ZERO, index_var, integer_value
-from gossamer_ir.constants import constant
-from gossamer_ir.contracts import LARGEST_SIZE, Step
+from gossamer_ir.analysis.invariants import NAMING_FIELDS
+from gossamer_ir.core.build import ZERO, index_var, integer_value
+from gossamer_ir.core.constants import constant
 from gossamer_ir.errors import ParseError
-from gossamer_ir.lasting import NAMING_FIELDS
-from gossamer_ir.names import namer_of
+from gossamer_ir.interchange.records import LARGEST_SIZE, Step
 from gossamer_ir.nodes import (
     Allocate,
     AnyBuffer,
@@ -31,7 +30,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
-from gossamer_ir.walk import occurrences, rewrite_body
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import collect, rewrite_body
 from gossamer_schedule.accesses import mentioned
 from gossamer_schedule.allocations import require_allocated
 from gossamer_schedule.in_bounds import moved_accesses
@@ -159,7 +159,7 @@ def _require_layout(
 
 def _require_counts(found: IndexMap, text: str) -> None:
     """Places, and what they are made of, must not wrap around."""
-    for part in occurrences(Const, *found.results):
+    for part in collect(Const, *found.results):
         value = integer_value(part)
         if value is not None and not is_count(value, least=0):
             raise refusal(
@@ -208,7 +208,7 @@ def _constant(text: str, dtype: str) -> Const | None:
 
 def _require_only_elements(function: Function, buffer: str) -> None:
     named = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
-    searched = {found.buffer for found in occurrences(Search, *function.body)}
+    searched = {found.buffer for found in collect(Search, *function.body)}
     if buffer in named | searched:
         raise refusal(
             f"{_NAME}.other_access",

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.atomics import ATOMIC
-from gossamer_ir.contracts import Step
+from gossamer_ir.analysis.atomics import ATOMIC
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.reassociation import REASSOCIATES

@@ -6,16 +6,16 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
-from gossamer_ir.effects import NAMING_BUFFERS, outer_writes
-from gossamer_ir.names import namer_of
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     AnyBuffer,
     Block,
     Function,
     Module,
 )
-from gossamer_ir.walk import rewrite, rewrite_body
+from gossamer_ir.traversal.effects import NAMING_BUFFERS, outer_writes
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import rewrite, rewrite_body
 from gossamer_schedule.filters import filter_of, is_found
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal

@@ -6,12 +6,13 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import dtype_of
-from gossamer_ir.constants import constant, value_of
-from gossamer_ir.contracts import Step
-from gossamer_ir.dtypes import SCALARS, DType
+from gossamer_ir.analysis.invariants import NAMING_FIELDS
+from gossamer_ir.analysis.reductions import reads
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.constants import constant, value_of
+from gossamer_ir.core.dtypes import SCALARS, DType
 from gossamer_ir.errors import ArgumentError
-from gossamer_ir.lasting import NAMING_FIELDS
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import (
     AnyBuffer,
     Binary,
@@ -26,8 +27,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Store,
 )  # fmt: skip
-from gossamer_ir.reducers import reads
-from gossamer_ir.walk import map_children, occurrences, statements
+from gossamer_ir.traversal.walk import collect, map_children, statements
 from gossamer_schedule.allocations import require_allocated, with_buffer
 from gossamer_schedule.primitive import primitive
 from gossamer_schedule.refusals import refusal
@@ -124,7 +124,7 @@ def _require_plain(function: Function, buffer: str) -> None:
         if isinstance(found, Combine)
         for store in found.stores
     }
-    searched = {found.buffer for found in occurrences(Search, *function.body)}
+    searched = {found.buffer for found in collect(Search, *function.body)}
     told = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
     for names, what in (
         (combined, "combined by a declared reducer"),

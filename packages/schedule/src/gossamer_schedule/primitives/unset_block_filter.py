@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Step
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import Module
 from gossamer_schedule.filters import without_filter
 from gossamer_schedule.primitive import primitive

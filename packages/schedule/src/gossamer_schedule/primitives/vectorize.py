@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from msgspec.structs import replace
 
-from gossamer_ir.affine import affine_of, factored
-from gossamer_ir.atomics import ATOMIC
-from gossamer_ir.contracts import Step
+from gossamer_ir.analysis.atomics import ATOMIC
+from gossamer_ir.arith.affine import affine_of, factored
+from gossamer_ir.interchange.records import Step
 from gossamer_ir.nodes import For, Module, VScale
 from gossamer_schedule.lane_terms import terms_in_lanes
 from gossamer_schedule.primitive import primitive

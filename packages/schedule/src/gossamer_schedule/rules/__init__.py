@@ -8,9 +8,9 @@ from collections.abc import Iterator
 
 from msgspec.structs import replace
 
-from gossamer_ir.contracts import Choice, Decision, Schedule, Stats, Target
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.interchange.records import Choice, Decision, Schedule, Stats, Target
 from gossamer_ir.nodes import Module
-from gossamer_ir.typed_calls import typed
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.elementwise import elementwise
 from gossamer_schedule.rules.fused_rows import fused_rows
@@ -40,7 +40,7 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Choic
     iteration with each axis by itself, then with the axes of the sparse tree first.
 
     >>> from gossamer_ir import parse_module
-    >>> from gossamer_ir.contracts import Target
+    >>> from gossamer_ir.interchange.records import Target
     >>> program = parse_module('''
     ... @T.prim_func
     ... def sums(a: T.handle, y: T.handle, p: T.handle, m: T.int64, n: T.int64, nnz: T.int64) -> None:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.build import index_var, integer_value
+from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.nodes import (
     Axis,
     CompressedVaried,
@@ -17,8 +18,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.reducers import match_reduction
-from gossamer_ir.walk import free_vars, occurrences
+from gossamer_ir.traversal.walk import collect, free_vars
 from gossamer_schedule.rules.patterns import (
     axes_of,
     has_taken,
@@ -177,7 +177,7 @@ def _output(function: Function, store: Store) -> SparseBuffer | None:
 
 def _is_contiguous(store: Store, feature: str) -> bool:
     """Whether what lies side by side for neighbouring features is all that they select."""
-    loads = occurrences(Load, store.value)
+    loads = collect(Load, store.value)
     return all(
         feature not in free_vars(index) or (index is load.indices[-1] and isinstance(index, Var))
         for load in loads

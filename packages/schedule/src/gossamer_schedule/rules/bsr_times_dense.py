@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.contracts import Arg, Choice, Decision, Stats, Step, Target
+from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.block_patterns import BlockReduction, block_reduction
 from gossamer_schedule.rules.parallel_rows import counted, parallel_rows

@@ -7,7 +7,7 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.build import index_var
+from gossamer_ir.core.build import index_var
 from gossamer_ir.nodes import (
     Axis,
     CompressedFixed,
@@ -21,7 +21,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import children
+from gossamer_ir.traversal.walk import children
 from gossamer_schedule.rules.patterns import (
     Fibre,
     axes_of,

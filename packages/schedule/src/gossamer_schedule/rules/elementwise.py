@@ -6,7 +6,7 @@ depends on the row goes through the rows, which are weighed by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Choice, Decision, Stats, Step, Target
+from gossamer_ir.interchange.records import Choice, Decision, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.element_patterns import Elementwise, elementwise_pattern
 from gossamer_schedule.rules.machine import FULL_VECTORS_PER_THREAD, grain, lanes_of

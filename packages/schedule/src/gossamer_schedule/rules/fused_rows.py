@@ -12,9 +12,9 @@ from functools import partial
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Choice, Decision, Stats, Target, Trace
+from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Choice, Decision, Stats, Target, Trace
 from gossamer_ir.nodes import Axis, DenseFixed, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.elementwise import elementwise_by_rows

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.build import index_var
-from gossamer_ir.contracts import Arg, Decision, Stats, Step
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.build import index_var
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import Arg, Decision, Stats, Step
 from gossamer_ir.nodes import DenseFixed, Function, Iteration, Load, SparseBuffer
-from gossamer_ir.walk import occurrences
+from gossamer_ir.traversal.walk import collect
 from gossamer_schedule.rules.patterns import has_taken
 
 DISTANCE = 16
@@ -22,7 +22,7 @@ def gathered_operand(function: Function, iteration: Iteration, *, column: str, f
     found = {
         node.buffer
         for stmt in iteration.body
-        for node in occurrences(Load, stmt)
+        for node in collect(Load, stmt)
         if node.indices == wanted
     }
     dense = {axis.name for axis in function.axes if isinstance(axis, DenseFixed)}

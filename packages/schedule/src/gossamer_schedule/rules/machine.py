@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Target
-from gossamer_ir.dtypes import DType
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import Target
 
 DEFAULT_VECTOR_BITS = 512
 """Where a target does not say: narrower machines split such vectors."""

@@ -4,8 +4,8 @@ patterns, whatever order the program was written in.
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Decision
 from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import Function, Iteration, Module
 from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
 from gossamer_schedule.rules.patterns import axes_of, single_iteration

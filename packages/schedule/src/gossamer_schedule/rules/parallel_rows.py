@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Arg, Decision, Step
+from gossamer_ir.interchange.records import Arg, Decision, Step
 from gossamer_schedule.rules.machine import FULL_VECTORS_PER_THREAD, grain
 
 

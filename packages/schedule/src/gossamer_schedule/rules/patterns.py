@@ -8,8 +8,9 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.accesses import has_two_names
-from gossamer_ir.build import index_var, integer_value
+from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.dependence.access_forms import has_two_names
 from gossamer_ir.nodes import (
     Axis,
     Binary,
@@ -27,9 +28,8 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )  # fmt: skip
-from gossamer_ir.reducers import match_reduction
-from gossamer_ir.remembered import remembered
-from gossamer_ir.walk import free_vars, statements, walk
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.walk import free_vars, statements, walk
 from gossamer_schedule.rules.regular_reads import (
     is_dense_root,
     reads_regularly,
@@ -85,7 +85,7 @@ class _Parts(msgspec.Struct, frozen=True):
     features: tuple[DenseFixed, ...]
 
 
-@remembered
+@memoize_by_identity
 def sparse_reduction(module: Module) -> SparseReduction | None:
     """The pattern of a coordinate module of one iteration; None where it has another."""
     found = single_iteration(module)

@@ -7,7 +7,7 @@ other, so do short rows: one masked load holds them, and no branch tells their l
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Arg, Choice, Decision, Stats, Step, Target
+from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.machine import lanes_of
 from gossamer_schedule.rules.parallel_rows import parallel_rows

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 from gossamer_schedule.rules.block_patterns import BlockReduction
 from gossamer_schedule.rules.machine import accumulators_of, lanes_of
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from gossamer_ir.build import index_var, integer_value
+from gossamer_ir.core.build import index_var, integer_value
 from gossamer_ir.nodes import (
     Axis,
     DenseFixed,
@@ -15,7 +15,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )  # fmt: skip
-from gossamer_ir.walk import occurrences
+from gossamer_ir.traversal.walk import collect
 
 
 def is_dense_root(axis: Axis) -> bool:
@@ -46,7 +46,7 @@ def reads_regularly(function: Function, iteration: Iteration, *, lane: str) -> b
             )
         )
 
-    loads = [node for stmt in iteration.body for node in occurrences(Load, stmt)]
+    loads = [node for stmt in iteration.body for node in collect(Load, stmt)]
     return all(is_regular(load) for load in loads)
 
 
@@ -74,7 +74,7 @@ def selects_by_ragged(function: Function, iteration: Iteration) -> bool:
     return any(
         isinstance(index, Var) and ragged.get(index.name, name) != name
         for stmt in iteration.body
-        for node in occurrences(Load, stmt)
+        for node in collect(Load, stmt)
         if node.buffer in buffers
         for name, index in zip(buffers[node.buffer].axes, node.indices, strict=True)
     )

@@ -9,8 +9,8 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Arg, Choice, Decision, Stats, Step, Target, Trace
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target, Trace
 from gossamer_ir.nodes import (
     CompressedVaried,
     DenseVaried,

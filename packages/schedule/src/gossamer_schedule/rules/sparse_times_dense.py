@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.contracts import Arg, Choice, Decision, Stats, Step, Target, Trace
+from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.gathers import Ahead, Gather, gathered_operand, prefetched
 from gossamer_schedule.rules.machine import accumulators_of, lanes_of

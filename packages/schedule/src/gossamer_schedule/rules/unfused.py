@@ -6,7 +6,7 @@ Rules fuse what pays to be fused. Searching the row of every group of nonzeros c
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Decision
+from gossamer_ir.interchange.records import Decision
 from gossamer_ir.nodes import FuseAxes, Module
 from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
 from gossamer_schedule.rules.patterns import single_iteration

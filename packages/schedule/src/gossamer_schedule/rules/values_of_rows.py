@@ -5,8 +5,8 @@ Only as a part of what runs over rows: by themselves such programs are dense one
 
 from __future__ import annotations
 
-from gossamer_ir.build import integer_value
-from gossamer_ir.contracts import Choice, Decision, Stats, Step, Target, Trace
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Choice, Decision, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
 from gossamer_schedule.rules.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.patterns import axes_of, single_iteration

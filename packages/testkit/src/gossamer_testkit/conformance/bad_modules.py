@@ -7,8 +7,8 @@ from typing import Any
 
 from msgspec.structs import replace
 
-from gossamer_ir.build import add, index, index_var
-from gossamer_ir.constants import constant
+from gossamer_ir.core.build import add, index, index_var
+from gossamer_ir.core.constants import constant
 from gossamer_ir.nodes import (
     Binary,
     Broadcast,

@@ -6,7 +6,7 @@ import unittest
 from typing import Any, ClassVar, NoReturn
 
 from gossamer_backend import Artifact, Backend, Kernel
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
 from gossamer_testkit.corpus import Program, corpus_names, corpus_program
 
 

@@ -15,8 +15,8 @@ from collections.abc import Callable
 from typing import Any
 
 from gossamer_backend import Backend
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import GossamerError
+from gossamer_ir.interchange.records import Target
 from gossamer_testkit.conformance.bad_modules import BAD_MODULES
 from gossamer_testkit.conformance.fingerprint import fingerprint
 from gossamer_testkit.corpus import corpus_program

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 from gossamer_backend import Artifact
-from gossamer_ir.contracts import Target
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.interchange.signature import signature_of
 from gossamer_ir.nodes import Guard
-from gossamer_ir.signature import signature_of
-from gossamer_ir.walk import walk
+from gossamer_ir.traversal.walk import walk
 from gossamer_testkit.conformance.base import Checks, require
 from gossamer_testkit.conformance.fingerprint import PARTS, fingerprint
 from gossamer_testkit.conformance.processes import in_another_process

@@ -15,7 +15,7 @@ PARTS = ("backend", "backend_version", "target", "signature", "code", "guarded")
 def fingerprint(artifact: Artifact) -> str:
     """A digest of every part that must not vary.
 
-    >>> from gossamer_ir.contracts import Signature
+    >>> from gossamer_ir.interchange.records import Signature
     >>> first = Artifact("toy", "1.0", "toy", Signature("f", (), (), ()), b"code")
     >>> fingerprint(first) == fingerprint(msgspec.structs.replace(first, metadata=(("ms", "1"),)))
     True

@@ -6,9 +6,9 @@ import re
 from typing import get_args
 
 from gossamer_backend import API_VERSION, Backend, Probe
-from gossamer_ir.contracts import Target
-from gossamer_ir.dtypes import SCALARS
+from gossamer_ir.core.dtypes import SCALARS
 from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
 from gossamer_ir.nodes import Scope
 from gossamer_testkit.conformance.base import Checks, require
 

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from gossamer_ir.contracts import Target
 from gossamer_ir.errors import GossamerError, PluginError
+from gossamer_ir.interchange.records import Target
 from gossamer_testkit.conformance.bad_modules import BAD_MODULES
 from gossamer_testkit.conformance.base import Checks, fail, require, skip
 from gossamer_testkit.conformance.processes import in_another_process

@@ -1,0 +1,1 @@
+"""What is known of a function: accesses, bounds, invariants, regions."""

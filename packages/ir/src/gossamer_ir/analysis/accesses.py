@@ -1,0 +1,213 @@
+"""Which elements statements touch, one access after the other, and what holds where each happens."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Set
+from typing import Any, TypeAlias
+
+import msgspec
+
+from gossamer_ir.analysis.init_nests import Values, conditions_of_init, reduction_loops
+from gossamer_ir.core.build import sub
+from gossamer_ir.nodes import (
+    Atomic,
+    Block,
+    Expr,
+    For,
+    Let,
+    Load,
+    Range,
+    Search,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import LAZY, WRITES, Effects, always_evaluated, effects_of
+from gossamer_ir.traversal.walk import LEAVES, children, resolve
+
+_Access: TypeAlias = Load | Search | Store | Atomic
+
+
+class EnclosingContext(msgspec.Struct, frozen=True):
+    """What holds where a statement stands: loops it is in, outermost first, and conditions, both in
+    terms of loop variables. An init also runs where the loops that feed a reduction, which are
+    `idle` then, do not."""
+
+    loops: tuple[For, ...] = ()
+    conditions: tuple[Expr, ...] = ()
+    idle: frozenset[str] = frozenset()
+
+    def expressions(self) -> tuple[Expr, ...]:
+        """All that is assumed."""
+        bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
+        return (*bounds, *self.conditions)
+
+    def assumptions(self) -> frozenset[object]:
+        """The ranges of the loops that run, and the conditions."""
+        running = (loop for loop in self.loops if loop.var not in self.idle)
+        return frozenset(
+            (*((loop.var, loop.start, loop.extent) for loop in running), *self.conditions)
+        )
+
+
+class Access(msgspec.Struct, frozen=True):
+    """One load, search or store; an index is a range where a search looks. It happens each time that
+    what is `held` does, where it is certain."""
+
+    buffer: str
+    indices: tuple[Expr | Range, ...]
+    is_store: bool
+    is_certain: bool
+    held: EnclosingContext
+
+
+def accesses(
+    body: tuple[Stmt, ...],
+    *,
+    values: Values | None = None,
+    held: EnclosingContext | None = None,
+    buffers: Set[str] | None = None,
+    conditions: bool = True,
+) -> Iterator[Access]:
+    """Every access of a body of the position or loop stage (of these `buffers`), in program order, in
+    terms of variables that are bound outside of it and of its loops. What is held is found only with
+    `conditions`.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def scale(x: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i] = X[i] * 2.0
+    ... ''')
+    >>> [(found.buffer, found.is_store) for found in accesses(module.functions[0].body)]
+    [('X', False), ('X', True)]
+    """
+    known = dict(values or {})
+    held = held or EnclosingContext()
+    for statement in body:
+        match statement:
+            case Let():
+                known[statement.var.name] = resolve(statement.value, known)
+            case Block():
+                known.update({it.var: resolve(it.value, known) for it in statement.iters})
+                if statement.init:
+                    inside = at_init(held, statement, known) if conditions else held
+                    yield from accesses(
+                        statement.init,
+                        values=known,
+                        held=inside,
+                        buffers=buffers,
+                        conditions=conditions,
+                    )
+        effects = effects_of(statement)
+        for node, is_certain in _own(effects):
+            if buffers is None or node.buffer in buffers:
+                yield _access_of(node, known, held, is_certain=is_certain)
+        for inner in effects.bodies:
+            if inner.is_init:  # above: it runs before the loops that feed a reduction
+                continue
+            deeper = _deeper(held, statement, known, inner.conditions) if conditions else held
+            yield from accesses(
+                inner.statements,
+                values=known,
+                held=deeper,
+                buffers=buffers,
+                conditions=conditions,
+            )
+
+
+def accesses_of_block(block: Block) -> Iterator[Access]:
+    """Every access of a block itself in terms of its variables: of its init, predicate and body."""
+    yield from accesses(block.init)
+    if block.predicate is not None:
+        for node, is_certain in reads_in(block.predicate):
+            yield _access_of(node, {}, EnclosingContext(), is_certain=is_certain)
+    yield from accesses(block.body)
+
+
+def parts_of(statement: Stmt) -> tuple[Expr, ...]:
+    """The expressions that stand in a statement itself and are evaluated there."""
+    return effects_of(statement).evaluates
+
+
+def _deeper(
+    held: EnclosingContext, statement: Stmt, values: Values, conditions: tuple[Expr, ...]
+) -> EnclosingContext:
+    resolved = tuple(resolve(condition, values) for condition in conditions)
+    loops = held.loops
+    if isinstance(statement, For):
+        start, extent = resolve(statement.start, values), resolve(statement.extent, values)
+        loops = (*loops, msgspec.structs.replace(statement, start=start, extent=extent))
+    return EnclosingContext(loops, (*held.conditions, *resolved), held.idle)
+
+
+def at_init(held: EnclosingContext, block: Block, values: Values) -> EnclosingContext:
+    """What holds where the init of a block runs, which is before the loops that feed a reduction."""
+    fed = reduction_loops(block, values)
+    outside = () if fed else held.conditions
+    parts = conditions_of_init(block, held.loops, values)
+    own = tuple(resolve(part, values) for part in parts)
+    return EnclosingContext(held.loops, (*outside, *own), held.idle | fed)
+
+
+def _own(effects: Effects) -> Iterator[tuple[_Access, bool]]:
+    """The accesses of a statement apart from those in its bodies, reads first, and whether each happens
+    wherever the statement does."""
+    for part in effects.evaluates:
+        yield from reads_in(part)
+    yield from ((found, True) for found in effects.reads)
+    for write in effects.writes:
+        yield write, isinstance(write, Atomic) or write.predicate is None
+
+
+def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
+    """The loads and searches of an expression, and whether each is made where it is evaluated."""
+    found: list[tuple[Load | Search, bool]] = []
+    if type(expr) in LEAVES:
+        return found
+    stack: list[tuple[Any, bool]] = [(expr, True)]
+    while stack:
+        node, is_certain = stack.pop()
+        kind = type(node)
+        if kind is Load or kind is Search:
+            found.append((node, is_certain and (kind is Search or node.predicate is None)))
+        if kind in LAZY:
+            for name in reversed(kind.__struct_fields__):
+                stack.append((getattr(node, name), is_certain and name not in LAZY[kind]))
+            continue
+        for child in reversed(children(node)):
+            if type(child) not in LEAVES:
+                stack.append((child, is_certain))
+    return found
+
+
+def is_evaluated(name: str, expr: Any) -> bool:
+    """Whether a variable is asked for wherever an expression is evaluated.
+
+    >>> from gossamer_ir.core.build import ZERO, index_var
+    >>> from gossamer_ir.nodes import Compare, IfThenElse
+    >>> choice = IfThenElse(Compare("lt", index_var("i"), ZERO), index_var("j"), ZERO)
+    >>> is_evaluated("i", choice), is_evaluated("j", choice)
+    (True, False)
+    """
+    kind = type(expr)
+    if kind is Var:
+        return bool(expr.name == name)
+    return any(is_evaluated(name, part) for part in always_evaluated(expr))
+
+
+def _access_of(
+    node: _Access, values: Values, held: EnclosingContext, *, is_certain: bool
+) -> Access:
+    indices = _indices(node, values)
+    is_store = isinstance(node, WRITES)
+    return Access(node.buffer, indices, is_store=is_store, is_certain=is_certain, held=held)
+
+
+def _indices(node: _Access, values: Values) -> tuple[Expr | Range, ...]:
+    if isinstance(node, Search):
+        begin, end = resolve(node.begin, values), resolve(node.end, values)
+        return (*(resolve(at, values) for at in node.prefix), Range(begin, sub(end, begin)))
+    return tuple(resolve(at, values) for at in node.indices)

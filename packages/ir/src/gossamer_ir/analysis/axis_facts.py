@@ -1,0 +1,96 @@
+"""What axes promise about their index arrays: the one place that says so, at every stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer_ir.analysis.invariants import invariant_facts, written_by
+from gossamer_ir.core.build import ONE, ZERO, add
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+    Fact,
+    Function,
+    HasValue,
+    InRange,
+    Monotone,
+    PaddedSlots,
+    SortedSegments,
+)
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+
+
+def facts_of_axis(
+    axis: Axis,
+    *,
+    indptr: str | None,
+    indices: str | None,
+    last: Expr | None = None,
+    total: Expr | None = None,
+) -> Iterator[Fact]:
+    """What an axis promises about its index arrays, by the names that these have; None for an array that
+    it does not have, or that nothing is to be said of.
+
+    `last` is the place of the last offset where the offsets have one index, `total` how many elements the
+    axis has.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> n, nnz = index_var("n"), index_var("nnz")
+    >>> axis = CompressedVaried("J", "I", n, nnz, "indptr", "indices")
+    >>> [type(fact).__name__ for fact in facts_of_axis(axis, indptr="P", indices="C")]
+    ['Monotone', 'InRange', 'SortedSegments']
+    >>> list(facts_of_axis(axis, indptr=None, indices="C"))  # nobody knows where the segments end
+    [InRange(buffer='C', low=Const(dtype='int64', text='0'), high=Var(name='n', dtype='int64'))]
+    """
+    if indptr is not None and isinstance(axis, (DenseVaried, CompressedVaried)):
+        if total is not None:
+            yield InRange(indptr, ZERO, add(total, ONE))
+        yield Monotone(indptr)
+        if last is not None:
+            yield HasValue(indptr, ZERO, ZERO)
+        if last is not None and axis.nnz is not None:
+            yield HasValue(indptr, last, axis.nnz)
+    if indices is not None and isinstance(axis, (CompressedFixed, CompressedVaried)):
+        yield InRange(indices, ZERO, add(axis.length, ONE) if axis.padded else axis.length)
+        if axis.sorted and (indptr is not None or isinstance(axis, CompressedFixed)):
+            yield SortedSegments(indices, indptr, axis.unique)
+        if axis.padded:
+            yield PaddedSlots(indices, axis.length)
+
+
+@memoize_by_identity
+def known_facts(function: Function) -> tuple[Fact, ...]:
+    """What is stated or promised by axes of the buffers that a function does not write."""
+    return (*invariant_facts(function), *_promised(function))
+
+
+def _promised(function: Function) -> Iterator[Fact]:
+    """What the axes promise of their index buffers, where nothing is written there."""
+    names = _unchanged(function) if function.axes else {}
+    for axis in function.axes:
+        indptr, indices = (names.get(getattr(axis, of, None)) for of in ("indptr", "indices"))
+        yield from facts_of_axis(
+            axis, indptr=indptr, indices=indices, last=_last_offset(axis, function)
+        )
+
+
+def _unchanged(function: Function) -> dict[str | None, str]:
+    """The buffers of arrays that the function does not write, by handle."""
+    changing = written_by(function)
+    return {
+        found.handle: found.name
+        for found in function.buffers
+        if found.handle is not None and found.handle not in changing
+    }
+
+
+def _last_offset(axis: Axis, function: Function) -> Expr | None:
+    """Where the last offset of an axis is, whose parent is not below another axis itself: offsets then
+    have one index."""
+    parent = next((found for found in function.axes if found.name == axis.parent), None)
+    is_root = isinstance(parent, DenseFixed) and parent.parent is None
+    return parent.length if is_root and parent is not None else None

@@ -1,0 +1,131 @@
+"""At the position stage, the number of an element among all elements of an axis.
+
+Positions are counted from the begin of a fibre, `p = e - indptr[q]` in the fibre below element `q`, so
+that two indices together tell the element `e = indptr[q] + p`, and neither of them does alone. Accesses
+with different numbers touch different elements, whether or not positions are inside of their fibres.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.invariants import written_by
+from gossamer_ir.arith.affine import affine_of, expr_of
+from gossamer_ir.core.build import add, mul, widen
+from gossamer_ir.nodes import (
+    Axis,
+    Buffer,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+    Function,
+    Load,
+    Range,
+    SparseBuffer,
+)
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+
+
+def numbers_of(
+    function: Function, buffer: str, indices: Sequence[Expr | Range]
+) -> tuple[Expr | None, ...]:
+    """The numbers of the elements of varied axes that positions in a buffer are about, one for each
+    varied axis; None where it is not known how they follow."""
+    axes = _varied(function).get(buffer)
+    if not axes:
+        return ()
+    names = _axes_of(function, buffer)
+    positions = dict(zip(names, indices, strict=False))
+    return tuple(_simplified(_number(function, name, positions)) for name in axes)
+
+
+def _simplified(expr: Expr | None) -> Expr | None:
+    return None if expr is None else expr_of(affine_of(expr))
+
+
+@memoize_by_identity
+def _varied(function: Function) -> Mapping[str, tuple[str, ...]]:
+    """The varied axes of each sparse buffer that has any."""
+    varied = {a.name for a in function.axes if isinstance(a, (DenseVaried, CompressedVaried))}
+    return {
+        found.name: tuple(name for name in found.axes if name in varied)
+        for found in function.buffers
+        if isinstance(found, SparseBuffer) and varied.intersection(found.axes)
+    }
+
+
+def _axes_of(function: Function, buffer: str) -> tuple[str, ...]:
+    return next(
+        found.axes
+        for found in function.buffers
+        if isinstance(found, SparseBuffer) and found.name == buffer
+    )
+
+
+@memoize_by_identity
+def _axes(function: Function) -> Mapping[str, Axis]:
+    return {axis.name: axis for axis in function.axes}
+
+
+def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]) -> Expr | None:
+    """The number of the element of an axis among all of them."""
+    axis, position = _axes(function)[name], positions.get(name)
+    if position is None or isinstance(position, Range):
+        return None
+    if isinstance(axis, DenseFixed) and axis.parent is None:
+        return position
+    match axis:
+        case DenseFixed():
+            above = _number(function, axis.parent or "", positions)
+            return above and add(mul(above, axis.length), position)
+        case CompressedFixed():
+            above = _number(function, axis.parent or "", positions)
+            return above and add(mul(above, axis.width), position)
+        case DenseVaried() | CompressedVaried():
+            begin = offset_of_fibre(function, axis, positions)
+            if begin is None:
+                return None
+            at = tuple(map(_known, begin.indices))
+            return add(widen(replace(begin, indices=at)), position)
+
+
+def offset_of_fibre(
+    function: Function, axis: DenseVaried | CompressedVaried, positions: Mapping[str, Expr | Range]
+) -> Load | None:
+    """The number of the first element of a varied axis below positions of its ancestors, read as the
+    program does: an array of offsets may be bound over axes, and by the number of the element above. None
+    where the function writes it, or it is not bound.
+
+    >>> from gossamer_ir.core.build import ONE, index, index_var
+    >>> rows, n = DenseFixed("I", index(4)), index_var("n")
+    >>> varied = CompressedVaried("J", "I", n, n, "indptr", "indices")
+    >>> offsets = SparseBuffer("P", ("I",), "int32", "indptr", extra_storage=1)
+    >>> function = Function("f", (), (), axes=(rows, varied), buffers=(offsets,))
+    >>> offset_of_fibre(function, varied, {"I": ONE}) == Load("P", (ONE,), "int32")
+    True
+    """
+    if axis.indptr in written_by(function):
+        return None
+    bound = [found for found in function.buffers if found.handle == axis.indptr]
+    above = _number(function, axis.parent or "", positions) if bound else None
+    for found in bound:
+        is_flat = isinstance(found, Buffer) or len(found.axes) == 1
+        if is_flat and above is not None:
+            return Load(found.name, (above,), found.dtype)
+    for found in bound:
+        if isinstance(found, SparseBuffer):
+            places = [positions.get(name) for name in found.axes]
+            at = tuple(
+                place for place in places if place is not None and not isinstance(place, Range)
+            )
+            if len(at) == len(places):
+                return Load(found.name, at, found.dtype)
+    return None
+
+
+def _known(expr: Expr) -> Expr:
+    return expr_of(affine_of(expr))

@@ -1,0 +1,125 @@
+"""Whether what expressions read is proved in bounds, at the position and the loop stage."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+from gossamer_ir.analysis.element_numbers import offset_of_fibre
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.offsets import length_of
+from gossamer_ir.core.build import ONE, add, index
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+    Function,
+    IfThenElse,
+    Load,
+    Node,
+    Search,
+    SparseBuffer,
+    Unary,
+)
+from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.walk import children, collect, contains
+
+
+class BoundedReads:
+    """Asks at a place of a function whether what is read there exists.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.nodes import Buffer, Compare
+    >>> i, n = index_var("i"), index_var("n")
+    >>> function = Function("f", (), (), buffers=(Buffer("P", (n,), "int64", "p"),))
+    >>> point = ProgramPoint(function)
+    >>> reads = BoundedReads(function, point)
+    >>> point.assume(Compare("ge", i, index(0)))
+    >>> first = Load("P", (i,), "int64")
+    >>> guarded = IfThenElse(Compare("lt", i, n), first, index(0))
+    >>> reads.are_in_bounds(first), reads.are_in_bounds(guarded)
+    (False, True)
+    """
+
+    def __init__(self, function: Function, point: ProgramPoint) -> None:
+        self._function, self._point = function, point
+        self._axes = {axis.name: axis for axis in function.axes}
+        self._buffers = {found.name: found for found in all_buffers(function)}
+
+    def are_in_bounds(self, *nodes: Node) -> bool:
+        """Whether every load and search in expressions is proved in bounds, in an operand that is chosen
+        by a condition where that holds."""
+        if contains(IfThenElse, *nodes):
+            return all(map(self._is_proved_below, nodes))
+        return all(map(self._is_proved, collect(READS, *nodes)))
+
+    def extents(self, buffer: str, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """How far each index of an access may go, up to the first of which that is not known. The indices
+        of a search are its prefix and any one of where it looks."""
+        found = self._buffers[buffer]
+        if isinstance(found, SparseBuffer):
+            return tuple(self._fibres(found, indices))
+        return found.shape
+
+    def _is_proved_below(self, node: Any) -> bool:
+        if not isinstance(node, IfThenElse):
+            is_own = not isinstance(node, READS) or self._is_proved(node)
+            return is_own and all(map(self._is_proved_below, children(node)))
+        sides = (node.condition, node.if_true), (Unary("not", node.condition), node.if_false)
+        return self._is_proved_below(node.condition) and all(
+            self._is_proved_under(condition, side) for condition, side in sides
+        )
+
+    def _is_proved_under(self, condition: Expr, node: Expr) -> bool:
+        with self._point.scope():
+            self._point.assume(condition)
+            return self._is_proved_below(node)
+
+    def _is_proved(self, look: Load | Search) -> bool:
+        """Whether an element exists, or all that is searched does."""
+        indices = look.indices if isinstance(look, Load) else (*look.prefix, look.begin)
+        extents = self.extents(look.buffer, indices)
+        if len(extents) != len(indices):
+            return False
+        places = [*places_read(look, extents)]
+        if isinstance(look, Search) and self._is_window(look, extents[-1]):
+            del places[-2:]
+        return all(self._point.is_in_range(at, extent) for at, extent in places)
+
+    def _is_window(self, search: Search, extent: Expr) -> bool:
+        """Whether a search looks at nothing outside of 0, ..., extent - 1: it may end before it begins."""
+        ends_inside = self._point.is_at_most(search.end, extent)
+        return ends_inside and self._point.is_nonnegative(search.begin)
+
+    def _fibres(self, buffer: SparseBuffer, indices: Sequence[Expr]) -> Iterator[Expr]:
+        known = dict(zip(buffer.axes, indices, strict=True))
+        for name in buffer.axes:
+            extent = self._fibre(self._axes[name], known)
+            if extent is None:
+                return
+            is_last = name == buffer.axes[-1]
+            yield add(extent, index(buffer.extra_storage)) if is_last else extent
+
+    def _fibre(self, axis: Axis, positions: Mapping[str, Expr]) -> Expr | None:
+        """The number of positions of an axis below some positions of its ancestors."""
+        match axis:
+            case DenseFixed():
+                return axis.length
+            case CompressedFixed():
+                return axis.width
+            case DenseVaried() | CompressedVaried():
+                offset = offset_of_fibre(self._function, axis, positions)
+                return None if offset is None else length_of(offset)
+
+
+def places_read(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
+    """The indices of what is read or searched, each with what it must be less than."""
+    if isinstance(look, Load):
+        yield from zip(look.indices, shape, strict=True)
+        return
+    *outer, last = shape
+    yield from zip(look.prefix, outer, strict=True)
+    yield from ((at, add(last, ONE)) for at in (look.begin, look.end))

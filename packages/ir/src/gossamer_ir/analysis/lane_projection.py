@@ -1,0 +1,137 @@
+"""What a vector is in one of its lanes, as a scalar expression."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any, TypeAlias
+
+from msgspec.structs import replace
+
+from gossamer_ir.core.build import add, dtype_of, index, index_var, integer_value, mul
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    LaneReduce,
+    Lanes,
+    Load,
+    Ramp,
+    Reinterpret,
+    Search,
+    Select,
+    TransposeReduce,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import children, map_children
+
+Kept: TypeAlias = Callable[[Expr], Expr | None]
+"""What a vector is in the lane whose lanes no expression gives: that of a variable, reduced ones."""
+
+
+LANE = index_var("number of a lane")
+"""Stands for a lane in proofs; no variable of a program has such a name."""
+
+
+def lanes_of(expr: Expr) -> Lanes | None:
+    """The lanes of a vector, None for a scalar."""
+    return _lanes(dtype_of(expr))
+
+
+@lru_cache(maxsize=256)
+def _lanes(dtype: str) -> Lanes | None:
+    kind = DType.parse(dtype)
+    return Lanes(kind.lanes, kind.scalable) if kind.is_vector else None
+
+
+def count_of(lanes: Lanes) -> Expr:
+    """How many lanes that is."""
+    count = index(lanes.count)
+    return mul(count, VScale()) if lanes.scalable else count
+
+
+def lane_of(expr: Expr, lane: Expr, *, kept: Kept = lambda _: None) -> Expr | None:
+    """The value of a vector in the lane with a number, or of a scalar; None where no expression gives it
+    and `kept` does not, either.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> print_expr(lane_of(Ramp(index_var("i"), index_var("k"), Lanes(8)), index_var("lane")))
+    'i + k * lane'
+    >>> lane_of(Var("v", "int64x8"), index_var("lane"))
+    """
+    if lanes_of(expr) is None:
+        return expr
+    return IN_LANES[type(expr)](expr, lane, kept)
+
+
+def in_lane(expr: Expr, lane: Expr) -> Expr:
+    """`lane_of` for proofs: a vector that is kept somewhere is an array there, of which nothing is known
+    but that a lane is the same wherever it is read.
+
+    >>> from gossamer_ir.script import print_expr
+    >>> print_expr(in_lane(Binary("add", *[Var(name, "int64x4") for name in "vw"]), index_var("lane")))
+    'v[lane] + w[lane]'
+    """
+
+    def kept(vector: Expr) -> Expr:
+        name = vector.name if isinstance(vector, Var) else repr(vector)
+        return Load(name, (lane,), DType.parse(dtype_of(vector)).scalar)
+
+    found = lane_of(expr, lane, kept=kept)
+    assert found is not None
+    return found
+
+
+def _ramp(expr: Ramp, lane: Expr, kept: Kept) -> Expr:
+    dtype = dtype_of(expr.base)
+    if dtype == "int64":
+        return add(expr.base, mul(expr.stride, lane))
+    number = integer_value(lane)
+    narrow = Cast(dtype, lane) if number is None else constant(number, dtype)
+    return Binary("add", expr.base, Binary("mul", expr.stride, narrow))
+
+
+def _each(expr: Any, lane: Expr, kept: Kept) -> Expr | None:
+    """What computes each lane by itself computes one of them from those of its operands."""
+    below: list[Any] = list(children(expr))
+    operands = [lane_of(operand, lane, kept=kept) for operand in below]
+    if None in operands:
+        return None
+    following = iter(operands)
+    scalar: Expr = map_children(expr, lambda _: next(following))
+    own: str | None = getattr(scalar, "dtype", None)
+    return scalar if own is None else replace(scalar, dtype=DType.parse(own).scalar)
+
+
+def _kept(expr: Expr, _lane: Expr, kept: Kept) -> Expr | None:
+    return kept(expr)
+
+
+def _transposed(expr: TransposeReduce, lane: Expr, kept: Kept) -> Expr | None:
+    number = integer_value(lane)
+    return kept(expr) if number is None else LaneReduce(expr.op, expr.values[number])
+
+
+def _scalar(expr: Expr, _lane: Expr, _kept: Kept) -> Expr:
+    return expr
+
+
+IN_LANES: dict[type[Any], Callable[[Any, Expr, Kept], Expr | None]] = {
+    **dict.fromkeys((Const, VScale, Search, LaneReduce), _scalar),
+    **dict.fromkeys((Unary, Binary, Compare, Cast, Reinterpret), _each),
+    **dict.fromkeys((Select, IfThenElse, Call, Load), _each),
+    Var: _kept,
+    Ramp: _ramp,
+    Broadcast: lambda expr, lane, kept: expr.value,
+    TransposeReduce: _transposed,
+}
+"""One entry for each kind of expression."""

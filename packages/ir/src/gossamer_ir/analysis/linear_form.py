@@ -1,0 +1,80 @@
+"""Affine forms by the variables of loops: what each variable is multiplied by, and the rest."""
+
+from __future__ import annotations
+
+from collections.abc import Container
+
+import msgspec
+
+from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.arith.affine import NOTHING, Affine, affine_of, combine, factors_of
+from gossamer_ir.core.build import index_var, product
+from gossamer_ir.nodes import Expr, Var
+from gossamer_ir.traversal.walk import free_vars, resolve
+
+
+class Form(msgspec.Struct, frozen=True, gc=False):
+    """`sum(coefficient * variable) + base`. Coefficients depend on none of the variables; `opaque` are
+    those that atoms of the base depend on."""
+
+    terms: dict[str, Affine]
+    base: Affine
+    opaque: frozenset[str]
+
+
+def by_variables(form: Affine, names: Container[str]) -> Form:
+    """A form by some variables.
+
+    >>> from gossamer_ir.core.build import add, index_var, mul
+    >>> from gossamer_ir.arith.affine import expr_of
+    >>> i, j, n = map(index_var, "ijn")
+    >>> found = by_variables(affine_of(add(mul(i, n), add(mul(j, j), n))), {"i", "j"})
+    >>> {name: expr_of(step) == n for name, step in found.terms.items()}
+    {'i': True}
+    >>> expr_of(found.base) == add(mul(j, j), n), sorted(found.opaque)
+    (True, ['j'])
+    """
+    terms: dict[str, Affine] = {}
+    base: dict[Expr, int] = {}
+    opaque: list[str] = []
+    for atom, count in form.terms.items():
+        if type(atom) is Var and atom.name in names and atom.name not in terms:
+            terms[atom.name] = Affine({}, count)
+            continue
+        own = [name for name in free_vars(atom) if name in names]
+        step = _multiplier(atom, own[0]) if len(own) == 1 else None
+        if step is None:
+            base[atom] = count
+            opaque += own
+        else:
+            terms[own[0]] = combine(terms.get(own[0], NOTHING), step, count)
+    return Form(terms, Affine(base, form.constant), frozenset(opaque))
+
+
+def _multiplier(atom: Expr, name: str) -> Affine | None:
+    """What an atom is that a variable is a factor of, over the variable; None where that depends on it."""
+    factors, variable = list(factors_of(atom)), index_var(name)
+    if variable not in factors:
+        return None
+    factors.remove(variable)
+    return None if factors and name in free_vars(*factors) else affine_of(product(factors))
+
+
+def form_of(expr: Expr, values: Values, *, loops: Container[str]) -> Form:
+    """The form of an int64 expression in the variables of loops; `values` are those of other variables."""
+    return by_variables(affine_of(resolve(expr, values)), loops)
+
+
+def along(form: Affine, name: str) -> tuple[Affine, Affine] | None:
+    """A form as a multiple of a variable and the rest, neither of which depends on the variable; None
+    where it is not one.
+
+    >>> from gossamer_ir.arith.affine import expr_of
+    >>> from gossamer_ir.core.build import add, index_var, mul
+    >>> i, m, n = map(index_var, "imn")
+    >>> [expr_of(part) for part in along(affine_of(add(mul(i, m), n)), "i")] == [m, n]
+    True
+    >>> along(affine_of(mul(i, i)), "i")
+    """
+    found = by_variables(form, (name,))
+    return None if found.opaque else (found.terms.get(name, NOTHING), found.base)

@@ -1,0 +1,49 @@
+"""The loops of a function by name, with bounds of what expressions in their variables are."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.overflow import Magnitudes, magnitudes_of
+from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.walk import every_statement, resolve, statements
+
+
+class Loops(dict[str, For]):
+    """Loops by name, with bounds of what expressions in their variables are."""
+
+    def __init__(self, function: Function) -> None:
+        super().__init__()
+        self._function = function
+
+    @property
+    def magnitudes(self) -> Magnitudes:
+        """Found out when asked for: most indices are sums of loops alone."""
+        return magnitudes_of(self._function)
+
+
+@memoize_by_identity
+def loops_of(function: Function) -> Loops:
+    """Every loop by name, those of inits too, where it starts and its extent in terms of variables of
+    loops."""
+    values: dict[str, Expr] = {}
+    found = Loops(function)
+    for node in every_statement(function):
+        match node:
+            case Let():
+                values[node.var.name] = resolve(node.value, values)
+            case Block():
+                values |= {item.var: resolve(item.value, values) for item in node.iters}
+            case For():
+                start, extent = resolve(node.start, values), resolve(node.extent, values)
+                is_same = start is node.start and extent is node.extent
+                found[node.var] = node if is_same else replace(node, start=start, extent=extent)
+    return found
+
+
+def loops_within(body: Iterable[Stmt]) -> set[str]:
+    """The names of the loops in a body, those of inits too."""
+    return {found.var for found in statements(body) if isinstance(found, For)}

@@ -1,0 +1,56 @@
+"""Reducers: commutative, associative combiners, and their identities."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import Binary, Const, Expr, Load, ReduceOp, Store
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.walk import collect
+
+REDUCE_OPS: tuple[ReduceOp, ...] = ("add", "mul", "min", "max", "and", "or")
+
+
+class Reduction(msgspec.Struct, frozen=True):
+    """A store of the form `X[i] = X[i] op value`."""
+
+    op: ReduceOp
+    store: Store
+    value: Expr
+
+
+def identity(op: ReduceOp, dtype: str) -> Const:
+    """The element that changes nothing: 0 for add, 1 for mul, the largest for min, ...
+
+    >>> identity("max", "float32")
+    Const(dtype='float32', text='-inf')
+    """
+    kind = DType.parse(dtype)
+    if op in ("and", "or"):
+        return constant(op == "and", dtype)
+    if op in ("add", "mul"):
+        return constant(0 if op == "add" else 1, dtype)
+    if kind.is_float:
+        return constant(float("inf") if op == "min" else float("-inf"), dtype)
+    low, high = kind.limits
+    return constant(high if op == "min" else low, dtype)
+
+
+def match_reduction(store: Store) -> Reduction | None:
+    """The reduction a store performs, or None where it is a plain store, or where the element or what
+    is combined with it depends on the buffer itself: then the order matters."""
+    value = store.value
+    if not isinstance(value, Binary) or value.op not in REDUCE_OPS:
+        return None
+    for old, new in ((value.lhs, value.rhs), (value.rhs, value.lhs)):
+        if isinstance(old, Load) and old.buffer == store.buffer and old.indices == store.indices:
+            is_free = not any(reads(part, store.buffer) for part in (new, *store.indices))
+            return Reduction(value.op, store, new) if is_free else None
+    return None
+
+
+def reads(expr: Expr, buffer: str) -> bool:
+    """Whether an expression reads a buffer."""
+    return any(node.buffer == buffer for node in collect(READS, expr))

@@ -1,0 +1,70 @@
+"""Copies that run ahead: the mark of a loop several iterations of which are under way at once."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer_ir.nodes import For, Function, Stmt
+from gossamer_ir.traversal.effects import ACCESSES, outer_writes
+from gossamer_ir.traversal.walk import buffers_read, collect
+
+PIPELINE = "pipeline"
+"""The annotation of a serial loop: how many of its iterations are under way at once, as the copies that
+each begins with may run that many less one before the rest of it."""
+
+FEWEST_STAGES, MOST_STAGES = 2, 8
+
+
+def is_pipelined(loop: For) -> bool:
+    """Whether several iterations of a loop are under way at once."""
+    return PIPELINE in dict(loop.annotations)
+
+
+def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
+    """The first statements of a loop's body as far as they may run ahead of the others: they fill
+    buffers that each iteration could have of its own, from what the loop does not change.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> (function,) = parse_module('''
+    ... @T.prim_func
+    ... def staged(x: T.handle, y: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     Y = T.match_buffer(y, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X_shared = T.alloc_buffer((1,), "float32", scope="shared")
+    ...         X_shared[0] = X[i]
+    ...         Y[i] = X_shared[0] * 2.0
+    ... ''').functions
+    >>> [type(found).__name__ for found in copies_ahead(function.body[0], function)]
+    ['Allocate', 'Store']
+    """
+    for count in range(len(loop.body) - 1, 0, -1):
+        first, rest = loop.body[:count], loop.body[count:]
+        filled = _written(first)
+        is_for_rest = bool(filled) and filled <= _read(rest) and not filled & _written(rest)
+        is_fixed = not _read(first) & _written(loop.body)
+        if is_for_rest and is_fixed and all(_is_own(name, loop, function) for name in filled):
+            return first
+    return ()
+
+
+def _is_own(name: str, loop: For, function: Function) -> bool:
+    """Whether each iteration could have a buffer of its own: it is not the caller's, nor used outside of
+    the loop."""
+    if any(found.name == name and found.handle is not None for found in function.buffers):
+        return False
+    return _uses(function.body, name) == _uses((loop,), name)
+
+
+def _written(body: Iterable[Stmt]) -> frozenset[str]:
+    """The buffers that statements write, but for what stays in one of them."""
+    return frozenset().union(*[outer_writes((found,)) for found in body])
+
+
+def _read(body: Iterable[Stmt]) -> frozenset[str]:
+    return buffers_read(*body)
+
+
+def _uses(body: Iterable[Stmt], name: str) -> int:
+    """How often statements access a buffer."""
+    return sum(node.buffer == name for node in collect(ACCESSES, *body))

@@ -1,0 +1,218 @@
+"""The least and the greatest value that an index takes while loops run: constants, or affine forms.
+
+They hold wherever each of the loops runs at least once; elsewhere there is no value to bound. Loop
+by loop, the innermost first, a variable gives way to an end of its range, so that what an inner
+range shares with the index cancels: over a row, `indptr[i] + j` is at most `indptr[i + 1] - 1`.
+
+What else asks which values there are: how large integers may get, so that none wraps, say
+`Magnitudes`, and whether a value is in a range, says the prover of a `ProgramPoint`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import Literal
+
+from gossamer_ir.analysis.invariants import invariant_facts
+from gossamer_ir.analysis.lane_projection import LANE, count_of, lane_of, lanes_of
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.affine import Affine, affine_of, combine, expr_of, factors_of, product
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    Buffer,
+    Cast,
+    Expr,
+    For,
+    Function,
+    InRange,
+    Let,
+    Load,
+    Monotone,
+    Stmt,
+    Var,
+)
+from gossamer_ir.traversal.effects import effects_of
+from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.walk import free_vars, statements
+
+
+def constants_of(loop: For) -> range | None:
+    """The values of the variable of a loop, where they are known constants.
+
+    >>> constants_of(For("i", build.index(2), build.index(3), ()))
+    range(2, 5)
+    """
+    start, extent = build.integer_value(loop.start), build.integer_value(loop.extent)
+    return None if start is None or extent is None else range(start, start + extent)
+
+
+def ends_of(form: Affine, values_of: Callable[[str], range | None]) -> tuple[int, int] | None:
+    """The constants that a sum of variables lies between, where those have known values. Where the sum
+    wraps on the way, it ends there all the same.
+
+    >>> from gossamer_ir.core.build import add, index, index_var, mul
+    >>> at = affine_of(add(mul(index_var("i"), index(4)), index_var("j")))
+    >>> ends_of(at, {"i": range(3), "j": range(2)}.get)
+    (0, 9)
+    """
+    low = high = form.constant
+    for atom, by in form.terms.items():
+        values = values_of(atom.name) if isinstance(atom, Var) else None
+        if not values:
+            return None
+        ends = by * values[0], by * values[-1]
+        low, high = low + min(ends), high + max(ends)
+    return low, high
+
+
+class Bounds:
+    """Bounds of the indices of a body, by the facts of its function and by what is around it."""
+
+    def __init__(self, function: Function, body: tuple[Stmt, ...]) -> None:
+        facts = invariant_facts(function)
+        self._monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
+        self._ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        buffers = [found for found in function.buffers if isinstance(found, Buffer)]
+        self._lengths = {found.name: found.shape[-1] for found in buffers if found.shape}
+        self._point = ProgramPoint(function, binds_all=True)
+        for stmt in _around(function, body):
+            self._assume(stmt)
+
+    def _assume(self, stmt: Stmt) -> None:
+        match stmt:
+            case For():
+                self._point.assume_loop(stmt)
+            case Let():
+                self._point.after(stmt)
+            case Block():
+                for found in stmt.iters:
+                    self._point.assume_domain(found)
+
+    def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
+        """The least and the greatest value of an index while loops run, outermost first, that of a vector
+        in all of its lanes; None where it may be anything."""
+        lanes = lanes_of(expr)
+        if lanes is None:
+            return self._of_scalar(expr, loops)
+        lane = lane_of(expr, LANE)
+        inner = For(LANE.name, build.ZERO, count_of(lanes), ())
+        with self._point.inside(inner):
+            return None if lane is None else self._of_scalar(lane, (*loops, inner))
+
+    def _of_scalar(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
+        if not self._point.is_lasting(expr):
+            return None
+        low: Affine | None = affine_of(expr)
+        high = low
+        for loop in reversed(loops):
+            low = low and self._end(low, loop, up=False)
+            high = high and self._end(high, loop, up=True)
+        return None if low is None or high is None else (low, high)
+
+    def within(self, low: Affine, high: Affine, extent: Expr) -> tuple[Affine, Affine]:
+        """Bounds of an index, cut to 0, ..., extent - 1 where they are not proved to lie there."""
+        last = affine_of(build.sub(extent, build.ONE))
+        return self.chosen("max", low, Affine({}, 0)), self.chosen("min", high, last)
+
+    def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
+        """The lesser or the greater of two bounds."""
+        apart = expr_of(combine(first, second, -1))
+        if self._point.prover.proves_nonnegative(apart):
+            return first if op == "max" else second
+        if self._point.prover.proves_nonnegative(build.sub(build.ZERO, apart)):
+            return second if op == "max" else first
+        return affine_of(Binary(op, expr_of(first), expr_of(second)))
+
+    def _end(self, form: Affine, loop: For, *, up: bool) -> Affine | None:
+        """What a form is at most, or at least, while a loop runs."""
+        result = Affine({}, form.constant)
+        for atom, coefficient in form.terms.items():
+            part = self._end_of_atom(atom, loop, up=up == (coefficient > 0))
+            if part is None:
+                return None
+            result = combine(result, part, coefficient)
+        return result
+
+    def _end_of_atom(self, atom: Expr, loop: For, *, up: bool) -> Affine | None:
+        if loop.var not in free_vars(atom):
+            return Affine({atom: 1}, 0)
+        match atom:
+            case Var():
+                return self._end_of_loop(loop, up=up)
+            case Binary(op="mul"):
+                return self._end_of_product(atom, loop, up=up)
+            case Binary(op="floordiv" | "floormod", rhs=divisor):
+                return self._end_of_division(atom, loop, build.integer_value(divisor), up=up)
+            case Binary(op="min" | "max", lhs=lhs, rhs=rhs):
+                ends = [self._end(affine_of(side), loop, up=up) for side in (lhs, rhs)]
+                known = [expr_of(end) for end in ends if end is not None]
+                return affine_of(Binary(atom.op, *known)) if len(known) == 2 else None
+            case Cast(dtype="int64", value=Load() as load) | (Load() as load):
+                return self._end_of_load(load, loop, up=up)
+        return None
+
+    def _end_of_loop(self, loop: For, *, up: bool) -> Affine | None:
+        extent = build.without_guard(loop.extent)
+        if not self._point.is_unchanging(loop.start, extent):
+            return None
+        start = affine_of(loop.start)
+        return combine(combine(start, affine_of(extent), 1), Affine({}, -1), 1) if up else start
+
+    def _end_of_product(self, atom: Binary, loop: For, *, up: bool) -> Affine | None:
+        """One factor depends on the loop, the others are not negative."""
+        factors = factors_of(atom)
+        moving = [factor for factor in factors if loop.var in free_vars(factor)]
+        others = [factor for factor in factors if loop.var not in free_vars(factor)]
+        if len(moving) != 1 or not all(map(self._point.prover.proves_nonnegative, others)):
+            return None
+        result = self._end_of_atom(moving[0], loop, up=up)
+        for factor in others:
+            result = result and product(result, affine_of(factor))
+        return result
+
+    def _end_of_division(
+        self, atom: Binary, loop: For, divisor: int | None, *, up: bool
+    ) -> Affine | None:
+        """A quotient grows with what is divided; a remainder is less than the divisor."""
+        if divisor is None or divisor <= 0:
+            return None
+        if atom.op == "floormod":
+            return Affine({}, divisor - 1 if up else 0)
+        inner = self._end(affine_of(atom.lhs), loop, up=up)
+        return inner and affine_of(build.floordiv(expr_of(inner), atom.rhs))
+
+    def _end_of_load(self, load: Load, loop: For, *, up: bool) -> Affine | None:
+        """A load from values that never decrease grows with its index; any other has the range that
+        facts give its buffer."""
+        *outer, last = load.indices
+        is_fixed = all(loop.var not in free_vars(at) for at in outer) and load.predicate is None
+        inner = self._end(affine_of(last), loop, up=up)
+        length = self._lengths.get(load.buffer) if load.buffer in self._monotone else None
+        if length is not None and is_fixed and inner is not None:
+            place = expr_of(self.within(inner, inner, length)[up])
+            return affine_of(build.widen(Load(load.buffer, (*outer, place), load.dtype)))
+        found = self._ranges.get(load.buffer)
+        if found is None:
+            return None
+        return combine(affine_of(found.high), Affine({}, -1), 1) if up else affine_of(found.low)
+
+
+def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
+    """The loops, blocks and lets around a body that bind what it mentions, outermost first."""
+    inside = bound_variables(body)
+    needed = {name for stmt in body for name in free_vars(stmt)} - inside
+    found: list[Stmt] = []
+    for stmt in reversed(list(statements(function.body))):
+        if needed & set(effects_of(stmt).binds):
+            found.append(stmt)
+            needed |= _in_ranges(stmt) - inside
+    return found[::-1]
+
+
+def _in_ranges(stmt: Stmt) -> set[str]:
+    """The variables that what a statement binds depends on; of a block those of the domains."""
+    domains = [found.domain for found in stmt.iters] if isinstance(stmt, Block) else []
+    parts = domains or effects_of(stmt).evaluates
+    return {name for part in parts for name in free_vars(part)}

@@ -1,0 +1,1 @@
+"""Integer arithmetic on expressions: affine forms, simplification, proofs."""

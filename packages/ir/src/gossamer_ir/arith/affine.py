@@ -1,0 +1,338 @@
+"""Affine forms of index expressions: a sum of integer multiples of atoms, and a constant.
+
+An atom is any expression that is not itself a sum or a multiple: a variable, a load, a quotient, or
+a product of such. Values are those of unbounded integers; machine integers, which wrap, are equal to
+them but for multiples of the number of their values. So a `distance` holds of machine integers, too;
+whoever compares sees to it that nothing wraps (`overflow`).
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterable
+from functools import lru_cache, reduce
+from math import gcd
+from operator import and_
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.integers import wrapped
+from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
+from gossamer_ir.traversal.walk import map_children
+
+MAX_TERMS = 16
+"""A product of sums with more terms stays as it is."""
+_LEAST, _PART = -(2**63), 2**62
+
+
+class Affine(msgspec.Struct, frozen=True, gc=False):
+    """sum(coefficient * atom) + constant; no coefficient is zero."""
+
+    terms: dict[Expr, int]
+    constant: int
+
+    @property
+    def is_constant(self) -> bool:
+        return not self.terms
+
+    def __hash__(self) -> int:
+        return hash((frozenset(self.terms.items()), self.constant))
+
+
+NOTHING = Affine({}, 0)
+UNIT = Affine({}, 1)
+
+
+@lru_cache(maxsize=4096)
+def affine_of(expr: Expr) -> Affine:
+    """The affine form of an integer expression.
+
+    >>> from gossamer_ir.core.build import add, index, index_var, mul
+    >>> affine_of(add(mul(index_var("i"), index(4)), index(3))).constant
+    3
+    """
+    if isinstance(expr, Binary):
+        if expr.op == "add":
+            return combine(affine_of(expr.lhs), affine_of(expr.rhs), 1)
+        if expr.op == "sub":
+            return combine(affine_of(expr.lhs), affine_of(expr.rhs), -1)
+        if expr.op == "mul":
+            return product(affine_of(expr.lhs), affine_of(expr.rhs)) or Affine({expr: 1}, 0)
+    if isinstance(expr, Unary) and expr.op == "neg":
+        return scale(affine_of(expr.operand), -1)
+    if isinstance(expr, Cast) and expr.dtype == "int64" and isinstance(expr.value, Const):
+        value = build.integer_value(expr.value)
+        return Affine({expr: 1}, 0) if value is None else affine_of(build.index(value))
+    value = build.integer_value(expr)
+    return Affine({expr: 1}, 0) if value is None else Affine({}, value)
+
+
+@lru_cache(maxsize=4096)
+def normal_form(expr: Expr) -> Affine:
+    """The affine form of an expression in which indices of loads that are equal look the same.
+
+    >>> from gossamer_ir.core.build import ONE, add, index_var
+    >>> from gossamer_ir.nodes import Load
+    >>> i, j = index_var("i"), index_var("j")
+    >>> one, other = (Load("P", (add(*terms),), "int64") for terms in ((i, add(j, ONE)), (add(j, i), ONE)))
+    >>> normal_form(one) == normal_form(other)
+    True
+    """
+
+    def normal(node: Any) -> Any:
+        inner = map_children(node, normal)
+        if not isinstance(inner, Load):
+            return inner
+        forms = (affine_of(at) for at in inner.indices)
+        indices = (
+            expr_of(Affine(dict(sorted(form.terms.items(), key=repr)), form.constant))
+            for form in forms
+        )
+        return msgspec.structs.replace(inner, indices=tuple(indices))
+
+    return affine_of(normal(expr))
+
+
+def product(lhs: Affine, rhs: Affine) -> Affine | None:
+    """The form lhs * rhs; None where it has too many terms."""
+    if rhs.is_constant:
+        return scale(lhs, rhs.constant)
+    if lhs.is_constant:
+        return scale(rhs, lhs.constant)
+    if len(lhs.terms) * len(rhs.terms) > MAX_TERMS:
+        return None
+    result = combine(scale(lhs, rhs.constant), Affine(rhs.terms, 0), lhs.constant)
+    for left, coefficient in lhs.terms.items():
+        for right, other in rhs.terms.items():
+            result = combine(result, Affine({_multiplied(left, right): 1}, 0), coefficient * other)
+    return result
+
+
+@lru_cache(maxsize=4096)
+def _multiplied(lhs: Expr, rhs: Expr) -> Expr:
+    factors = sorted((*factors_of(lhs), *factors_of(rhs)), key=repr)
+    return reduce(lambda left, right: Binary("mul", left, right), factors)
+
+
+def factors_of(atom: Expr) -> tuple[Expr, ...]:
+    """What an atom is the product of.
+
+    >>> from gossamer_ir.core.build import index_var, mul
+    >>> [factor.name for factor in factors_of(mul(mul(index_var("i"), index_var("m")), index_var("n")))]
+    ['i', 'm', 'n']
+    """
+    if isinstance(atom, Binary) and atom.op == "mul":
+        return (*factors_of(atom.lhs), *factors_of(atom.rhs))
+    return (atom,)
+
+
+def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
+    """The factors of an atom of a form that another of its products has, too; each stands once in
+    every atom."""
+    factors = factors_of(atom)
+    if len(factors) == 1:
+        return []
+    products = [factors_of(found) for found in form.terms if found != atom]
+    return [
+        factor
+        for factor in dict.fromkeys(factors)
+        if any(factor in found for found in products)
+        and all(found.count(factor) < 2 for found in (factors, *products))
+    ]
+
+
+def multiplier_of(factor: Expr, form: Affine) -> Affine:
+    """What a factor of some atoms of a form is multiplied by, which they are the products of.
+
+    >>> from gossamer_ir.core.build import add, index_var, mul
+    >>> i, m, n = map(index_var, "imn")
+    >>> expr_of(multiplier_of(i, affine_of(add(mul(i, m), mul(n, i))))) == add(m, n)
+    True
+    """
+    result = Affine({}, 0)
+    for atom, coefficient in form.terms.items():
+        others = list(factors_of(atom))
+        if factor in others:
+            others.remove(factor)
+            rest = Affine({reduce(_multiplied, others): 1}, 0) if others else Affine({}, 1)
+            result = combine(result, rest, coefficient)
+    return result
+
+
+def times(lhs: Affine, rhs: Affine) -> Affine:
+    """The form lhs * rhs; where it has too many terms, one atom that is their product."""
+    if not (lhs.terms or rhs.terms):
+        return Affine({}, lhs.constant * rhs.constant)
+    return product(lhs, rhs) or Affine({_multiplied(expr_of(lhs), expr_of(rhs)): 1}, 0)
+
+
+def quotient(form: Affine, by: Affine) -> Affine | None:
+    """The form that multiplied with `by` is another one; None where there is none of few terms.
+
+    >>> from gossamer_ir.core.build import ONE, add, index, index_var, mul
+    >>> m, n = map(index_var, "mn")
+    >>> rows, columns = (affine_of(add(mul(size, index(4)), ONE)) for size in (m, n))
+    >>> quotient(times(rows, columns), columns) == rows
+    True
+    >>> quotient(rows, columns)
+    """
+    if form == by and by != NOTHING:
+        return UNIT
+    if not by.terms:
+        return _over_constant(form, by.constant)
+    if not form.terms:
+        return None if form.constant else NOTHING
+    (below, count), result = _leading(by), NOTHING
+    for _ in range(MAX_TERMS if len(by.terms) <= MAX_TERMS else 0):
+        if form == NOTHING:
+            return result
+        above, coefficient = _leading(form)
+        left = _without(above, below)
+        if left is None or coefficient % count:
+            return None
+        part = Affine({reduce(_multiplied, left): 1}, 0) if left else UNIT
+        result = combine(result, part, coefficient // count)
+        form = combine(form, times(part, by), -(coefficient // count))
+    return None
+
+
+def _over_constant(form: Affine, divisor: int) -> Affine | None:
+    if divisor == 0 or any(count % divisor for count in (form.constant, *form.terms.values())):
+        return None
+    terms = {atom: count // divisor for atom, count in form.terms.items()}
+    return Affine(terms, form.constant // divisor)
+
+
+def _leading(form: Affine) -> tuple[tuple[Expr, ...], int]:
+    """The factors of the first term of a form, in an order that a common factor does not change, and
+    what these are multiplied by."""
+    terms = [(factors_of(atom), count) for atom, count in form.terms.items()]
+    if form.constant:
+        terms.append(((), form.constant))
+    if len(terms) == 1:
+        return terms[0]
+    return max(terms, key=lambda term: (len(term[0]), sorted(map(repr, term[0]))))
+
+
+def _without(factors: Iterable[Expr], others: Iterable[Expr]) -> list[Expr] | None:
+    """Some factors but for others; None where these are not among them."""
+    left = list(factors)
+    for other in others:
+        if other not in left:
+            return None
+        left.remove(other)
+    return left
+
+
+def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, ...]]:
+    """A form as an integer times factors, in a fixed order. These are what all terms have in common, the
+    `sums` that divide it, and a sum that is left.
+
+    >>> from gossamer_ir.core.build import ONE, add, index, index_var, mul
+    >>> m, n = map(index_var, "mn")
+    >>> count, (first, second) = factored(affine_of(mul(add(mul(m, index(4)), index(4)), n)))
+    >>> count, first == add(m, ONE), second == n
+    (4, True, True)
+    """
+    if not form.terms:
+        return form.constant, ()
+    factors: list[Expr] = []
+    for found in sums:
+        by = affine_of(found)
+        while by.terms and (rest := quotient(form, by)) is not None:
+            factors.append(found)
+            form = rest
+    counts = [count for count in (form.constant, *form.terms.values()) if count]
+    content = gcd(*counts) if any(count > 0 for count in counts) else -gcd(*counts)
+    shared = () if form.constant else _common_factors(form)
+    part = Affine({reduce(_multiplied, shared): content}, 0) if shared else Affine({}, content)
+    left = quotient(form, part)
+    if left is not None and not left.is_constant:
+        factors.append(expr_of(left))
+    factors += shared
+    return content, tuple(sorted(factors, key=repr) if len(factors) > 1 else factors)
+
+
+def _common_factors(form: Affine) -> tuple[Expr, ...]:
+    """What all terms of a form are multiples of."""
+    several = list(map(factors_of, form.terms))
+    if len(several) < 2:
+        return several[0] if several else ()
+    return tuple(reduce(and_, map(Counter, several)).elements())
+
+
+def product_of(form: Affine) -> Expr:
+    """An expression of a form as a product of its factors, an integer first."""
+    count, factors = factored(form)
+    return build.product((_number(count), *factors))
+
+
+def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
+    """The form lhs + factor * rhs."""
+    terms = dict(lhs.terms)
+    for atom, coefficient in rhs.terms.items():
+        total = terms.get(atom, 0) + factor * coefficient
+        if total:
+            terms[atom] = total
+        else:
+            terms.pop(atom, None)
+    return Affine(terms, lhs.constant + factor * rhs.constant)
+
+
+def distance(lhs: Expr, rhs: Expr) -> int | None:
+    """The constant that added to one machine integer gives another, whatever wraps around; None where
+    there is none.
+
+    >>> from gossamer_ir.core.build import ONE, add, index, index_var
+    >>> distance(add(index_var("i"), ONE), index_var("i")), distance(index_var("i"), index_var("j"))
+    (1, None)
+    >>> largest = index(2**63 - 1)
+    >>> distance(add(add(add(index_var("i"), largest), largest), index(2)), index_var("i"))
+    0
+    """
+    apart = combine(affine_of(lhs), affine_of(rhs), -1)
+    if apart.terms:
+        return None
+    return wrapped(apart.constant, DType.parse(build.dtype_of(lhs)).bits)
+
+
+def scale(form: Affine, factor: int) -> Affine:
+    """The form factor * form."""
+    if factor == 0:
+        return Affine({}, 0)
+    if factor == 1:
+        return form
+    return Affine({atom: c * factor for atom, c in form.terms.items()}, form.constant * factor)
+
+
+def expr_of(form: Affine) -> Expr:
+    """An expression of the form, positive terms first. Its affine form is that one again: a number that does
+    not fit an int64 is a sum of products of such that do, which as machine integers wrap around.
+
+    >>> form = Affine({build.index_var("i"): 2**64}, -(2**63))
+    >>> affine_of(expr_of(form)) == form
+    True
+    """
+    result: Expr | None = None
+    for atom, coefficient in sorted(form.terms.items(), key=lambda item: item[1] < 0):
+        size = build.mul(atom, _number(abs(coefficient)))
+        if result is None:
+            result = size if coefficient > 0 else build.sub(build.ZERO, size)
+        else:
+            result = build.add(result, size) if coefficient > 0 else build.sub(result, size)
+    if result is None:
+        return _number(form.constant)
+    if _LEAST < form.constant < 0:
+        return build.sub(result, build.index(-form.constant))
+    return build.add(result, _number(form.constant))
+
+
+def _number(value: int) -> Expr:
+    """An integer, of unbounded ones; not folded where it does not fit an int64."""
+    if _LEAST <= value < -_LEAST:
+        return build.index(value)
+    count, rest = divmod(value, _PART)
+    return Binary("add", Binary("mul", _number(count), build.index(_PART)), build.index(rest))

@@ -1,0 +1,84 @@
+"""Inequalities that a proof may use: what is known of an atom, without looking at all of them."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from collections.abc import Iterator
+
+from gossamer_ir.arith.affine import Affine
+from gossamer_ir.nodes import Expr, Var
+
+
+class Hypotheses:
+    """Forms that are not negative, in the order in which they were assumed.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> i, n = index_var("i"), index_var("n")
+    >>> known = Hypotheses()
+    >>> known.add(Affine({n: 1, i: -1}, -1))
+    >>> [form.constant for form in known.about(i)], known.depth_of("i"), known.depth_of("n")
+    ([-1], 1, 0)
+    >>> known.release(0)
+    >>> list(known.about(i))
+    []
+    """
+
+    def __init__(self) -> None:
+        self._forms: list[Affine] = []
+        self._states = [0]
+        self._last = 0
+        self._about: defaultdict[Expr, list[Affine]] = defaultdict(list)
+        self._bounds: defaultdict[str, list[int]] = defaultdict(list)
+        self._bounded: list[list[str]] = []
+
+    def __iter__(self) -> Iterator[Affine]:
+        return iter(self._forms)
+
+    def add(self, form: Affine) -> None:
+        """From here on, form >= 0 holds."""
+        self._forms.append(form)
+        self._last += 1
+        self._states.append(self._last)
+        for atom in form.terms:
+            self._about[atom].append(form)
+        bounded = _bounded_above(form)
+        self._bounded.append(bounded)
+        for name in bounded:
+            self._bounds[name].append(len(self._forms))
+
+    @property
+    def state(self) -> int:
+        """A number that is equal where the same is known."""
+        return self._states[-1]
+
+    def mark(self) -> int:
+        """How many there are; `release` goes back to it."""
+        return len(self._forms)
+
+    def release(self, mark: int) -> None:
+        """Forgets what was assumed after the mark."""
+        while len(self._forms) > mark:
+            form = self._forms.pop()
+            self._states.pop()
+            for atom in form.terms:
+                self._about[atom].pop()
+            for name in self._bounded.pop():
+                self._bounds[name].pop()
+
+    def about(self, atom: Expr) -> Iterator[Affine]:
+        """Those with an atom, the last one first."""
+        return reversed(self._about[atom])
+
+    def depth_of(self, name: str) -> int:
+        """When a variable was last bounded from above, counted from 1; 0 for a size."""
+        bounds = self._bounds[name]
+        return bounds[-1] if bounds else 0
+
+
+def _bounded_above(form: Affine) -> list[str]:
+    """The variables for which a form that is not negative is an upper bound."""
+    return [
+        atom.name
+        for atom, coefficient in form.terms.items()
+        if coefficient < 0 and isinstance(atom, Var) and atom.dtype == "int64"
+    ]

@@ -1,0 +1,101 @@
+"""What is known about an expression that is no sum, from what it is made of."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer_ir.arith.affine import Affine, affine_of, scale
+from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import Binary, Compare, Expr, IfThenElse, Search, Select, Unary
+
+Case = tuple[Expr, Expr]
+"""A condition, and a value that an atom may have where the condition holds."""
+
+
+def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
+    """Cases of which one holds, with the least (or the greatest) value of an atom; none if not known."""
+    match atom:
+        case Search(kind="exact"):
+            absent = (TRUE, build.index(-1))
+            return (absent,) if is_least else (absent, (TRUE, build.sub(atom.end, build.ONE)))
+        case Search():
+            begin = (TRUE, atom.begin)
+            return (begin,) if is_least else (begin, (TRUE, atom.end))
+        case Binary(op="min" | "max"):
+            return _sides(atom) if is_least == (atom.op == "min") else ()
+        case Select() | IfThenElse():
+            opposite = Unary("not", atom.condition)
+            return (atom.condition, atom.if_true), (opposite, atom.if_false)
+    return ()
+
+
+def _sides(atom: Binary) -> tuple[Case, ...]:
+    """Either side of a minimum or a maximum."""
+    first, second = (atom.lhs, atom.rhs) if atom.op == "min" else (atom.rhs, atom.lhs)
+    is_ordered = Compare("le", first, second), Compare("ge", first, second)
+    return (is_ordered[0], atom.lhs), (is_ordered[1], atom.rhs)
+
+
+def about_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
+    """Inequalities of a quotient, remainder, minimum, maximum or mask."""
+    match inner.op:
+        case "floordiv":
+            yield from _about_quotient(atom, inner.lhs, build.integer_value(inner.rhs))
+        case "shr":
+            bits = build.integer_value(inner.rhs)
+            divisor = 1 << bits if bits is not None and 0 <= bits < 63 else None
+            yield from _about_quotient(atom, inner.lhs, divisor)
+        case "floormod":
+            yield from _about_remainder(atom, inner)
+        case "bitand":
+            for mask in map(build.integer_value, (inner.lhs, inner.rhs)):
+                if mask is not None and mask >= 0:
+                    yield Affine({atom: 1}, 0)
+                    yield Affine({atom: -1}, mask)
+        case "min" | "max":
+            for side in (inner.lhs, inner.rhs):
+                difference = affine_of(Binary("sub", side, atom))
+                yield scale(difference, 1 if inner.op == "min" else -1)
+
+
+def _about_quotient(atom: Expr, dividend: Expr, divisor: int | None) -> Iterator[Affine]:
+    """Between 0 and divisor lies what the multiple of the quotient leaves."""
+    if not divisor:
+        return
+    left = Binary("sub", dividend, build.mul(atom, build.index(divisor)))
+    sign = 1 if divisor > 0 else -1
+    yield scale(affine_of(left), sign)
+    last = Binary("sub", build.index(divisor - sign), left)
+    yield scale(affine_of(last), sign)
+
+
+def _about_remainder(atom: Expr, inner: Binary) -> Iterator[Affine]:
+    divisor = build.integer_value(inner.rhs)
+    if divisor:
+        sign = 1 if divisor > 0 else -1
+        yield Affine({atom: sign}, 0)
+        yield Affine({atom: -sign}, abs(divisor) - 1)
+        yield from left_by_quotient(atom, inner)
+
+
+def left_by_quotient(atom: Expr, inner: Binary) -> Iterator[Affine]:
+    """A remainder is what the multiple of the quotient leaves, of a divisor that is not zero."""
+    quotient = Binary("floordiv", inner.lhs, inner.rhs)
+    whole = Binary("add", Binary("mul", quotient, inner.rhs), atom)
+    left = affine_of(Binary("sub", inner.lhs, whole))
+    yield left
+    yield scale(left, -1)
+
+
+def about_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
+    """Inequalities of what is widened from a dtype."""
+    kind = DType.parse(dtype)
+    if not kind.is_float and kind.bits < 64:
+        low, high = kind.limits
+        yield Affine({atom: 1}, -low)
+        yield Affine({atom: -1}, high)
+
+
+__all__ = ["Case", "about_binary", "about_storage", "cases_of", "left_by_quotient"]

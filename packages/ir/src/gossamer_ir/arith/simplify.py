@@ -1,0 +1,261 @@
+"""Folds constants, drops neutral elements and decides conditions that are constant.
+
+Few rules, each one exact on int64 and none on floating-point values.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    For,
+    If,
+    IfThenElse,
+    Load,
+    Node,
+    Ramp,
+    Select,
+    Stmt,
+    Store,
+    Unary,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import READS, always_evaluated
+from gossamer_ir.traversal.walk import collect, rewrite, rewrite_body
+
+TRUE = Const("bool", "True")
+FALSE = Const("bool", "False")
+
+
+@typed
+def simplify(node: Node) -> Any:
+    """The node with every rule applied bottom-up.
+
+    >>> from gossamer_ir.core.build import index, index_var
+    >>> simplify(Binary("add", Binary("mul", index_var("i"), index(1)), index(0)))
+    Var(name='i', dtype='int64')
+    """
+    return rewrite(node, simplify_node, leaves=False)
+
+
+def simplify_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """`simplify` over statements; one that does nothing disappears."""
+    return rewrite_body(body, simplify_node, leaves=False)
+
+
+def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """`simplify_body` before accesses are guarded: what is read stays read, since an access out of
+    bounds stops a program, whatever comes of the value.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> stores = (Store("Y", (ZERO,), Binary("mul", Load("X", (ONE,), "int64"), ZERO)),)
+    >>> simplify_unguarded(stores) == stores, simplify_body(stores) == stores
+    (True, False)
+    """
+    return rewrite_body(body, _keeping_reads, leaves=False)
+
+
+def simplify_node(node: Any) -> Any | None:
+    """One step at the top of a node whose children are simple; None where nothing applies."""
+    rule = _RULES.get(type(node))
+    return rule(node) if rule else None
+
+
+def _keeping_reads(node: Any) -> Any | None:
+    new = simplify_node(node)
+    return None if new is None or _loses_read(node, new) else new
+
+
+def _loses_read(node: Any, new: Any) -> bool:
+    """Whether something is read to evaluate a node and not to evaluate another."""
+    reads = _reads(*always_evaluated(node))
+    kept = _reads(*(new if isinstance(new, tuple) else (new,))) if reads else ()
+    return any(found not in kept for found in reads)
+
+
+def _reads(*nodes: Any) -> tuple[Expr, ...]:
+    return tuple(collect(READS, *nodes))
+
+
+def is_true(condition: Expr | None) -> bool:
+    """Whether a condition is the constant true, in every lane; None stands for true."""
+    if isinstance(condition, Broadcast):
+        condition = condition.value
+    return condition is None or condition == TRUE
+
+
+def is_false(condition: Expr | None) -> bool:
+    """Whether a condition is the constant false, in every lane."""
+    if isinstance(condition, Broadcast):
+        condition = condition.value
+    return condition == FALSE
+
+
+def _binary(node: Binary) -> Expr | None:
+    if node.op == "and":
+        return _conjunction(node)
+    if node.op == "or":
+        return _disjunction(node)
+    if build.dtype_of(node.rhs) != "int64":  # of sums the shallower side
+        return None
+    new = _reassociated(node.lhs, node.rhs) if node.op == "add" else None
+    if new is None:
+        new = build.binary(node.op, node.lhs, node.rhs)
+    return None if new == node else new
+
+
+def _reassociated(lhs: Expr, rhs: Expr) -> Expr | None:
+    if isinstance(lhs, Const) and not isinstance(rhs, Const):
+        return _reassociated(rhs, lhs) or build.add(rhs, lhs)
+    if not isinstance(rhs, Const) or not isinstance(lhs, Binary) or lhs.op != "add":
+        return None
+    together = build.folded("add", lhs.rhs, rhs)
+    return None if together is None else build.add(lhs.lhs, together)
+
+
+def _conjunction(node: Binary) -> Expr | None:
+    if is_true(node.lhs) or is_false(node.rhs):
+        return node.rhs
+    if is_true(node.rhs) or is_false(node.lhs) or node.lhs == node.rhs:
+        return node.lhs
+    return None
+
+
+def _disjunction(node: Binary) -> Expr | None:
+    if is_false(node.lhs) or is_true(node.rhs):
+        return node.rhs
+    return node.lhs if is_false(node.rhs) or is_true(node.lhs) else None
+
+
+def _compare(node: Compare) -> Expr | None:
+    decided = _decide(node)
+    if decided is None:
+        return None
+    truth = TRUE if decided else FALSE
+    if isinstance(node.lhs, (Ramp, Broadcast)):
+        return Broadcast(truth, node.lhs.lanes)
+    return truth
+
+
+def _decide(node: Compare) -> bool | None:
+    left, right = _bounds(node.lhs), _bounds(node.rhs)
+    if left is None or right is None:
+        return None
+    (low, high), (other_low, other_high) = left, right
+    match node.op:
+        case "lt":
+            return _decided(yes=high < other_low, no=low >= other_high)
+        case "le":
+            return _decided(yes=high <= other_low, no=low > other_high)
+        case "gt":
+            return _decided(yes=low > other_high, no=high <= other_low)
+        case "ge":
+            return _decided(yes=low >= other_high, no=high < other_low)
+        case "eq" | "ne":
+            differs = high < other_low or low > other_high
+            if differs:
+                return node.op == "ne"
+            return node.op == "eq" if low == high == other_low == other_high else None
+    return None
+
+
+def _decided(*, yes: bool, no: bool) -> bool | None:
+    return True if yes else (False if no else None)
+
+
+def _bounds(expr: Expr) -> tuple[int, int] | None:
+    value = build.integer_value(expr)
+    if value is not None:
+        return value, value
+    if isinstance(expr, Broadcast):
+        return _bounds(expr.value)
+    if isinstance(expr, Ramp) and not expr.lanes.scalable:
+        base, stride = build.integer_value(expr.base), build.integer_value(expr.stride)
+        if base is not None and stride is not None:
+            last = base + stride * (expr.lanes.count - 1)
+            low, high = DType.parse(build.dtype_of(expr)).limits
+            return (min(base, last), max(base, last)) if low <= last <= high else None
+    return None
+
+
+def _cast(node: Cast) -> Expr | None:
+    if isinstance(node.value, Const) and node.dtype == "int64":
+        value = build.integer_value(node.value)
+        return None if value is None else build.index(value)
+    return node.value if build.dtype_of(node.value) == node.dtype else None
+
+
+def _choice(node: Select | IfThenElse) -> Expr | None:
+    if node.condition == TRUE or (isinstance(node, Select) and is_true(node.condition)):
+        return node.if_true
+    if node.condition == FALSE or (isinstance(node, Select) and is_false(node.condition)):
+        return node.if_false
+    return None
+
+
+def _unary(node: Unary) -> Expr | None:
+    if node.op == "not" and node.operand in (TRUE, FALSE):
+        return FALSE if node.operand == TRUE else TRUE
+    return None
+
+
+def _load(node: Load) -> Expr | None:
+    if node.predicate is None:
+        return None
+    if is_true(node.predicate):
+        return Load(node.buffer, node.indices, node.dtype)
+    return node.passthrough if is_false(node.predicate) else None
+
+
+def _store(node: Store) -> Store | tuple[()] | None:
+    if node.predicate is None:
+        return None
+    if is_true(node.predicate):
+        return Store(node.buffer, node.indices, node.value)
+    return () if is_false(node.predicate) else None
+
+
+def _if(node: If) -> If | tuple[Stmt, ...] | None:
+    if node.condition == TRUE:
+        return node.then_body
+    if node.condition == FALSE:
+        return node.else_body
+    return None if node.then_body or node.else_body else ()
+
+
+def _for(node: For) -> tuple[()] | None:
+    extent = build.integer_value(node.extent)
+    is_empty = not node.body or (extent is not None and extent <= 0)
+    return () if is_empty else None
+
+
+_RULES: dict[type, Any] = {
+    Binary: _binary,
+    Compare: _compare,
+    Cast: _cast,
+    Select: _choice,
+    IfThenElse: _choice,
+    Unary: _unary,
+    Load: _load,
+    Store: _store,
+    If: _if,
+    For: _for,
+}
+
+__all__ = [
+    "FALSE",
+    "TRUE",
+    "is_false",
+    "is_true",
+    "simplify",
+    "simplify_body",
+    "simplify_unguarded",
+]

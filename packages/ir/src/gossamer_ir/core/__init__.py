@@ -1,0 +1,1 @@
+"""What nodes are made of: data types, constants, constructors, checked calls."""

@@ -1,0 +1,267 @@
+"""Small constructors for int64 index expressions, which fold constants as they go."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import reduce
+from operator import attrgetter
+from typing import Any
+
+from gossamer_ir.core.constants import constant, value_of
+from gossamer_ir.core.dtypes import SCALARS, DType
+from gossamer_ir.core.integers import UNBOUNDED, evaluated, wrapped
+from gossamer_ir.nodes import (
+    Binary,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    LaneReduce,
+    Load,
+    Ramp,
+    Reinterpret,
+    Search,
+    Select,
+    SparseBuffer,
+    TransposeReduce,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+
+
+def index(value: int) -> Const:
+    """An int64 constant; a value beyond int64 wraps, as arithmetic does.
+
+    >>> index(2**63 - 1), index(2**63)
+    (Const(dtype='int64', text='9223372036854775807'), Const(dtype='int64', text='-9223372036854775808'))
+    """
+    if not -(2**63) <= value < 2**63:
+        value = wrapped(value)
+    return Const("int64", str(value))
+
+
+ZERO = index(0)
+ONE = index(1)
+
+
+def index_var(name: str) -> Var:
+    """An int64 variable."""
+    return Var(name, "int64")
+
+
+def handle(name: str) -> Var:
+    """A pointer, as an argument of `ParallelFor` and `Launch`."""
+    return Var(name, "handle")
+
+
+def integer_value(expr: Expr) -> int | None:
+    """The value of an integer constant, None for anything else."""
+    return int(expr.text) if type(expr) is Const and expr.dtype in _INTEGERS else None
+
+
+_INTEGERS = frozenset(name for name in SCALARS if DType(name).is_integer)
+
+
+def add(lhs: Expr, rhs: Expr) -> Expr:
+    """Lhs + rhs, both int64."""
+    if type(lhs) is not Const and type(rhs) is not Const:
+        return Binary("add", lhs, rhs)
+    left = integer_value(lhs) if type(lhs) is Const else None
+    right = integer_value(rhs) if type(rhs) is Const else None
+    if left is not None and right is not None:
+        return Const("int64", str(evaluated("add", left, right)))
+    if left == 0:
+        return rhs
+    return lhs if right == 0 else Binary("add", lhs, rhs)
+
+
+def sub(lhs: Expr, rhs: Expr) -> Expr:
+    """Lhs - rhs, both int64."""
+    if type(lhs) is not Const and type(rhs) is not Const:
+        return ZERO if lhs == rhs else Binary("sub", lhs, rhs)
+    left, right = integer_value(lhs), integer_value(rhs)
+    if left is not None and right is not None:
+        return Const("int64", str(evaluated("sub", left, right)))
+    return lhs if right == 0 else Binary("sub", lhs, rhs)
+
+
+def mul(lhs: Expr, rhs: Expr) -> Expr:
+    """Lhs * rhs, both int64."""
+    if type(lhs) is not Const and type(rhs) is not Const:
+        return Binary("mul", lhs, rhs)
+    left = integer_value(lhs) if type(lhs) is Const else None
+    right = integer_value(rhs) if type(rhs) is Const else None
+    if left is not None and right is not None:
+        return Const("int64", str(evaluated("mul", left, right)))
+    if left == 0 or right == 0:
+        return ZERO
+    if left == 1:
+        return rhs
+    return lhs if right == 1 else Binary("mul", lhs, rhs)
+
+
+def floordiv(lhs: Expr, rhs: Expr) -> Expr:
+    """Lhs // rhs, both int64."""
+    left, right = integer_value(lhs), integer_value(rhs)
+    if left is not None and right:
+        return Const("int64", str(evaluated("floordiv", left, right)))
+    return lhs if right == 1 else Binary("floordiv", lhs, rhs)
+
+
+def binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
+    """An operator of int64, by the constructor of its own where it has one.
+
+    >>> binary("mul", index_var("i"), ONE), binary("min", index(3), index(5))
+    (Var(name='i', dtype='int64'), Const(dtype='int64', text='3'))
+    """
+    own = _CONSTRUCTORS.get(op)
+    if own is not None:
+        return own(lhs, rhs)
+    return folded(op, lhs, rhs) or Binary(op, lhs, rhs)
+
+
+def folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Const | None:
+    """An operator of int64 on two constants; None for anything else.
+
+    A division by zero stays: a caller who gives an array such a size is told so.
+
+    >>> folded("add", index(2**63 - 1), ONE)
+    Const(dtype='int64', text='-9223372036854775808')
+    """
+    left, right = integer_value(lhs), integer_value(rhs)
+    if left is None or right is None or op not in UNBOUNDED:
+        return None
+    is_undefined = right == 0 and op in ("floordiv", "floormod")
+    return None if is_undefined else Const("int64", str(evaluated(op, left, right)))
+
+
+_CONSTRUCTORS: dict[BinaryOp, Callable[[Expr, Expr], Expr]] = {
+    "add": add,
+    "sub": sub,
+    "mul": mul,
+    "floordiv": floordiv,
+}
+
+
+def product(factors: Iterable[Expr]) -> Expr:
+    """The product of expressions, 1 of none.
+
+    >>> product([]) == ONE, product([index_var("i")]) == index_var("i")
+    (True, True)
+    """
+    one: Expr = ONE
+    return reduce(mul, factors, one)
+
+
+def ceildiv(lhs: Expr, rhs: int) -> Expr:
+    """Lhs / rhs rounded up, for rhs > 0."""
+    return floordiv(add(lhs, index(rhs - 1)), index(rhs))
+
+
+def widen(expr: Expr) -> Expr:
+    """An integer expression as int64."""
+    return expr if dtype_of(expr) == "int64" else Cast("int64", expr)
+
+
+def in_range(index: Expr, extent: Expr) -> tuple[Compare, Compare]:
+    """The two parts of 0 <= index < extent, compared as int64.
+
+    >>> first, second = in_range(index_var("i"), index_var("n"))
+    >>> first.op, first.rhs == ZERO, second.op, second.rhs.name
+    ('ge', True, 'lt', 'n')
+    """
+    wide = widen(index)
+    return Compare("ge", wide, ZERO), Compare("lt", wide, extent)
+
+
+def conjunction(lhs: Expr | None, rhs: Expr | None) -> Expr | None:
+    """Both conditions; None stands for true."""
+    if lhs is None or rhs is None:
+        return lhs if rhs is None else rhs
+    return lhs if lhs == rhs else Binary("and", lhs, rhs)
+
+
+def conjuncts(condition: Expr | None) -> Iterator[Expr]:
+    """The parts of a condition that must all hold, in order; none of None, which stands for true."""
+    if isinstance(condition, Binary) and condition.op == "and":
+        yield from conjuncts(condition.lhs)
+        yield from conjuncts(condition.rhs)
+    elif condition is not None:
+        yield condition
+
+
+def conjoined(parts: Iterable[Expr]) -> Expr | None:
+    """All conditions, None for none.
+
+    >>> parts = [Compare("lt", index_var(name), ONE) for name in "ij"]
+    >>> list(conjuncts(conjoined(parts))) == parts
+    True
+    """
+    result: Expr | None = None
+    for part in parts:
+        result = conjunction(result, part)
+    return result
+
+
+def without_guard(extent: Expr) -> Expr:
+    """The extent of a loop where it runs at all, of one that is 0 where conditions do not hold."""
+    while isinstance(extent, IfThenElse) and integer_value(extent.if_false) == 0:
+        extent = extent.if_true
+    return extent
+
+
+def zero_of(dtype: str) -> Const:
+    """The zero of a scalar dtype."""
+    return constant(0, dtype)
+
+
+def fill_of(buffer: SparseBuffer) -> Const:
+    """What is read where a sparse buffer has no element."""
+    return zero_of(buffer.dtype) if buffer.fill is None else buffer.fill
+
+
+def dtype_of(expr: Expr) -> str:
+    """The dtype of an expression, from its parts."""
+    return _DTYPES[type(expr)](expr)
+
+
+def _of_comparison(expr: Compare) -> str:
+    return DType.parse(dtype_of(expr.lhs)).with_scalar("bool").text
+
+
+def _of_ramp(expr: Ramp) -> str:
+    return DType(dtype_of(expr.base), expr.lanes.count, expr.lanes.scalable).text
+
+
+def _of_broadcast(expr: Broadcast) -> str:
+    return DType(dtype_of(expr.value), expr.lanes.count, expr.lanes.scalable).text
+
+
+def _of_transpose(expr: TransposeReduce) -> str:
+    return DType(DType.parse(dtype_of(expr.values[0])).scalar, len(expr.values)).text
+
+
+_DTYPES: dict[type[Any], Callable[[Any], str]] = {
+    **dict.fromkeys((Const, Var, Load, Call, Cast, Reinterpret), attrgetter("dtype")),
+    Unary: lambda expr: dtype_of(expr.operand),
+    Binary: lambda expr: dtype_of(expr.lhs),
+    Compare: _of_comparison,
+    **dict.fromkeys((Select, IfThenElse), lambda expr: dtype_of(expr.if_true)),
+    **dict.fromkeys((Search, VScale), lambda expr: "int64"),
+    Ramp: _of_ramp,
+    Broadcast: _of_broadcast,
+    LaneReduce: lambda expr: DType.parse(dtype_of(expr.value)).scalar,
+    TransposeReduce: _of_transpose,
+}
+"""How the dtype of each kind of expression is found."""
+
+__all__ = [
+    "ONE", "ZERO", "add", "binary", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",
+    "floordiv", "folded", "handle", "in_range", "index", "index_var", "integer_value", "mul", "product",
+    "sub", "value_of", "widen", "without_guard", "zero_of",
+]  # fmt: skip

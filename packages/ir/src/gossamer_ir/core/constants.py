@@ -1,0 +1,84 @@
+"""The canonical text of constants, so that equal values have equal text and none is confused.
+
+Integers are decimal, bools `True` and `False`, floats the shortest text that reads back to the same
+value of that dtype, with `inf`, `-inf`, `nan` and `-0.0`.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import Const
+
+Value = bool | int | float
+
+_EXACT = 256
+"""Integers up to this are exact in every dtype of floats, and have one text."""
+
+
+def constant(value: Value, dtype: str) -> Const:
+    """A `Const` of a Python value; `ArgumentError` (`constant.range`) where the dtype cannot hold it.
+
+    >>> constant(-0.0, "float32")
+    Const(dtype='float32', text='-0.0')
+    """
+    kind = DType.parse(dtype)
+    if kind.is_vector or kind.kind == "handle":
+        raise ArgumentError("constant.dtype", f"A constant cannot have the dtype {dtype}.")
+    if kind.kind == "bool":
+        return Const(dtype, str(bool(value)))
+    if kind.is_float:
+        return Const(dtype, _float_text(float(value), dtype))
+    return Const(dtype, _integer_text(value, kind))
+
+
+def value_of(const: Const) -> Value:
+    """The Python value of a constant."""
+    kind = DType.parse(const.dtype)
+    if kind.kind == "bool":
+        return const.text == "True"
+    return float(const.text) if kind.is_float else int(const.text)
+
+
+def is_canonical(const: Const) -> bool:
+    """Whether the text is the canonical one for its value and dtype."""
+    try:
+        return constant(value_of(const), const.dtype) == const
+    except (ValueError, OverflowError, ArgumentError):
+        return False
+
+
+def _integer_text(value: Value, kind: DType) -> str:
+    if isinstance(value, float) and not value.is_integer():
+        raise ArgumentError("constant.range", f"{value} is not an integer for {kind.text}.")
+    low, high = kind.limits
+    number = int(value)
+    if not low <= number <= high:
+        raise ArgumentError("constant.range", f"{number} does not fit {kind.text}.")
+    return str(number)
+
+
+def _float_text(value: float, dtype: str) -> str:
+    if math.isnan(value):
+        return "nan"
+    if math.isinf(value):
+        return "inf" if value > 0 else "-inf"
+    if dtype == "float64" or (value.is_integer() and abs(value) <= _EXACT):
+        return repr(value)
+    with np.errstate(over="ignore"):
+        rounded = _round_bfloat16(value) if dtype == "bfloat16" else None
+        narrow = np.float16(value) if dtype == "float16" else np.float32(value)
+    text = str(rounded if rounded is not None else narrow)
+    if text.lstrip("-") == "inf":
+        return text
+    return text if any(mark in text for mark in ".en") else text + ".0"
+
+
+def _round_bfloat16(value: float) -> np.float32:
+    bits = int(np.float32(value).view(np.uint32))
+    bits = (bits + 0x7FFF + ((bits >> 16) & 1)) & 0xFFFF0000
+    return np.uint32(bits & 0xFFFFFFFF).view(np.float32)

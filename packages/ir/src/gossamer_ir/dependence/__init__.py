@@ -1,0 +1,1 @@
+"""Whether different iterations touch different elements."""

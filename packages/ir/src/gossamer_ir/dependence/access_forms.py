@@ -1,0 +1,70 @@
+"""Which elements statements touch, as index forms over loop variables."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Set
+
+import msgspec
+
+from gossamer_ir.analysis.accesses import Access, accesses
+from gossamer_ir.analysis.element_numbers import numbers_of
+from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.nodes import AnyBuffer, Expr, Function, Range, SparseBuffer, Stmt
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+
+
+class AccessForm(msgspec.Struct, frozen=True):
+    """One load or store; an index is None where it is a whole range (a search). `numbers` are those of
+    its elements (see `numbers_of`)."""
+
+    buffer: str
+    indices: tuple[Form | None, ...]
+    is_store: bool
+    numbers: tuple[Form | None, ...] = ()
+
+    @property
+    def selectors(self) -> tuple[Form | None, ...]:
+        """What is different only where the element is."""
+        return (*self.indices, *self.numbers)
+
+
+def access_forms(
+    body: tuple[Stmt, ...],
+    buffers: Set[str],
+    *,
+    values: Values,
+    function: Function,
+) -> Iterator[AccessForm]:
+    """Every access of some buffers in a body, the order of stores being program order."""
+    found = accesses(body, values=values, buffers=buffers, conditions=False)
+    return forms_of_accesses(found, function)
+
+
+def forms_of_accesses(found: Iterable[Access], function: Function) -> Iterator[AccessForm]:
+    """Some accesses as forms. An index of a buffer that `has_two_names` may be anything."""
+    loops, several = loops_of(function), with_two_names(function)
+    forms: dict[Expr | Range | None, Form | None] = {None: None}
+    for access in found:
+        is_told = access.buffer not in several
+        numbers = numbers_of(function, access.buffer, access.indices) if is_told else ()
+        for at in (*access.indices, *numbers):
+            if at is not None and at not in forms:
+                forms[at] = None if isinstance(at, Range) else form_of(at, {}, loops=loops)
+        indices = tuple([forms[at] if is_told else None for at in access.indices])
+        yield AccessForm(
+            access.buffer, indices, access.is_store, numbers=tuple([forms[at] for at in numbers])
+        )
+
+
+@memoize_by_identity
+def with_two_names(function: Function) -> frozenset[str]:
+    """The buffers of a function of which an element `has_two_names`."""
+    return frozenset([found.name for found in function.buffers if has_two_names(found)])
+
+
+def has_two_names(buffer: AnyBuffer) -> bool:
+    """Whether out-of-row indices name elements of the next row, which `extra_storage` permits. Without it
+    a position beyond a row is a miss, so that each element has one name."""
+    return isinstance(buffer, SparseBuffer) and buffer.extra_storage > 0 and len(buffer.axes) > 1

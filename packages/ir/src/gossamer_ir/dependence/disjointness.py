@@ -1,0 +1,243 @@
+"""Whether different iterations of a loop touch different elements: proved, false, or not proved."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from typing import Literal, TypeAlias
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.axis_facts import known_facts
+from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.loops import Loops, loops_of
+from gossamer_ir.arith.affine import Affine
+from gossamer_ir.arith.offsets import loaded
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.dependence.access_forms import AccessForm, access_forms
+from gossamer_ir.dependence.injectivity import is_injective
+from gossamer_ir.dependence.mixed_radix import digit_key, digits_of, fits, span
+from gossamer_ir.nodes import (
+    Binary,
+    Const,
+    Distinct,
+    Expr,
+    Fact,
+    For,
+    Function,
+    Load,
+    PaddedSlots,
+    Stmt,
+    Var,
+)
+from gossamer_ir.traversal.effects import buffers_written, outer_writes
+from gossamer_ir.traversal.walk import buffers_read, free_vars
+
+Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
+
+
+def written_accesses(
+    body: tuple[Stmt, ...], *, values: Values, function: Function
+) -> dict[str, list[AccessForm]]:
+    """The accesses of each buffer that a body stores to."""
+    buffers, changing = outer_writes(body), buffers_written(body)
+    found: dict[str, list[AccessForm]] = {name: [] for name in sorted(buffers)}
+    for access in access_forms(body, buffers, values=values, function=function):
+        found[access.buffer].append(without_changing(access, changing))
+    return found
+
+
+def without_changing(access: AccessForm, buffers: Set[str]) -> AccessForm:
+    """The access; an index that loads what a body writes, if it is to what the body allocates, may be
+    anything."""
+    if not any(_changes(form, buffers) for form in access.selectors):
+        return access
+    indices, numbers = (
+        tuple(None if _changes(form, buffers) else form for form in forms)
+        for forms in (access.indices, access.numbers)
+    )
+    return replace(access, indices=indices, numbers=numbers)
+
+
+def _changes(form: Form | None, buffers: Set[str]) -> bool:
+    """Whether a form loads from some buffers."""
+    if form is None:
+        return False
+    parts = (form.base, *form.terms.values())
+    return any(buffers_read(*part.terms) & buffers for part in parts if part.terms)
+
+
+def verdict(
+    loop: str,
+    found: Iterable[AccessForm],
+    *,
+    varying: Set[str],
+    function: Function,
+) -> Verdict:
+    """The verdict on the accesses of one buffer; `varying` are the loop and those inside it."""
+    loops, facts = loops_of(function), known_facts(function)
+    extent = integer_value(loops[loop].extent)
+    if extent is not None and extent <= 1:
+        return "disjoint"
+    every = list(found)
+    columns = [
+        *zip(*(access.indices for access in every), strict=False),
+        *zip(*(access.numbers for access in every), strict=False),
+    ]
+    columns += _places(columns, distinct_buffers(facts), loops=loops)
+    if any(_determines(loop, forms, loops=loops, varying=varying) for forms in columns):
+        return "disjoint"
+    if _is_read_back(loop, columns, loops=loops, varying=varying):
+        return "disjoint"
+    others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
+    if any(_selects(loops[loop], forms, others=others, facts=facts) for forms in columns):
+        return "disjoint"
+    if any(access.is_store and _ignores(access, loop, varying) for access in every):
+        return "race"
+    return "unknown"
+
+
+def distinct_buffers(facts: Iterable[Fact]) -> frozenset[str]:
+    """The buffers that hold each value once. Of slots that may be unused nothing is concluded: these hold
+    one value many times."""
+    several = tuple(facts)
+    padded = {fact.buffer for fact in several if isinstance(fact, PaddedSlots)}
+    return frozenset(fact.buffer for fact in several if isinstance(fact, Distinct)) - padded
+
+
+def _places(
+    columns: Iterable[Sequence[Form | None]], distinct: Set[str], *, loops: Loops
+) -> list[tuple[Form | None, ...]]:
+    """Where the values are read that all accesses use in one dimension: different places in an array that
+    holds each value once are different values."""
+    found: list[tuple[Form | None, ...]] = []
+    for forms in columns if distinct else ():
+        loads = [_read_from(form, distinct) for form in forms]
+        places = [load.indices for load in loads if load is not None]
+        if len(places) == len(loads) and len({load.buffer for load in loads if load}) == 1:
+            columns_of_it = [
+                tuple(form_of(at, {}, loops=loops) for at in column)
+                for column in zip(*places, strict=True)
+            ]
+            found += columns_of_it
+            found += _places(columns_of_it, distinct, loops=loops)
+    return found
+
+
+def _read_from(form: Form | None, distinct: Set[str]) -> Load | None:
+    """The load that a form is, of an element of one of some buffers."""
+    coordinate = coordinate_of(form)
+    load = None if coordinate is None else loaded(coordinate)
+    return load if load is not None and load.buffer in distinct else None
+
+
+def _determines(
+    loop: str, forms: Iterable[Form | None], *, loops: Loops, varying: Set[str]
+) -> bool:
+    keys = set()
+    for form in forms:
+        key = None if form is None else digit_key(form, loop, loops=loops, varying=varying)
+        if key is None:
+            return False
+        keys.add(key)
+    return len(keys) == 1
+
+
+def _is_read_back(
+    loop: str,
+    columns: Iterable[Iterable[Form | None]],
+    *,
+    loops: Loops,
+    varying: Set[str],
+) -> bool:
+    """Whether all accesses use, each in one dimension, the quotients and remainders by fixed numbers
+    of the number that a fused loop was, which tells its iteration, also where it was split again."""
+    by_dimension = [
+        {leading_coordinate(form, loops=loops, varying=varying) for form in forms}
+        for forms in columns
+    ]
+    shared = {told[0] for one in by_dimension if len(one) == 1 for told in one if told}
+    whole = (
+        expr.lhs
+        for expr in shared
+        if isinstance(expr, Binary) and _is_known(expr.lhs, shared, varying)
+    )
+    return any(
+        digit_key(form_of(expr, {}, loops=loops), loop, loops=loops, varying=varying) is not None
+        for expr in whole
+    )
+
+
+def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
+    """Whether an expression follows from known ones, of which some may be `expr // n` and `expr % n`."""
+    if expr in known:
+        return True
+    return any(
+        isinstance(found, Binary)
+        and (found.op, found.lhs) == ("floormod", expr)
+        and free_vars(found.rhs).isdisjoint(varying)
+        and _is_known(Binary("floordiv", expr, found.rhs), known, varying)
+        for found in known
+    )
+
+
+def _selects(
+    loop: For, forms: Sequence[Form | None], *, others: Set[str], facts: Sequence[Fact]
+) -> bool:
+    """Whether all accesses use one coordinate, which is another in each iteration of the loop
+    whatever the `others` that vary are."""
+    coordinate = coordinate_of(forms[0])
+    if coordinate is None or any(form != forms[0] for form in forms):
+        return False
+    return free_vars(coordinate).isdisjoint(others) and is_injective(coordinate, loop, facts)
+
+
+def coordinate_of(form: Form | None) -> Expr | None:
+    """The one atom that a form is; None where it is a sum."""
+    if form is None or form.terms or form.base.constant or len(form.base.terms) != 1:
+        return None
+    ((atom, count),) = form.base.terms.items()
+    return atom if count == 1 else None
+
+
+def leading_coordinate(
+    form: Form | None, *, loops: Loops, varying: Set[str]
+) -> tuple[Expr, int] | None:
+    """The one atom that a form tells, and its count, which what is added, loops that vary, is less than."""
+    if form is None or form.base.constant or len(form.base.terms) != 1:
+        return None
+    ((atom, count),) = form.base.terms.items()
+    digits = digits_of(form, form.terms.keys(), loops=loops)
+    is_low = all(name in varying and integer_value(loops[name].start) == 0 for name in digits)
+    is_told = is_low and fits(list(digits.values()), Affine({}, count))
+    if not is_told or not _is_narrow(form, atom, count, loops=loops, varying=varying):
+        return None
+    return atom, count
+
+
+def _is_narrow(form: Form, atom: Expr, count: int, *, loops: Loops, varying: Set[str]) -> bool:
+    """Whether two values of a form that differ do so as machine integers, too."""
+    if count == 1 and not form.terms:
+        return True
+    width = loops.magnitudes.of(atom) * (1 if _is_natural(atom, loops) else 2)
+    return abs(count) * width + span(form, varying, loops=loops) < 1 << 64
+
+
+def _is_natural(expr: Expr, loops: Loops) -> bool:
+    """Whether an expression is made of loops that start at 0 and never wraps, so that it is not negative."""
+    match expr:
+        case Var(name=name):
+            return name in loops and integer_value(loops[name].start) == 0
+        case Const():
+            return (integer_value(expr) or 0) > 0
+        case Binary(op="add" | "mul" | "floordiv" | "floormod" | "min" | "max"):
+            sides = all(_is_natural(side, loops) for side in (expr.lhs, expr.rhs))
+            return sides and loops.magnitudes.is_exact(expr)
+    return False
+
+
+def _ignores(access: AccessForm, loop: str, varying: Set[str]) -> bool:
+    """Whether the access touches one element whatever the iteration is."""
+    return not any(
+        form is None or loop in form.terms or form.opaque & varying for form in access.indices
+    )

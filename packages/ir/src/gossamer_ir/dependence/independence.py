@@ -1,0 +1,36 @@
+"""Whether different iterations of a loop touch different elements, for whatever reason is known."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence, Set
+
+from gossamer_ir.analysis.accesses import Access
+from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.dependence.access_forms import forms_of_accesses
+from gossamer_ir.dependence.disjointness import verdict, without_changing
+from gossamer_ir.dependence.ordered_accesses import are_ordered
+from gossamer_ir.nodes import For, Function
+
+
+def are_unshared(
+    found: Sequence[Access], loop: For, *, changing: Set[str], function: Function
+) -> bool:
+    """Whether it is proved that different iterations of a loop touch different elements of a buffer,
+    whatever iterations of inner loops they are in; the loop changes buffers that are `changing`.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO, index, index_var, mul
+    >>> from gossamer_ir.nodes import Store
+    >>> from gossamer_ir.analysis.accesses import accesses
+    >>> body = (Store("X", (mul(index_var("i"), index(2**62)),), ONE),)
+    >>> for extent in (3, 5):  # the fifth index is 2**64, which is 0
+    ...     loop = For("i", ZERO, index(extent), body)
+    ...     function = Function("f", (), (loop,))
+    ...     are_unshared(list(accesses(body)), loop, changing={"X"}, function=function)
+    True
+    False
+    """
+    forms = [without_changing(access, changing) for access in forms_of_accesses(found, function)]
+    varying = loops_within((loop,))
+    if verdict(loop.var, forms, varying=varying, function=function) == "disjoint":
+        return True
+    return are_ordered(found, loop, changing=changing, function=function)

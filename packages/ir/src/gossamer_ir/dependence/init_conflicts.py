@@ -1,0 +1,115 @@
+"""Which points of a block may meet in one element that its init writes.
+
+A block initialises each element once. Its init may run in every iteration of a loop only if different
+iterations initialise different elements; otherwise it has to run before the loop.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.accesses import Access, EnclosingContext, accesses, at_init
+from gossamer_ir.analysis.determined_variables import DeterminedVariables
+from gossamer_ir.analysis.init_nests import Around, Values, reduction_loops, spatial_loops
+from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.dependence.independence import are_unshared
+from gossamer_ir.nodes import Block, Expr, For, Function, Let, Stmt, Store
+from gossamer_ir.traversal.effects import buffers_allocated, buffers_written
+from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.walk import free_vars, resolve, statements
+
+
+def may_meet(
+    loop: For,
+    block: Block,
+    between: Iterable[Around],
+    *,
+    values: Values,
+    function: Function,
+) -> bool:
+    """Whether different iterations of a loop around a block may initialise the same element, which they
+    do once. A loop that feeds no spatial iterator, or allocates what is initialised, initialises anew.
+
+    `between` are the loops and conditions between the two, `values` what the variables of the block, and
+    of lets around it, stand for.
+
+    >>> from gossamer_ir.core.build import index, index_var, zero_of
+    >>> from gossamer_ir.nodes import BlockIter, Range
+    >>> vi, vj = (BlockIter(f"v{x}", "S", Range(index(0), index(8)), index_var(x)) for x in "ij")
+    >>> start = Store("Y", (index_var("vi"),), zero_of("float32"))
+    >>> block = Block("b", (vi, vj), (), init=(start,))
+    >>> nest = For("i", index(0), index(8), (For("j", index(0), index(8), (block,)),))
+    >>> values = {found.var: found.value for found in block.iters}
+    >>> function = Function("f", (), (nest,))
+    >>> [may_meet(nest, block, nest.body, values=values, function=function),
+    ...  may_meet(nest.body[0], block, [], values=values, function=function)]
+    [False, True]
+    """
+    targets = buffers_written(block.init)
+    if loop.var not in spatial_loops(block, values) or targets <= buffers_allocated(loop.body):
+        return False
+    stores = list(_stores(block, (loop, *between), values))
+    changing = written_in(loop.body, function)
+    return not all(
+        are_unshared(
+            [found for found in stores if found.buffer == buffer],
+            loop,
+            changing=changing,
+            function=function,
+        )
+        for buffer in sorted({found.buffer for found in stores})
+    )
+
+
+def _stores(block: Block, around: Iterable[Around], values: Values) -> Iterator[Access]:
+    """What an init stores, and what holds there in each iteration of the loops around."""
+    parts = tuple(around)
+    loops = tuple(
+        For(found.var, resolve(found.start, values), resolve(found.extent, values), ())
+        for found in parts
+        if isinstance(found, For)
+    )
+    conditions = tuple(resolve(found, values) for found in parts if not isinstance(found, For))
+    held = at_init(EnclosingContext(loops, conditions), block, values)
+    fed = reduction_loops(block, values)
+    # Without the loops that feed a reduction, what is said about them does not hold.
+    kept = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))
+    own = buffers_allocated(block.init)
+    for found in accesses(block.init, values=values, held=replace(held, conditions=kept)):
+        if found.is_store and found.buffer not in own:
+            yield found
+
+
+def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:
+    """Whether points of some loops around a block that meet in an element initialise it to one value.
+
+    >>> from gossamer_ir.core.build import index, index_var
+    >>> from gossamer_ir.nodes import Load
+    >>> i = For("i", index(0), index(8), ())
+    >>> at = Load("P", (index_var("i"),), "int64")
+    >>> inits = (Store("Y", (at,), value) for value in (at, index_var("i")))
+    >>> [is_told_by_element(Block("b", (), (), init=(init,)), [i]) for init in inits]
+    [True, False]
+    """
+    bound = _bound_in((block,))
+    names = {loop.var for loop in loops} | bound.keys()
+    names |= set(bound_variables(block.init))
+    stores = [stmt for stmt in statements(block.init) if isinstance(stmt, Store)]
+    return not any(
+        True
+        for store in stores
+        for _ in DeterminedVariables(store.indices, names, bound).missing(store.value)
+    )
+
+
+def _bound_in(body: Iterable[Stmt]) -> dict[str, Expr]:
+    """What lets and block variables in a body stand for."""
+    values: dict[str, Expr] = {}
+    for stmt in statements(body):
+        if isinstance(stmt, Let):
+            values[stmt.var.name] = stmt.value
+        elif isinstance(stmt, Block):
+            values |= {item.var: item.value for item in stmt.iters}
+    return values

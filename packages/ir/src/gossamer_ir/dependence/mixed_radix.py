@@ -1,0 +1,294 @@
+"""Index forms as numbers in a mixed radix whose digits are loops: `128 * k_0 + 16 * k_1 + k_2`.
+
+From an index whose digits do not overlap every loop can be told; and an index that has all digits
+from the lowest on visits a whole range.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence, Set
+from functools import reduce
+from typing import NamedTuple, TypeAlias, TypeVar
+
+from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.analysis.loops import Loops
+from gossamer_ir.arith.affine import (
+    NOTHING,
+    UNIT,
+    Affine,
+    affine_of,
+    expr_of,
+    factored,
+    factors_of,
+    product_of,
+    quotient,
+    scale,
+    times,
+)
+from gossamer_ir.core.build import (
+    ONE,
+    ZERO,
+    add,
+    ceildiv,
+    floordiv,
+    index_var,
+    integer_value,
+    mul,
+    sub,
+    without_guard,
+)
+from gossamer_ir.nodes import Binary, Expr, For, VScale
+
+_WORD = 1 << 64
+"""Machine integers that are as far apart are equal."""
+
+
+class Digit(NamedTuple):
+    """What a digit is multiplied by in a number, and how many values it has."""
+
+    coefficient: Affine
+    extent: Expr
+
+    @property
+    def radix(self) -> Affine:
+        """What the digit above it is multiplied by, where there is no gap."""
+        return times(self.coefficient, affine_of(self.extent))
+
+
+Key: TypeAlias = tuple[Affine, frozenset[tuple[str, Affine]], Affine]
+_Name = TypeVar("_Name")
+
+
+def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
+    """Digits from the lowest up; None unless the lowest one is multiplied by 1, and each of the others by
+    as many values as those below it have.
+
+    >>> from gossamer_ir.core.build import index
+    >>> gapless({"high": Digit(Affine({}, 8), index(3)), "low": Digit(UNIT, index(8))})
+    ('low', 'high')
+    >>> gapless({"high": Digit(Affine({}, 9), index(3)), "low": Digit(UNIT, index(8))})
+    """
+    expected, left, order = UNIT, dict(digits), list[_Name]()
+    while left:
+        found = [name for name, digit in left.items() if digit.coefficient == expected]
+        # A digit of one value has the coefficient of the digit above it.
+        found.sort(key=lambda name: integer_value(left[name].extent) != 1)
+        if not found:
+            return None
+        order.append(found[0])
+        digit = left.pop(found[0])
+        if left:
+            expected = digit.radix
+    return tuple(order)
+
+
+def places(extents: Sequence[Expr]) -> tuple[Digit, ...]:
+    """The digits that have so many values, highest first, without gaps.
+
+    >>> from gossamer_ir.core.build import index
+    >>> [digit.coefficient.constant for digit in places([index(3), index(4), index(8)])]
+    [32, 8, 1]
+    """
+    found: list[Digit] = []
+    for extent in reversed(extents):
+        found.append(Digit(found[-1].radix if found else UNIT, extent))
+    return tuple(reversed(found))
+
+
+def count_of(digits: Iterable[Digit]) -> Affine:
+    """How many values digits have together."""
+    return reduce(times, (affine_of(digit.extent) for digit in digits), UNIT)
+
+
+def digits_of(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> dict[str, Digit]:
+    """The digits of a form that some loops are."""
+    return {name: Digit(by, loops[name].extent) for name, by in form.terms.items() if name in names}
+
+
+def digit_key(form: Form, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
+    """How the form determines the loop, None where it does not.
+
+    Accesses with one key touch different elements in different iterations of the loop, whatever the
+    other `varying` loops are; loops that do not vary are part of the key.
+    """
+    if loop not in form.terms or form.opaque & varying:
+        return None
+    digits = digits_of(form, varying | {loop}, loops=loops)
+    own = digits.pop(loop)
+    if _is_negative(own.coefficient):  # counted backwards
+        own, digits = _negative(own), {name: _negative(digit) for name, digit in digits.items()}
+    low: list[Digit] = []
+    for name, digit in digits.items():
+        if integer_value(loops[name].start) != 0:
+            return None
+        is_above = quotient(digit.coefficient, own.radix) is not None
+        if not (is_above and integer_value(loops[loop].start) == 0):
+            low.append(digit)
+    if not _is_positive(own.coefficient, low) or not fits(low, own.coefficient):
+        return None
+    if span(form, varying, loops=loops) >= _WORD:
+        return None
+    fixed = frozenset(item for item in form.terms.items() if item[0] not in varying)
+    return (form.terms[loop], fixed, form.base)
+
+
+def _is_negative(coefficient: Affine) -> bool:
+    return coefficient.constant < 0 if not coefficient.terms else factored(coefficient)[0] < 0
+
+
+def _negative(digit: Digit) -> Digit:
+    return Digit(scale(digit.coefficient, -1), digit.extent)
+
+
+def span(form: Form, varying: Set[str], *, loops: Loops) -> int:
+    """A bound of the difference of two values of a form, as its `varying` loops run. Below 2^64, machine
+    integers, which wrap, differ where the values do."""
+    digits = digits_of(form, varying, loops=loops)
+    extents = [without_guard(digit.extent) for digit in digits.values()]
+    whole = 0
+    for digit, extent in zip(digits.values(), extents, strict=True):
+        count, factors = _factored(digit.coefficient, extents)
+        values = integer_value(extent)
+        if values is None or factors:
+            values = loops.magnitudes.of_product((*factors, *factors_of(extent)))
+        whole += abs(count * values)
+    return whole
+
+
+def is_positive(form: Affine) -> bool:
+    """Whether a form is a positive constant or a multiple of vscale."""
+    count, factors = factored(form)
+    return count > 0 and all(isinstance(factor, VScale) for factor in factors)
+
+
+def _is_positive(coefficient: Affine, low: list[Digit]) -> bool:
+    """Whether a coefficient is positive wherever the loops of the lower digits are not empty."""
+    if not coefficient.terms:
+        return coefficient.constant > 0
+    extents = [digit.extent for digit in low]
+    count, factors = _factored(coefficient, extents)
+    known = {factor for extent in extents for factor in factors_of(extent)}
+    return count > 0 and all(factor in known or isinstance(factor, VScale) for factor in factors)
+
+
+def _factored(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, ...]]:
+    """A form as an integer times factors, those of some extents where they divide it."""
+    if not form.terms:
+        return form.constant, ()
+    factors = (factor for extent in extents for factor in factors_of(extent))
+    return factored(form, dict.fromkeys(factor for factor in factors if isinstance(factor, Binary)))
+
+
+def fits(low: list[Digit], below: Affine) -> bool:
+    """Whether the sum of the digits is always less than `below`."""
+    if not low:
+        return True
+    if any(_is_negative(digit.coefficient) for digit in low):
+        return False
+    sizes = [integer_value(digit.extent) for digit in low]
+    if below.is_constant and None not in sizes and all(d.coefficient.is_constant for d in low):
+        largest = zip(low, sizes, strict=True)
+        return below.constant > sum(
+            digit.coefficient.constant * max((size or 0) - 1, 0) for digit, size in largest
+        )
+    for position, digit in enumerate(low):
+        rest = low[:position] + low[position + 1 :]
+        if quotient(below, digit.radix) is not None and fits(rest, digit.coefficient):
+            return True
+    return False
+
+
+def ascending(form: Form, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
+    """The loops of a form from the lowest digit up, None unless the digits are gapless and the
+    form is nothing but digits."""
+    if form.base != NOTHING:
+        return None
+    return lowest(form, form.terms.keys(), loops=loops)
+
+
+def lowest(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
+    """The loops of a form among some from the lowest digit up, None unless they are digits without
+    gaps, of a number that is added to something that does not depend on them."""
+    digits = digits_of(form, names, loops=loops)
+    order = gapless(digits)
+    if order is None or form.opaque & names:
+        return None
+    return order if all(integer_value(loops[name].start) == 0 for name in digits) else None
+
+
+def number(digits: Mapping[str, Digit]) -> Expr:
+    """The number that variables are the digits of."""
+    total: Expr = ZERO
+    for name, digit in digits.items():
+        total = add(total, mul(index_var(name), product_of(digit.coefficient)))
+    return total
+
+
+def parted(
+    digits: Mapping[str, Digit], divisor: int
+) -> tuple[dict[str, Digit], int, dict[str, Digit]] | None:
+    """Digits without gaps, highest first, as those of a quotient by a number that the divisor is a multiple
+    of, that number, and those of the remainder; None where there is no such number but 1."""
+    several = list(digits.items())
+    for position, (_, digit) in enumerate(several[:-1], start=1):
+        span = digit.coefficient
+        if span.is_constant and divisor > 0 and span.constant > 0 and divisor % span.constant == 0:
+            extents = [found.extent for _, found in several[:position]]
+            names = [name for name, _ in several[:position]]
+            high = dict(zip(names, places(extents), strict=True))
+            return high, span.constant, dict(several[position:])
+    return None
+
+
+def without(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> Expr:
+    """What is left of a form without the digits that some loops are."""
+    others = sorted(form.terms.keys() - names)
+    digits = digits_of(form, set(others), loops=loops)
+    return add(number({name: digits[name] for name in others}), expr_of(form.base))
+
+
+def several(order: Sequence[str], *, loops: Mapping[str, For]) -> tuple[str, ...]:
+    """Some loops without those of one iteration, which add nothing to a form that is nothing but digits."""
+    return tuple(name for name in order if integer_value(loops[name].extent) != 1)
+
+
+def is_covering(form: Form, extent: Expr, *, loops: Mapping[str, For]) -> bool:
+    """Whether the form takes all values in [0, extent) (and maybe larger ones)."""
+    every = ascending(form, loops=loops)
+    if every is None:
+        return False
+    order = several(every, loops=loops)
+    if not order:
+        return integer_value(extent) == 1
+    top = order[-1]
+    if not all(is_positive(affine_of(loops[name].extent)) for name in order[:-1]):
+        return False
+    return _reaches(without_guard(loops[top].extent), form.terms[top], without_guard(extent))
+
+
+def _reaches(count: Expr, step: Affine, extent: Expr) -> bool:
+    """Whether count * step >= extent, by the form of count."""
+    if step == UNIT and count == extent:
+        return True
+    number, bound = integer_value(count), integer_value(extent)
+    if number is not None and bound is not None:
+        return number * factored(step)[0] >= bound
+    multiple = quotient(affine_of(count), affine_of(extent))
+    if multiple is not None and is_positive(multiple):
+        return True
+    if isinstance(count, Binary) and count.op == "floordiv" and isinstance(count.lhs, Binary):
+        divisor, inner = affine_of(count.rhs), count.lhs.lhs
+        fewer = quotient(step, divisor)
+        if fewer is not None and count == ceildiv_by(inner, divisor):
+            return _reaches(without_guard(inner), fewer, extent)
+    return False
+
+
+def ceildiv_by(extent: Expr, divisor: Affine) -> Expr:
+    """Extent over a positive divisor, rounded up."""
+    if divisor == UNIT:
+        return extent
+    if divisor.is_constant:
+        return ceildiv(extent, divisor.constant)
+    whole = product_of(divisor)
+    return floordiv(add(extent, sub(whole, ONE)), whole)

@@ -1,0 +1,1 @@
+"""What crosses borders between packages: records, signatures, wire format."""

@@ -1,0 +1,37 @@
+"""What is written: a header, and a module or a record below it."""
+
+from __future__ import annotations
+
+from typing import TypeAlias
+
+import msgspec
+
+from gossamer_ir.interchange.records import Choice, Intrinsic, Schedule, Signature, Stats, Target
+from gossamer_ir.nodes import FormatDescription, Function, StageName
+
+VERSION = (0, 1)
+"""Major and minor version of the language that is written."""
+
+Record: TypeAlias = Choice | Schedule | Target | Stats | Signature | Intrinsic | FormatDescription
+"""What `dumps_record` takes."""
+
+RECORDS: tuple[type[Record], ...] = (
+    Choice, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription,
+)  # fmt: skip
+
+
+class ModuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A module as it is written: the header, then the fields of `Module`."""
+
+    gossamer_ir: tuple[int, int]
+    stage: StageName
+    functions: tuple[Function, ...]
+    entry: str
+
+
+class RecordText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A record as it is written: the header, the name of its class, and itself."""
+
+    gossamer_ir: tuple[int, int]
+    record: str
+    value: msgspec.Raw

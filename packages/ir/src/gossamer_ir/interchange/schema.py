@@ -1,0 +1,140 @@
+"""Keeps the checked-in `schema.json` up to date and says what a difference means.
+
+`python -m gossamer_ir.interchange.schema` writes the file again.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from pathlib import Path
+from typing import Any, Literal
+
+import msgspec
+
+from gossamer_ir.interchange.envelopes import RECORDS, VERSION, ModuleText
+from gossamer_ir.nodes import AnyBuffer, Axis, Expr, Fact, IterationAxis, Stmt
+
+SCHEMA_FILE = Path(__file__).with_name("schema.json")
+
+
+_UNIONS: dict[str, Any] = {
+    "Expr": Expr,
+    "Stmt": Stmt,
+    "IterationAxis": IterationAxis,
+    "Axis": Axis,
+    "Fact": Fact,
+    "AnyBuffer": AnyBuffer,
+}
+
+
+def schema() -> dict[str, Any]:
+    """The JSON Schema of everything that is written: `Module` and the records."""
+    texts = {"Module": ModuleText} | {kind.__name__: kind for kind in RECORDS}
+    shapes, components = msgspec.json.schema_components(
+        (*texts.values(), *_UNIONS.values()), ref_template="#/$defs/{name}"
+    )
+    unions = dict(zip(_UNIONS, shapes[len(texts) :], strict=True))
+    named = {name: _shorten(shape, {}) for name, shape in unions.items()}
+    definitions = {name: _shorten(shape, unions) for name, shape in components.items()}
+    return {
+        "$schema": "https://json-schema.org/draft/2020-12/schema",
+        "title": "gossamer_ir",
+        "version": list(VERSION),
+        "texts": dict(zip(texts, shapes[: len(texts)], strict=True)),
+        "$defs": dict(sorted((named | definitions).items())),
+    }
+
+
+def _shorten(shape: Any, unions: Mapping[str, Any]) -> Any:
+    """The shape with a reference for each union, without the descriptions, alternatives sorted."""
+    for name, union in unions.items():
+        if shape == union:
+            return {"$ref": f"#/$defs/{name}"}
+    if isinstance(shape, (list, tuple)):
+        return [_shorten(item, unions) for item in shape]
+    if not isinstance(shape, dict):
+        return shape
+    short = {key: _shorten(item, unions) for key, item in shape.items() if key != "description"}
+    if "anyOf" in short:
+        short["anyOf"].sort(key=_encode)
+    return short
+
+
+def _encode(shape: Any) -> bytes:
+    return msgspec.json.encode(shape, order="deterministic")
+
+
+class Change(msgspec.Struct, frozen=True):
+    """One difference between two schemas. After an `addition` old texts are still read and mean the
+    same (the minor version grows); after a `breaking` change they are not (the major grows)."""
+
+    kind: Literal["addition", "breaking"]
+    where: str
+
+
+def schema_text() -> str:
+    """The text of `schema.json` for the nodes as they are now."""
+    return msgspec.json.format(msgspec.json.encode(schema()), indent=1).decode() + "\n"
+
+
+def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...]:
+    """What differs between two results of `schema`, classified.
+
+    >>> changes({"$defs": {}}, {"$defs": {"Barrier": {}}})
+    (Change(kind='addition', where='Barrier'),)
+    """
+    before, after = old["$defs"], new["$defs"]
+    found = [Change("breaking", name) for name in before if name not in after]
+    found += [Change("addition", name) for name in after if name not in before]
+    for name in before:
+        if name in after:
+            found += _object_changes(name, before[name], after[name])
+            found += _shape_changes(
+                name, _without_fields(before[name]), _without_fields(after[name])
+            )
+    return tuple(found)
+
+
+def _object_changes(name: str, old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[Change]:
+    before, after = old.get("properties", {}), new.get("properties", {})
+    required = set(new.get("required", ())) - set(old.get("required", ()))
+    for field in sorted(before.keys() | after.keys()):
+        if field not in before:
+            kind: Literal["addition", "breaking"] = "breaking" if field in required else "addition"
+            yield Change(kind, f"{name}.{field}")
+        elif field not in after:
+            yield Change("breaking", f"{name}.{field}")
+        else:
+            yield from _shape_changes(f"{name}.{field}", before[field], after[field])
+
+
+def _without_fields(shape: Mapping[str, Any]) -> dict[str, Any]:
+    return {key: item for key, item in shape.items() if key not in ("properties", "required")}
+
+
+def _shape_changes(where: str, old: Any, new: Any) -> Iterator[Change]:
+    if old != new:
+        is_wider = _choices(old) < _choices(new)
+        yield Change("addition" if is_wider else "breaking", where)
+
+
+def _choices(shape: Any) -> frozenset[str]:
+    """What a field may hold, one text per alternative, so that a wider field is a larger set."""
+    if not isinstance(shape, Mapping):
+        return frozenset({str(shape)})
+    if "enum" in shape:
+        return frozenset(f"enum {value}" for value in shape["enum"])
+    if "anyOf" in shape:
+        return frozenset().union(*map(_choices, shape["anyOf"]))
+    if shape.get("type") == "array" and isinstance(shape.get("items"), Mapping):
+        return frozenset(f"array {choice}" for choice in _choices(shape["items"]))
+    return frozenset({_encode(shape).decode()})
+
+
+def main() -> None:
+    """Writes `schema.json`."""
+    SCHEMA_FILE.write_text(schema_text(), encoding="utf-8")
+
+
+if __name__ == "__main__":
+    main()

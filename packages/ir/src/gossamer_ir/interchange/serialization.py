@@ -1,0 +1,235 @@
+"""Canonical JSON of modules and records: one encoding per value, and nothing executes on loading.
+
+A module is `{"gossamer_ir":[major,minor],"stage":...,"functions":[...],"entry":...}`, a record is
+`{"gossamer_ir":[major,minor],"record":"Schedule","value":{...}}`. Size and nesting are limited
+before anything is decoded; an unknown version, node or field is refused.
+"""
+
+from __future__ import annotations
+
+import re
+from functools import cache
+from itertools import accumulate
+from typing import Any, TypeVar
+
+import msgspec
+
+from gossamer_ir.core.marks import COMPOSABLE, without_mark
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import ArgumentError, ParseError, Place
+from gossamer_ir.interchange.envelopes import RECORDS, VERSION, ModuleText, Record, RecordText
+from gossamer_ir.interchange.records import Choice, Intrinsic, Schedule, Signature, Stats, Target
+from gossamer_ir.interchange.schema import schema
+from gossamer_ir.nodes import FormatDescription, Module
+
+READABLE_VERSIONS = ((0, 1),)
+"""The versions that are read."""
+
+MAX_BYTES = 64 * 2**20
+"""The longest text that is read."""
+
+MAX_NESTING = 512
+"""The deepest nesting of objects and arrays: a node takes two levels at most."""
+
+R = TypeVar("R", Choice, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription)
+
+
+class _Header(msgspec.Struct, frozen=True):
+    gossamer_ir: tuple[int, int]
+
+
+@typed
+def dumps(module: Module) -> bytes:
+    """The canonical JSON of a module.
+
+    `ParseError` (`wire.depth`, `wire.size`) where `loads` would refuse it.
+
+    >>> dumps(Module("flat", (), "main"))
+    b'{"gossamer_ir":[0,1],"stage":"flat","functions":[],"entry":"main"}'
+    """
+    return _encode(ModuleText(VERSION, module.stage, module.functions, module.entry))
+
+
+@typed
+def loads(data: bytes | str) -> Module:
+    """The module of a text that `dumps` wrote; `ParseError` (`wire.*`) for anything else.
+
+    The result is well formed, not verified.
+
+    >>> loads('{"gossamer_ir":[0,1],"stage":"flat","functions":[],"entry":"main"}').entry
+    'main'
+    """
+    found: ModuleText = _decode(_require_readable(data), ModuleText)
+    functions = found.functions
+    if found.stage != "coordinate":  # written before lowering took the mark away, it says nothing
+        functions = tuple(without_mark(function, COMPOSABLE) for function in functions)
+    return Module(found.stage, functions, found.entry)
+
+
+@typed
+def dumps_record(record: Record) -> bytes:
+    """The canonical JSON of a record; `ParseError` where `loads_record` would refuse it.
+
+    >>> dumps_record(Target("generic-cpu"))
+    b'{"gossamer_ir":[0,1],"record":"Target","value":{"backend":"generic-cpu"}}'
+    """
+    name = type(record).__name__
+    return _encode({"gossamer_ir": VERSION, "record": name, "value": record})
+
+
+@typed
+def loads_record(data: bytes | str, kind: type[R]) -> R:
+    """The record of a text that `dumps_record` wrote, which must be of this kind.
+
+    `ParseError` (`wire.*`) for anything else.
+
+    >>> loads_record(dumps_record(Target("generic-cpu")), Target)
+    Target(backend='generic-cpu', options=())
+    """
+    if kind not in RECORDS:
+        names = ", ".join(known.__name__ for known in RECORDS)
+        raise ArgumentError(
+            "wire.record", f"'{kind.__name__}' is no record.", hint=f"Expected one of {names}."
+        )
+    text: RecordText = _decode(_require_readable(data), RecordText)
+    if text.record != kind.__name__:
+        raise ParseError(
+            "wire.field",
+            f"The text holds a record '{text.record}', expected '{kind.__name__}'.",
+            place=("record",),
+        )
+    found: R = _decode(bytes(text.value), kind)
+    return found
+
+
+def _encode(value: object) -> bytes:
+    try:
+        data = _encoder().encode(value)
+    except RecursionError:
+        raise _too_deep() from None
+    _require_limits(data)
+    return data
+
+
+def _decode(data: bytes, kind: Any) -> Any:
+    try:
+        return _decoder(kind).decode(data)
+    except msgspec.ValidationError as error:
+        message, place = _split_message(str(error))
+        raise ParseError(
+            "wire.field",
+            f"The encoded module does not fit the schema: {message}.",
+            place=place,
+            hint="Only the nodes and fields of schema.json are read.",
+        ) from None
+    except (msgspec.DecodeError, UnicodeDecodeError) as error:
+        raise ParseError("wire.syntax", f"The text is not JSON: {error}.") from None
+    except RecursionError:
+        raise _too_deep() from None
+
+
+@cache
+def _encoder() -> msgspec.json.Encoder:
+    return msgspec.json.Encoder(order="deterministic")
+
+
+@cache
+def _decoder(kind: Any) -> msgspec.json.Decoder[Any]:
+    return msgspec.json.Decoder(kind)
+
+
+def _require_readable(data: bytes | str) -> bytes:
+    _require_size(len(data))
+    text = _to_bytes(data)
+    _require_limits(text)
+    try:
+        version = _decode(text, _Header).gossamer_ir
+    except ParseError as error:
+        if error.code != "wire.field":
+            raise
+        raise ParseError(
+            "wire.version", "The text has no header 'gossamer_ir' with a version."
+        ) from None
+    if version not in READABLE_VERSIONS:
+        known = ", ".join(f"{major}.{minor}" for major, minor in READABLE_VERSIONS)
+        raise ParseError(
+            "wire.version",
+            f"Version {version[0]}.{version[1]} of the language is not known.",
+            hint=f"Known: {known}.",
+        )
+    return text
+
+
+def _to_bytes(data: bytes | str) -> bytes:
+    if not isinstance(data, str):
+        return data
+    try:
+        return data.encode()
+    except UnicodeEncodeError as error:
+        raise ParseError("wire.syntax", f"The text is not Unicode: {error.reason}.") from None
+
+
+def _require_limits(data: bytes) -> None:
+    _require_size(len(data))
+    if nesting_of(data) > MAX_NESTING:
+        raise _too_deep()
+
+
+def _require_size(size: int) -> None:
+    if size > MAX_BYTES:
+        raise ParseError("wire.size", f"The text has {size} bytes, expected at most {MAX_BYTES}.")
+
+
+def _too_deep() -> ParseError:
+    return ParseError("wire.depth", f"The text nests deeper than {MAX_NESTING} objects and arrays.")
+
+
+_STRING = re.compile(rb'"(?:[^"\\]++|\\.)*+"?', re.DOTALL)
+_NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
+_STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
+_PIECE = re.compile(_STRING.pattern + rb"|[\[{]++|[\]}]++", re.DOTALL)
+_SMALL = 1 << 20
+"""Bytes of a text that may be looked at as a whole, which is faster and takes a multiple of them."""
+
+
+def nesting_of(data: bytes) -> int:
+    """How deep objects and arrays nest in a JSON text, found without decoding it; beyond
+    `MAX_NESTING` any number that is greater.
+
+    >>> nesting_of(b'{"a[[[": [[1], []]}')
+    3
+    """
+    if len(data) > _SMALL:
+        return _nesting_of_large(data)
+    brackets = _STRING.sub(b"", data).translate(None, _NO_BRACKETS)
+    return max(accumulate(map(_STEP.__getitem__, brackets)), default=0)
+
+
+def _nesting_of_large(data: bytes) -> int:
+    depth = deepest = 0
+    for found in _PIECE.finditer(data):
+        first = data[found.start()]
+        if first in _STEP:
+            depth += _STEP[first] * (found.end() - found.start())
+            deepest = max(deepest, depth)
+            if deepest > MAX_NESTING:
+                break
+    return deepest
+
+
+_PATH = re.compile(r"(.*) - at `\$(.*)`", re.DOTALL)
+_PATH_ITEM = re.compile(r"\.(\w+)|\[(\d+)\]")
+
+
+def _split_message(text: str) -> tuple[str, Place]:
+    found = _PATH.fullmatch(text)
+    if found is None:
+        return text, ()
+    items = _PATH_ITEM.findall(found[2])
+    return found[1], tuple(name if name else int(number) for name, number in items)
+
+
+__all__ = [
+    "MAX_BYTES", "MAX_NESTING", "READABLE_VERSIONS", "VERSION", "dumps", "dumps_record", "loads",
+    "loads_record", "nesting_of", "schema",
+]  # fmt: skip

@@ -1,0 +1,127 @@
+"""What a caller must know of a flat module: its parameters, and how its buffers are used."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import VerifyError
+from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
+from gossamer_ir.nodes import (
+    Atomic,
+    Buffer,
+    Expr,
+    Fact,
+    Function,
+    Launch,
+    Load,
+    Module,
+    ParallelFor,
+    Relation,
+    Search,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.node_index import of_kind
+
+Names = set[str]
+Usage = tuple[Names, Names]
+"""The handles read and the handles written."""
+
+
+@typed
+def signature_of(module: Module) -> Signature:
+    """The signature of a verified flat module's entry.
+
+    Whether a buffer is read or written is found through the functions that the entry calls.
+    `VerifyError` (`signature.stage`, `signature.unbound`) for another stage, or for a pointer
+    parameter that no buffer of the entry is bound to.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> flat = parse_module('''
+    ... @T.prim_func
+    ... def double(x: T.handle, n: T.int64) -> None:
+    ...     T.stage("flat")
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i] = X[i] * 2.0
+    ... ''')
+    >>> found = signature_of(flat)
+    >>> found.order
+    ('x', 'n')
+    >>> [(buffer.name, buffer.is_read, buffer.is_written) for buffer in found.buffers]
+    [('x', True, True)]
+    """
+    if module.stage != "flat":
+        raise VerifyError(
+            "signature.stage",
+            f"Only a flat module has a signature, this one is of stage '{module.stage}'.",
+            place=("stage",),
+        )
+    functions = {function.name: function for function in module.functions}
+    entry = functions[module.entry]
+    reads, writes = _usage(entry, functions, {})
+    bound = {buffer.handle: buffer for buffer in reversed(entry.buffers) if buffer.handle}
+    buffers = tuple(
+        _buffer_param(param.name, bound.get(param.name), entry, (reads, writes))
+        for param in entry.params
+        if param.dtype == "handle"
+    )
+    scalars = tuple(ScalarParam(p.name, p.dtype) for p in entry.params if p.dtype != "handle")
+    return Signature(entry.name, buffers, scalars, tuple(param.name for param in entry.params))
+
+
+def _buffer_param(handle: str, buffer: object, entry: Function, usage: Usage) -> BufferParam:
+    if not isinstance(buffer, Buffer):
+        raise VerifyError(
+            "signature.unbound",
+            f"No buffer of '{entry.name}' is bound to the pointer parameter '{handle}'.",
+            hint="Remove the parameter, or bind a buffer to it.",
+        )
+    aliases = {found.name for found in entry.buffers if found.handle == handle}
+    return BufferParam(
+        handle, buffer.name, buffer.dtype, buffer.shape,
+        is_read=handle in usage[0],
+        is_written=handle in usage[1],
+        facts=tuple(fact for fact in entry.facts if _subject(fact) in aliases),
+    )  # fmt: skip
+
+
+def _subject(fact: Fact) -> str:
+    return fact.left if isinstance(fact, Relation) else fact.buffer
+
+
+def _usage(function: Function, functions: Mapping[str, Function], known: dict[str, Usage]) -> Usage:
+    """The handle parameters a function reads and writes, itself and through its calls."""
+    found = known.get(function.name)
+    if found is not None:
+        return found
+    reads: Names = {node.buffer for node in of_kind(function, Load, Search)}
+    writes: Names = set()
+    for stmt in of_kind(function, Store, Atomic):
+        writes.add(stmt.buffer)
+        if isinstance(stmt, Atomic):
+            reads.add(stmt.buffer)
+    for call in of_kind(function, ParallelFor, Launch):
+        callee = functions[call.function]
+        below = _usage(callee, functions, known)
+        _add_arguments(call, callee, below, (reads, writes))
+    handles = {buffer.name: buffer.handle or buffer.name for buffer in function.buffers}
+    usage = ({handles.get(name, name) for name in reads}, {handles.get(n, n) for n in writes})
+    known[function.name] = usage
+    return usage
+
+
+def _add_arguments(call: ParallelFor | Launch, callee: Function, below: Usage, into: Usage) -> None:
+    """What the callee does to its parameters is done to the arguments."""
+    skipped = 2 if isinstance(call, ParallelFor) else 0
+    for param, arg in zip(callee.params[skipped:], call.args, strict=True):
+        name = _pointer(arg)
+        if name is not None:
+            for used, names in zip(below, into, strict=True):
+                if param.name in used:
+                    names.add(name)
+
+
+def _pointer(arg: Expr) -> str | None:
+    return arg.name if isinstance(arg, Var) and arg.dtype == "handle" else None

@@ -1,0 +1,1 @@
+"""Reads script text, one module for each kind of statement or argument."""

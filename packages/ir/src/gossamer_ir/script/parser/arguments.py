@@ -1,0 +1,78 @@
+"""Binds the arguments of a `T` call to the names of its parameters; knows the dotted names."""
+
+from __future__ import annotations
+
+import ast
+
+from gossamer_ir.script.parser.context import Context
+
+
+def dotted(node: ast.expr) -> str | None:
+    """`sp.iteration` of `T.sp.iteration`, None where the expression is no member of T."""
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    if isinstance(node, ast.Name) and node.id == "T" and parts:
+        return ".".join(reversed(parts))
+    return None
+
+
+def call_name(node: ast.AST) -> str | None:
+    """The dotted name that is called, None for anything else."""
+    return dotted(node.func) if isinstance(node, ast.Call) else None
+
+
+def bind(ctx: Context, call: ast.Call, names: str, *, required: int) -> dict[str, ast.expr]:
+    """Arguments by parameter name; `names` lists the parameters, the first `required` are needed.
+
+    Raises `parse.arguments` for one too many, an unknown keyword, a repeated or a missing one.
+    """
+    order = names.split()
+    if len(call.args) > len(order):
+        raise _arguments(ctx, call.args[len(order)], f"takes at most {len(order)} arguments", call)
+    found = dict(zip(order, call.args, strict=False))
+    for keyword in call.keywords:
+        if keyword.arg not in order:
+            message = f"has no argument '{keyword.arg}'; it has {', '.join(order)}"
+            raise _arguments(ctx, keyword.value, message, call)
+        if keyword.arg in found:
+            raise _arguments(ctx, keyword.value, f"is given '{keyword.arg}' twice", call)
+        found[keyword.arg] = keyword.value
+    missing = [name for name in order[:required] if name not in found]
+    if missing:
+        raise _arguments(ctx, call, f"needs the argument '{missing[0]}'", call)
+    return found
+
+
+def items(ctx: Context, node: ast.expr, what: str) -> list[ast.expr]:
+    """The items of a list or tuple display, or `parse.list`."""
+    if not isinstance(node, ast.List | ast.Tuple):
+        raise ctx.error("list", f"Expected {what} as a list or tuple.", node)
+    return node.elts
+
+
+def items_or_one(node: ast.expr) -> list[ast.expr]:
+    """The items of a list or tuple display, or the expression itself."""
+    return node.elts if isinstance(node, ast.List | ast.Tuple) else [node]
+
+
+def parameter_names(ctx: Context, arguments: ast.arguments) -> list[str]:
+    """The names of the parameters of a function or lambda, which are plain and each another one: the
+    grammar of Python lets two of them have one name."""
+    extra = [*arguments.posonlyargs, *arguments.kwonlyargs, arguments.vararg, arguments.kwarg]
+    for item in extra:
+        if item is not None:
+            raise ctx.error("parameter", "A parameter is `name: T.dtype`, nothing else.", item)
+    if arguments.defaults:
+        raise ctx.error("parameter", "A parameter has no default.", arguments.defaults[0])
+    names: list[str] = []
+    for item in arguments.args:
+        if item.arg in names:
+            raise ctx.error("parameter", f"Two parameters have the name '{item.arg}'.", item)
+        names.append(item.arg)
+    return names
+
+
+def _arguments(ctx: Context, node: ast.AST, problem: str, call: ast.Call) -> Exception:
+    return ctx.error("arguments", f"{ctx.text_of(call.func)} {problem}.", node)

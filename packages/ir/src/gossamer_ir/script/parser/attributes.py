@@ -1,0 +1,92 @@
+"""Reads annotations: `T.func_attr`, `T.block_attr`, `T.sp.iteration_attr`, `annotations=`."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+
+from gossamer_ir.nodes import Annotations, AnnotationValue, StageName
+from gossamer_ir.script.parser.arguments import bind
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.index_maps import set_map
+from gossamer_ir.script.parser.statics import require_text, static_text, static_value
+
+STAGE_KEY = "sparse_tir_level"
+LEVELS: Mapping[int, StageName] = {2: "coordinate", 1: "position", 0: "loop"}
+_STAGES: tuple[StageName, ...] = ("coordinate", "position", "loop", "flat")
+
+
+def read_annotations(ctx: Context, node: ast.expr) -> Annotations:
+    """A dictionary display of strings to bools, integers and strings, in its order."""
+    if not isinstance(node, ast.Dict):
+        raise ctx.error("annotation", "Expected a dictionary such as {'key': 1}.", node)
+    found = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            raise ctx.error("annotation", "A dictionary cannot be unpacked here.", value)
+        found.append((require_text(ctx, key, "a key"), _value(ctx, value)))
+    return tuple(found)
+
+
+def func_attr(ctx: Context, call: ast.Call) -> None:
+    """`T.func_attr({...})`; `sparse_tir_level` gives the stage and is no annotation."""
+    node = bind(ctx, call, "attributes", required=1)["attributes"]
+    for key, value in read_annotations(ctx, _without_map(ctx, node)):
+        if key != STAGE_KEY:
+            ctx.function.annotations.append((key, value))
+        elif not isinstance(value, int) or value not in LEVELS:
+            hint = "There are 2 (coordinate), 1 (position) and 0 (loop)."
+            raise ctx.error("stage", f"There is no level {value!r}.", call, hint=hint)
+        else:
+            _set_stage(ctx, call, LEVELS[value])
+
+
+def _without_map(ctx: Context, node: ast.expr) -> ast.expr:
+    """Takes the published `inv_idx_map` out of the attributes: it is the map of a format."""
+    if not isinstance(node, ast.Dict):
+        return node
+    pairs = list(zip(node.keys, node.values, strict=True))
+    for pair in pairs:
+        if isinstance(pair[0], ast.Constant) and pair[0].value == "inv_idx_map":
+            set_map(ctx, pair[1])
+            pairs.remove(pair)
+            keys, values = [key for key, _ in pairs], [value for _, value in pairs]
+            return ast.copy_location(ast.Dict(keys, values), node)
+    return node
+
+
+def stage(ctx: Context, call: ast.Call) -> None:
+    """`T.stage("flat")`, or another stage by name."""
+    node = bind(ctx, call, "name", required=1)["name"]
+    text = require_text(ctx, node, "a stage")
+    for name in _STAGES:
+        if name == text:
+            return _set_stage(ctx, call, name)
+    hint = f"There are {', '.join(_STAGES)}."
+    raise ctx.error("stage", f"'{text}' is no stage.", node, hint=hint)
+
+
+def block_attr(ctx: Context, call: ast.Call) -> None:
+    """`T.block_attr({...})` and `T.sp.iteration_attr({...})`, once in each."""
+    node = bind(ctx, call, "attributes", required=1)["attributes"]
+    if ctx.parts is None:
+        raise ctx.error("outside_block", "This stands directly in a block or iteration.", call)
+    if ctx.parts.annotations is not None:
+        raise ctx.error("repeated", "The attributes were given already.", call)
+    ctx.parts.annotations = read_annotations(ctx, node)
+
+
+def _set_stage(ctx: Context, node: ast.AST, name: StageName) -> None:
+    if ctx.function.stage not in (None, name):
+        raise ctx.error("stage", f"The stage is '{ctx.function.stage}' already.", node)
+    ctx.function.stage = name
+
+
+def _value(ctx: Context, node: ast.expr) -> AnnotationValue:
+    text = static_text(ctx, node)
+    if text is not None:
+        return text
+    value = static_value(ctx, node)
+    if isinstance(value, (bool, int)):
+        return value
+    raise ctx.error("annotation", "Expected a bool, an integer or a string.", node)

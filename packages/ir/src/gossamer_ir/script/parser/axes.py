@@ -1,0 +1,147 @@
+"""Reads the declarations of axes, in the paper's and in the RFC's spelling."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    Expr,
+    Param,
+)  # fmt: skip
+from gossamer_ir.script.parser.arguments import bind, items
+from gossamer_ir.script.parser.calls import dtype_argument
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import index_expr
+from gossamer_ir.script.parser.lookups import lookup
+from gossamer_ir.script.parser.statics import require_bool, static_text
+
+Arguments = dict[str, ast.expr]
+AxisReader = Callable[[Context, str, ast.Call], Axis]
+
+AXIS_KINDS = (DenseFixed, DenseVaried, CompressedFixed, CompressedVaried)
+_FLAGS = "sorted unique padded"
+
+
+def handle_argument(ctx: Context, node: ast.expr) -> str:
+    """The name of a handle parameter, or `parse.not_a_handle`."""
+    if isinstance(node, ast.Name):
+        found = lookup(ctx, node)
+        if isinstance(found, Param):
+            return found.name
+    text = ctx.text_of(node)
+    hint = f"Handles here: {ctx.names(Param)}."
+    raise ctx.error("not_a_handle", f"'{text}' is no handle parameter.", node, hint=hint)
+
+
+def axis_argument(ctx: Context, node: ast.expr) -> str:
+    """The name of an axis, or `parse.not_an_axis`."""
+    if isinstance(node, ast.Name):
+        found = lookup(ctx, node)
+        if isinstance(found, AXIS_KINDS):
+            return found.name
+    hint = f"Axes here: {ctx.names(AXIS_KINDS)}."
+    raise ctx.error("not_an_axis", f"'{ctx.text_of(node)}' is no axis.", node, hint=hint)
+
+
+def dense_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
+    """`T.sp.dense_fixed(length, parent=P)`; the published `idtype` says nothing here."""
+    if len(call.args) > 1 and static_text(ctx, call.args[1]) is None:
+        found = bind(ctx, call, "length parent idtype", required=1)
+    else:
+        found = bind(ctx, call, "length idtype parent", required=1)
+    if "idtype" in found:
+        dtype_argument(ctx, found["idtype"])
+    parent = axis_argument(ctx, found["parent"]) if "parent" in found else None
+    return DenseFixed(name, index_expr(ctx, found["length"]), parent)
+
+
+def dense_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
+    """`T.sp.dense_varied(P, n, indptr)` or `(P, (n, nnz), indptr)`."""
+    found = bind(ctx, call, "parent shape indptr idtype indptr_dtype", required=3)
+    length, nnz = _sizes(ctx, found["shape"])
+    return DenseVaried(
+        name,
+        axis_argument(ctx, found["parent"]),
+        length,
+        nnz,
+        handle_argument(ctx, found["indptr"]),
+        _storage(ctx, found, "indptr_dtype"),
+    )
+
+
+def compressed_fixed(ctx: Context, name: str, call: ast.Call) -> Axis:
+    """`T.sp.compressed_fixed(P, (n, width), indices)`."""
+    names = f"parent shape indices idtype {_FLAGS} indices_dtype"
+    found = bind(ctx, call, names, required=3)
+    length, width = _sizes(ctx, found["shape"])
+    if width is None:
+        raise ctx.error("axis_shape", "Expected (length, width).", found["shape"])
+    return CompressedFixed(
+        name,
+        axis_argument(ctx, found["parent"]),
+        length,
+        width,
+        handle_argument(ctx, found["indices"]),
+        _storage(ctx, found, "indices_dtype"),
+        **_flags(ctx, found),
+    )
+
+
+def compressed_varied(ctx: Context, name: str, call: ast.Call) -> Axis:
+    """`T.sp.compressed_varied(P, (n, nnz), (indptr, indices))`, nnz may be left out."""
+    names = f"parent shape data idtype {_FLAGS} indptr_dtype indices_dtype"
+    found = bind(ctx, call, names, required=3)
+    data = items(ctx, found["data"], "(indptr, indices)")
+    if len(data) != 2:
+        raise ctx.error("axis_data", "Expected (indptr, indices).", found["data"])
+    length, nnz = _sizes(ctx, found["shape"])
+    return CompressedVaried(
+        name,
+        axis_argument(ctx, found["parent"]),
+        length,
+        nnz,
+        handle_argument(ctx, data[0]),
+        handle_argument(ctx, data[1]),
+        _storage(ctx, found, "indptr_dtype"),
+        _storage(ctx, found, "indices_dtype"),
+        **_flags(ctx, found),
+    )
+
+
+def _sizes(ctx: Context, node: ast.expr) -> tuple[Expr, Expr | None]:
+    parts: Sequence[ast.expr] = [node]
+    if isinstance(node, ast.Tuple | ast.List):
+        parts = node.elts
+    if not 1 <= len(parts) <= 2:
+        raise ctx.error("axis_shape", "Expected a length, or (length, nnz).", node)
+    second = index_expr(ctx, parts[1]) if len(parts) == 2 else None
+    return index_expr(ctx, parts[0]), second
+
+
+def _storage(ctx: Context, found: Arguments, own: str) -> str:
+    node = found.get(own, found.get("idtype"))
+    return "int32" if node is None else dtype_argument(ctx, node)
+
+
+def _flags(ctx: Context, found: Arguments) -> dict[str, bool]:
+    return {name: require_bool(ctx, found[name], name) for name in _FLAGS.split() if name in found}
+
+
+AXES: Mapping[str, AxisReader] = {
+    "sp.dense_fixed": dense_fixed,
+    "sp.dense_varied": dense_varied,
+    "sp.compressed_fixed": compressed_fixed,
+    "sp.compressed_varied": compressed_varied,
+    "dense_fixed": dense_fixed,
+    "dense_variable": dense_varied,
+    "dense_varied": dense_varied,
+    "sparse_fixed": compressed_fixed,
+    "sparse_variable": compressed_varied,
+}
+"""Every declaration of an axis, by its name in `T`."""

@@ -1,0 +1,137 @@
+"""Reads blocks, their iterators and what is declared in them."""
+
+from __future__ import annotations
+
+import ast
+from typing import Literal
+
+from gossamer_ir.nodes import Block, BlockIter, Expr, Range, Region, Var
+from gossamer_ir.script.parser.arguments import bind, call_name, items
+from gossamer_ir.script.parser.block_parts import BlockParts
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import expr, index_expr
+from gossamer_ir.script.parser.range_arguments import read_range, read_region
+from gossamer_ir.script.parser.statics import require_text
+from gossamer_ir.traversal.walk import substitute
+
+AXIS_CALLS = {
+    "axis.spatial": "S",
+    "axis.reduce": "R",
+    "axis.S": "S",
+    "axis.R": "R",
+    "axis.remap": "",
+}
+
+
+def require_parts(ctx: Context, node: ast.AST) -> BlockParts:
+    """The parts of the block that directly holds this statement, or `parse.outside_block`."""
+    if ctx.parts is None or ctx.parts.kind != "block":
+        raise ctx.error("outside_block", "This stands directly in a block.", node)
+    return ctx.parts
+
+
+def read_iterators(ctx: Context, target: ast.expr, call: ast.Call) -> None:
+    """`vi = T.axis.spatial(m, i)` or `vi, vj = T.axis.remap("SR", [i, j])`."""
+    parts = require_parts(ctx, call)
+    name = call_name(call) or ""
+    targets = target.elts if isinstance(target, ast.Tuple | ast.List) else [target]
+    if name == "axis.remap":
+        return _remap(ctx, parts, targets, call)
+    if len(targets) != 1:
+        raise ctx.error("arguments", f"T.{name} gives one variable.", target)
+    found = bind(ctx, call, "domain value", required=2)
+    value = index_expr(ctx, found["value"])
+    domain = found["domain"]
+    bounds = domain.elts if isinstance(domain, ast.Tuple) else [domain]
+    kind: Literal["S", "R"] = "R" if AXIS_CALLS[name] == "R" else "S"
+    _add(ctx, parts, targets[0], (kind, read_range(ctx, bounds, domain), value))
+    return None
+
+
+def where(ctx: Context, call: ast.Call) -> None:
+    """`T.where(predicate)`."""
+    parts = require_parts(ctx, call)
+    if parts.predicate is not None:
+        raise ctx.error("repeated", "T.where was given already.", call)
+    parts.predicate = expr(ctx, bind(ctx, call, "predicate", required=1)["predicate"], "bool")
+
+
+def reads(ctx: Context, call: ast.Call) -> None:
+    """`T.reads(A[i, 0:n], ...)`."""
+    parts = require_parts(ctx, call)
+    if parts.reads is not None:
+        raise ctx.error("repeated", "T.reads was given already.", call)
+    parts.reads = _regions(ctx, call)
+
+
+def writes(ctx: Context, call: ast.Call) -> None:
+    """`T.writes(C[i, k])`."""
+    parts = require_parts(ctx, call)
+    if parts.writes is not None:
+        raise ctx.error("repeated", "T.writes was given already.", call)
+    parts.writes = _regions(ctx, call)
+
+
+def to_block(name: str, parts: BlockParts, body: tuple[object, ...]) -> Block:
+    """The block of its parts."""
+    return Block(
+        name,
+        tuple(parts.iters),
+        body,  # type: ignore[arg-type]  # statements; typed loosely to keep imports one-way
+        parts.init or (),
+        parts.predicate,
+        parts.reads,
+        parts.writes,
+        parts.annotations or (),
+    )
+
+
+def _regions(ctx: Context, call: ast.Call) -> tuple[Region, ...]:
+    nodes = call.args
+    if len(nodes) == 1 and isinstance(nodes[0], ast.List):
+        nodes = nodes[0].elts
+    return tuple([read_region(ctx, node) for node in nodes])
+
+
+def _remap(ctx: Context, parts: BlockParts, targets: list[ast.expr], call: ast.Call) -> None:
+    found = bind(ctx, call, "kinds bindings", required=2)
+    kinds = require_text(ctx, found["kinds"], "kinds such as 'SR'")
+    bindings = items(ctx, found["bindings"], "loop variables")
+    if not len(kinds) == len(bindings) == len(targets) or set(kinds) - {"S", "R"}:
+        message = f"Expected one letter S or R for each of {len(targets)} variables."
+        raise ctx.error("remap", message, call)
+    values = [_loop_var(ctx, node) for node in bindings]
+    for target, kind, value, node in zip(targets, kinds, values, bindings, strict=True):
+        domain = ctx.mark(remapped_domain(ctx.loops[value.name], parts.iters), node)
+        _add(ctx, parts, target, ("S" if kind == "S" else "R", domain, ctx.mark(value, node)))
+
+
+def remapped_domain(loop: Range, iters: list[BlockIter]) -> Range:
+    """A loop's range in terms of the block variables bound to outer loops."""
+    values: dict[str, Expr] = {
+        found.value.name: Var(found.var, "int64") for found in iters if isinstance(found.value, Var)
+    }
+    result: Range = substitute(loop, values)
+    return result
+
+
+def _loop_var(ctx: Context, node: ast.expr) -> Var:
+    found = ctx.lookup(node.id) if isinstance(node, ast.Name) else None
+    if not isinstance(found, Var) or found.name not in ctx.loops:
+        loops = ", ".join(ctx.loops) or "none"
+        hint = f"Loops here: {loops}."
+        raise ctx.error("remap", f"'{ctx.text_of(node)}' is no loop variable.", node, hint=hint)
+    return Var(found.name, found.dtype)
+
+
+def _add(
+    ctx: Context,
+    parts: BlockParts,
+    target: ast.expr,
+    found: tuple[Literal["S", "R"], Range, Expr],
+) -> None:
+    if not isinstance(target, ast.Name):
+        raise ctx.error("target", "Expected a variable name.", target)
+    kind, domain, value = found
+    var = ctx.bind_var(target.id)
+    parts.iters.append(ctx.mark(BlockIter(var.name, kind, domain, value), target))

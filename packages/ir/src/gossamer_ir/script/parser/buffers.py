@@ -1,0 +1,161 @@
+"""Reads the declarations of buffers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+from typing import get_args
+
+from gossamer_ir.core.build import ZERO, integer_value
+from gossamer_ir.nodes import AnyBuffer, Buffer, Const, Expr, Scope, SparseBuffer
+from gossamer_ir.script.parser.arguments import bind, items_or_one
+from gossamer_ir.script.parser.axes import Arguments, axis_argument, handle_argument
+from gossamer_ir.script.parser.calls import value_dtype
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import expr, index_expr
+from gossamer_ir.script.parser.layouts import AnyLayout, Layout
+from gossamer_ir.script.parser.statics import require_int, require_text, static_value
+from gossamer_ir.script.parser.strides import displaced, read_layout
+
+_FRAGMENTS = ("wmma.matrix_a", "wmma.matrix_b", "wmma.accumulator")
+"""The published scopes of operands of a matrix instruction; which one it is, its intrinsic tells."""
+
+BufferReader = Callable[[Context, str, ast.Call], AnyBuffer]
+
+_SPARSE = "dtype scope extra_storage default default_value offsets"
+
+
+def match_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
+    """`T.sp.match_buffer(a, (I, J), "float32")`; the fourth argument may be the published
+    `extra_storage`."""
+    order = _SPARSE
+    if len(call.args) > 3 and static_value(ctx, call.args[3]) is not None:
+        order = "dtype extra_storage default scope default_value offsets"
+    found = bind(ctx, call, f"handle axes {order}", required=2)
+    return _sparse(ctx, name, found, handle_argument(ctx, found["handle"]))
+
+
+def alloc_sparse(ctx: Context, name: str, call: ast.Call) -> SparseBuffer:
+    """`T.sp.alloc_buffer((I, J), "float32", scope="local")`."""
+    found = bind(ctx, call, f"axes {_SPARSE}", required=1)
+    return _sparse(ctx, name, found, None)
+
+
+_DENSE = "dtype scope strides elem_offset align offset_factor"
+
+
+def match_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
+    """`T.match_buffer(a, (m, n), "float32", strides=[ld, 1])`."""
+    found = bind(ctx, call, f"handle shape {_DENSE}", required=2)
+    return _dense(ctx, name, found, handle_argument(ctx, found["handle"]))
+
+
+def alloc_dense(ctx: Context, name: str, call: ast.Call) -> Buffer:
+    """`T.alloc_buffer((m, n), "float32", scope="local")`."""
+    found = bind(ctx, call, f"shape {_DENSE}", required=1)
+    return _dense(ctx, name, found, None)
+
+
+def parameter_buffer(ctx: Context, name: str, call: ast.Call, handle: str) -> Buffer:
+    """The buffer of `A: T.Buffer((m, n), "float32")`, bound to the handle."""
+    return _dense(ctx, name, bind(ctx, call, f"shape {_DENSE}", required=1), handle)
+
+
+def shape_argument(ctx: Context, node: ast.expr) -> tuple[Expr, ...]:
+    """The sizes of a buffer."""
+    return tuple([index_expr(ctx, item) for item in items_or_one(node)])
+
+
+def _sparse(ctx: Context, name: str, found: Arguments, handle: str | None) -> SparseBuffer:
+    dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
+    extra = found.get("extra_storage")
+    offsets = found.get("offsets")
+    return SparseBuffer(
+        name,
+        tuple([axis_argument(ctx, node) for node in items_or_one(found["axes"])]),
+        dtype,
+        handle,
+        _scope(ctx, found),
+        _fill(ctx, found, dtype),
+        0 if extra is None or _is_none(extra) else require_int(ctx, extra, "extra_storage"),
+        None if offsets is None else handle_argument(ctx, offsets),
+    )
+
+
+def _dense(ctx: Context, name: str, found: Arguments, handle: str | None) -> Buffer:
+    dtype = value_dtype(ctx, found["dtype"]) if "dtype" in found else "float32"
+    shape = shape_argument(ctx, found["shape"])
+    _require_hints(ctx, found)
+    offset = _offset(ctx, found)
+    layout: AnyLayout = Layout(tuple(range(len(shape))), shape)
+    if "strides" in found and not _is_none(found["strides"]):
+        layout = read_layout(ctx, found["strides"], shape)
+    if handle is not None and offset != ZERO:
+        layout = displaced(layout, offset)
+    if not layout.is_plain:
+        ctx.layouts[name] = layout
+    shape = layout.shape
+    return Buffer(name, shape, dtype, handle, _scope(ctx, found))
+
+
+def _require_hints(ctx: Context, found: Arguments) -> None:
+    """`align` and `offset_factor` promise something about addresses, which nothing here needs."""
+    for name in ("align", "offset_factor"):
+        if name in found and require_int(ctx, found[name], name) < -1:
+            raise ctx.error("alignment", f"{name} is not a size.", found[name])
+
+
+def _offset(ctx: Context, found: Arguments) -> Expr:
+    """How many elements of an array lie before the first one of a buffer. What a function allocates may
+    begin anywhere."""
+    node = found.get("elem_offset")
+    if node is None or _is_none(node):
+        return ZERO
+    offset = index_expr(ctx, node)
+    if (integer_value(offset) or 0) < 0:
+        raise ctx.error(
+            "elem_offset",
+            "A buffer cannot begin before its array does.",
+            node,
+            hint="Expected 0, or how many elements of the array lie before the buffer.",
+        )
+    return offset
+
+
+def _fill(ctx: Context, found: Arguments, dtype: str) -> Const | None:
+    node = found.get("default", found.get("default_value"))
+    if node is None or _is_none(node):
+        return None
+    value = expr(ctx, node, dtype)
+    if not isinstance(value, Const):
+        raise ctx.error("fill", "Expected a constant as fill value.", node)
+    return value
+
+
+def _scope(ctx: Context, found: Arguments) -> Scope:
+    node = found.get("scope")
+    if node is None:
+        return "global"
+    text = require_text(ctx, node, "a scope")
+    text = "fragment" if text in _FRAGMENTS else text
+    for scope in get_args(Scope):
+        if scope == text:
+            return text  # type: ignore[return-value]  # it is one of the scopes
+    hint = f"There are {', '.join(get_args(Scope))}."
+    raise ctx.error("scope", f"'{text}' is no scope.", node, hint=hint)
+
+
+def _is_none(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and node.value is None
+
+
+BUFFERS: Mapping[str, BufferReader] = {
+    "sp.match_buffer": match_sparse,
+    "match_sparse_buffer": match_sparse,
+    "sp.alloc_buffer": alloc_sparse,
+    "alloc_sparse_buffer": alloc_sparse,
+    "match_buffer": match_dense,
+    "decl_buffer": alloc_dense,
+}
+"""Every declaration of a buffer of the whole function; `T.decl_buffer` allocates a dense one there,
+where `T.alloc_buffer` is a statement."""

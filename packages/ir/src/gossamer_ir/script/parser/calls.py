@@ -1,0 +1,273 @@
+"""Reads calls of `T` that are expressions: casts, selection, math, searches, vectors."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from functools import partial
+
+from gossamer_ir.analysis.reductions import REDUCE_OPS, identity
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import SCALARS, DType
+from gossamer_ir.core.math_functions import FUNCTIONS
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import (
+    Binary,
+    BinaryOp,
+    Broadcast,
+    Call,
+    Cast,
+    Expr,
+    IfThenElse,
+    LaneReduce,
+    Lanes,
+    Load,
+    Ramp,
+    ReduceOp,
+    Reinterpret,
+    Search,
+    Select,
+    TransposeReduce,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.script.parser.arguments import bind, call_name
+from gossamer_ir.script.parser.coercion import literal, require_dtype
+from gossamer_ir.script.parser.context import Context, Handler
+from gossamer_ir.script.parser.expressions import expr, index_expr, load_of, unify
+from gossamer_ir.script.parser.lookups import buffer_named, index_nodes, plain_buffer_named
+from gossamer_ir.script.parser.statics import require_int, require_text, static_text, static_value
+
+_LARGEST = {
+    "float16": 65504.0,
+    "bfloat16": float.fromhex("0x1.fep127"),
+    "float32": float.fromhex("0x1.fffffep127"),
+    "float64": float.fromhex("0x1.fffffffffffffp1023"),
+}
+_MAX_LANES = 99_999
+_SEARCHES = ("exact", "lower", "upper")
+
+
+def dtype_argument(ctx: Context, node: ast.expr) -> str:
+    """A dtype as a string or as `T.float32`; `parse.dtype_name` where there is no such."""
+    text = node.attr if isinstance(node, ast.Attribute) else require_text(ctx, node, "a dtype")
+    return known_dtype(ctx, node, text)
+
+
+def value_dtype(ctx: Context, node: ast.expr) -> str:
+    """A dtype of values, which a pointer's is not."""
+    dtype = dtype_argument(ctx, node)
+    if dtype == "handle":
+        raise ctx.error("dtype_name", "A pointer is no value.", node)
+    return dtype
+
+
+def known_dtype(ctx: Context, node: ast.AST, text: str) -> str:
+    """The dtype itself, or `parse.dtype_name`."""
+    try:
+        return DType.parse(text).text
+    except ArgumentError as error:
+        found = error.diagnostics[0]
+        raise ctx.error("dtype_name", found.message, node, hint=found.hint) from None
+
+
+def lanes_argument(ctx: Context, node: ast.expr) -> Lanes:
+    """`16`, or `4 * T.vscale()`."""
+    if call_name(node) == "vscale":
+        return ctx.mark(Lanes(1, scalable=True), node)
+    if isinstance(node, ast.BinOp) and isinstance(node.op, ast.Mult):
+        for count, scale in ((node.left, node.right), (node.right, node.left)):
+            if call_name(scale) == "vscale":
+                return ctx.mark(Lanes(_lane_count(ctx, count, 1), scalable=True), node)
+    return ctx.mark(Lanes(_lane_count(ctx, node, 2)), node)
+
+
+def _lane_count(ctx: Context, node: ast.expr, least: int) -> int:
+    count = require_int(ctx, node, "lanes")
+    if not least <= count <= _MAX_LANES:
+        message = f"Expected from {least} to {_MAX_LANES} lanes, not {count}."
+        raise ctx.error("lanes", message, node)
+    return count
+
+
+def _require_scalar(ctx: Context, node: ast.expr, found: Expr) -> Expr:
+    if DType.parse(dtype_of(found)).is_vector:
+        raise ctx.error("vector", "A vector is made of scalars.", node)
+    return found
+
+
+def _convert(dtype: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    node = bind(ctx, call, "value", required=1)["value"]
+    value = static_value(ctx, node)
+    text = static_text(ctx, node)
+    if text is not None:
+        try:
+            value = float(text)
+        except ValueError:
+            raise ctx.error("literal", f"'{text}' is no number.", node) from None
+    if value is None:
+        return Cast(dtype, expr(ctx, node))
+    if dtype == "bool" and not isinstance(value, bool):
+        value = value != 0
+    elif isinstance(value, bool) and dtype != "bool":
+        value = int(value)
+    return literal(ctx, node, value, dtype)
+
+
+def _cast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    found = bind(ctx, call, "value dtype", required=2)
+    dtype = value_dtype(ctx, found["dtype"])
+    return Cast(dtype, expr(ctx, found["value"]))
+
+
+def _reinterpret(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    """`T.reinterpret(x, "int32")`, also `T.reinterpret("int32", x)`; int64 of a handle, too."""
+    found = bind(ctx, call, "value dtype", required=2)
+    if static_text(ctx, found["value"]) is not None:
+        found = {"value": found["dtype"], "dtype": found["value"]}
+    dtype, value = value_dtype(ctx, found["dtype"]), found["value"]
+    is_name = dtype == "int64" and isinstance(value, ast.Name)
+    return Reinterpret(dtype, expr(ctx, value, "handle" if is_name else None))
+
+
+def _choice(
+    kind: type[Select] | type[IfThenElse], ctx: Context, call: ast.Call, expected: str | None
+) -> Expr:
+    found = bind(ctx, call, "condition true_value false_value", required=3)
+    condition = expr(ctx, found["condition"], "bool")
+    if_true, if_false = unify(ctx, (found["true_value"], found["false_value"]), expected)
+    return kind(condition, if_true, if_false)
+
+
+def _operator(op: BinaryOp, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    found = bind(ctx, call, "lhs rhs", required=2)
+    lhs, rhs = unify(ctx, (found["lhs"], found["rhs"]), expected)
+    return Binary(op, lhs, rhs)
+
+
+def _math(name: str, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    arity = FUNCTIONS[name].arity
+    names = " ".join(("x", "y", "z")[:arity])
+    found = bind(ctx, call, f"{names} dtype", required=arity)
+    if "dtype" in found:
+        expected = value_dtype(ctx, found.pop("dtype"))
+    args = unify(ctx, tuple(found.values()), expected)
+    return Call(name, tuple(args), dtype_of(args[0]))
+
+
+def _search(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    if len(call.args) < 2:
+        raise ctx.error("arguments", "T.search needs a kind and a buffer.", call)
+    kind = require_text(ctx, call.args[0], "a kind of search")
+    if kind not in _SEARCHES:
+        raise ctx.error(
+            "search_kind",
+            f"'{kind}' is no kind of search.",
+            call.args[0],
+            hint=f"There are {', '.join(_SEARCHES)}.",
+        )
+    buffer = plain_buffer_named(ctx, call.args[1]).name
+    prefix = tuple([index_expr(ctx, node) for node in call.args[2:]])
+    named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
+    found = bind(ctx, named, "begin end value", required=3)
+    begin = index_expr(ctx, found["begin"])
+    end = index_expr(ctx, found["end"])
+    value = index_expr(ctx, found["value"])
+    return Search(kind, buffer, prefix, begin, end, value)  # type: ignore[arg-type]  # checked above
+
+
+def _vscale(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    bind(ctx, call, "", required=0)
+    return VScale()
+
+
+def _ramp(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    found = bind(ctx, call, "base stride lanes", required=3)
+    scalar = DType.parse(expected).scalar if expected else None
+    base, stride = unify(ctx, (found["base"], found["stride"]), scalar)
+    _require_scalar(ctx, found["base"], base)
+    return Ramp(base, stride, lanes_argument(ctx, found["lanes"]))
+
+
+def _broadcast(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    found = bind(ctx, call, "value lanes", required=2)
+    scalar = DType.parse(expected).scalar if expected else None
+    value = _require_scalar(ctx, found["value"], expr(ctx, found["value"], scalar))
+    return Broadcast(value, lanes_argument(ctx, found["lanes"]))
+
+
+def reducer_argument(ctx: Context, node: ast.expr) -> ReduceOp:
+    """The name of a reducer, or `parse.reducer`."""
+    name = require_text(ctx, node, "a reducer")
+    for op in REDUCE_OPS:
+        if op == name:
+            return op
+    hint = f"There are {', '.join(REDUCE_OPS)}."
+    raise ctx.error("reducer", f"'{name}' is no reducer.", node, hint=hint)
+
+
+def _lane_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    found = bind(ctx, call, "op value", required=2)
+    return LaneReduce(reducer_argument(ctx, found["op"]), expr(ctx, found["value"]))
+
+
+def _transpose_reduce(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    """`T.transpose_reduce("add", a, b, ...)`."""
+    first, *rest = call.args or [call]
+    if not rest or call.keywords:
+        message = "T.transpose_reduce needs a reducer and, by position, vectors."
+        raise ctx.error("arguments", message, call)
+    return TransposeReduce(reducer_argument(ctx, first), tuple(unify(ctx, tuple(rest), None)))
+
+
+def _load(ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    """`T.load(A, i, j, predicate=p, passthrough=v)`, also `T.load(A[i, j], ...)`."""
+    target, named = access(ctx, call)
+    plain = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
+    found = bind(ctx, named, "predicate passthrough", required=2)
+    predicate = expr(ctx, found["predicate"], "bool")
+    node = found["passthrough"]
+    passthrough = require_dtype(ctx, node, expr(ctx, node, plain.dtype), plain.dtype)
+    return Load(plain.buffer, plain.indices, plain.dtype, predicate, passthrough)
+
+
+def access(ctx: Context, call: ast.Call) -> tuple[list[ast.expr], ast.Call]:
+    """Buffer and indices that a call names by position, and the call with its keywords only."""
+    if not call.args:
+        raise ctx.error("arguments", f"T.{call_name(call)} needs a buffer.", call)
+    target = list(call.args)
+    if isinstance(target[0], ast.Subscript):
+        target[:1] = [target[0].value, *index_nodes(target[0])]
+    return target, ast.copy_location(ast.Call(call.func, [], call.keywords), call)
+
+
+def _limit(op: ReduceOp, ctx: Context, call: ast.Call, expected: str | None) -> Expr:
+    node = bind(ctx, call, "dtype", required=1)["dtype"]
+    dtype = value_dtype(ctx, node)
+    if dtype in _LARGEST:
+        return constant(_LARGEST[dtype] if op == "min" else -_LARGEST[dtype], dtype)
+    if DType.parse(dtype).is_vector:
+        raise ctx.error("vector", "A limit is a scalar's.", node)
+    return identity(op, dtype)
+
+
+CALLS: Mapping[str, Handler] = {
+    **{name: partial(_convert, name) for name in SCALARS if name != "handle"},
+    **{name: partial(_math, name) for name in FUNCTIONS},
+    **{name: partial(_operator, name) for name in ("min", "max", "floordiv", "floormod")},
+    "cast": _cast,
+    "reinterpret": _reinterpret,
+    "Select": partial(_choice, Select),
+    "select": partial(_choice, Select),
+    "if_then_else": partial(_choice, IfThenElse),
+    "search": _search,
+    "vscale": _vscale,
+    "ramp": _ramp,
+    "broadcast": _broadcast,
+    "lane_reduce": _lane_reduce,
+    "transpose_reduce": _transpose_reduce,
+    "load": _load,
+    "min_value": partial(_limit, "max"),
+    "max_value": partial(_limit, "min"),
+}
+"""Every call that is an expression, by its name in `T`."""

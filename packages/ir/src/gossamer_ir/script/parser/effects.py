@@ -1,0 +1,187 @@
+"""Reads calls of `T` that are statements: `T.store`, `T.guard`, `T.prefetch`, launches, attributes."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping
+
+from gossamer_ir.analysis.atomics import ATOMIC_OPS
+from gossamer_ir.nodes import (
+    Atomic,
+    AtomicOp,
+    Expr,
+    Guard,
+    Launch,
+    ParallelFor,
+    Prefetch,
+    Stmt,
+    Store,
+    ThreadExtent,
+)  # fmt: skip
+from gossamer_ir.script.parser import attributes, blocks, facts, index_maps
+from gossamer_ir.script.parser.arguments import bind, call_name, items
+from gossamer_ir.script.parser.calls import access
+from gossamer_ir.script.parser.coercion import require_dtype, stored
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import expr, index_expr, load_of
+from gossamer_ir.script.parser.lookups import buffer_named, index_nodes, unknown_member
+from gossamer_ir.script.parser.loops import thread_tag
+from gossamer_ir.script.parser.range_arguments import read_range
+from gossamer_ir.script.parser.statics import require_text
+
+Effect = Callable[[Context, ast.Call], Stmt]
+Declaration = Callable[[Context, ast.Call], None]
+
+
+def store_to(ctx: Context, target: list[ast.expr], value: ast.expr) -> Store:
+    """A store of a value to a buffer at indices."""
+    found = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
+    given = ctx.mark(stored(ctx, expr(ctx, value, found.dtype), found.dtype), value)
+    return Store(found.buffer, found.indices, require_dtype(ctx, value, given, found.dtype))
+
+
+def _store(ctx: Context, call: ast.Call) -> Stmt:
+    target, named = access(ctx, call)
+    found = bind(ctx, named, "value predicate", required=1)
+    plain = store_to(ctx, target, found["value"])
+    if "predicate" not in found:
+        return plain
+    predicate = expr(ctx, found["predicate"], "bool")
+    return Store(plain.buffer, plain.indices, plain.value, predicate)
+
+
+def _atomic(op: AtomicOp) -> Effect:
+    """`T.atomic_add(Y[P[i]], value)`, and so for the others."""
+
+    def read(ctx: Context, call: ast.Call) -> Stmt:
+        found = bind(ctx, call, "element value", required=2)
+        element = found["element"]
+        if not isinstance(element, ast.Subscript):
+            raise ctx.error(
+                "element", f"Expected an element, as in T.atomic_{op}(Y[i], 1).", element
+            )
+        plain = store_to(ctx, [element.value, *index_nodes(element)], found["value"])
+        return Atomic(op, plain.buffer, plain.indices, plain.value)
+
+    return read
+
+
+def _prefetch(ctx: Context, call: ast.Call) -> Stmt:
+    target, named = access(ctx, call)
+    bind(ctx, named, "", required=0)
+    found = load_of(ctx, buffer_named(ctx, target[0]), target[1:])
+    return Prefetch(found.buffer, found.indices)
+
+
+def _guard(ctx: Context, call: ast.Call) -> Stmt:
+    found = bind(ctx, call, "condition buffer", required=2)
+    return Guard(expr(ctx, found["condition"], "bool"), buffer_named(ctx, found["buffer"]).name)
+
+
+def _arguments(ctx: Context, node: ast.expr | None) -> tuple[Expr, ...]:
+    nodes = [] if node is None else items(ctx, node, "arguments")
+    return tuple([_argument(ctx, item) for item in nodes])
+
+
+def _argument(ctx: Context, node: ast.expr) -> Expr:
+    return expr(ctx, node, "handle" if isinstance(node, ast.Name) else None)
+
+
+def _parallel_for(ctx: Context, call: ast.Call) -> Stmt:
+    """`T.parallel_for("f", "i", stop, args=[...], weight=..., grain=...)`, or with start, stop."""
+    if not 3 <= len(call.args) <= 4:
+        raise ctx.error("arguments", "T.parallel_for needs a function, a variable, a range.", call)
+    function = require_text(ctx, call.args[0], "a function's name")
+    name = require_text(ctx, call.args[1], "a variable's name")
+    found = read_range(ctx, call.args[2:], call)
+    named = ast.copy_location(ast.Call(call.func, [], call.keywords), call)
+    options = bind(ctx, named, "args weight grain", required=0)
+    args = _arguments(ctx, options.get("args"))
+    ctx.scopes.append({})
+    var = ctx.bind_var(name).name
+    weight, grain = (
+        index_expr(ctx, options[key]) if key in options else None for key in ("weight", "grain")
+    )
+    ctx.scopes.pop()
+    return ParallelFor(function, var, found.start, found.extent, args, weight, grain)
+
+
+def _launch(ctx: Context, call: ast.Call) -> Stmt:
+    """`T.launch("f", [...], threads={"blockIdx.x": n})`."""
+    found = bind(ctx, call, "function args threads", required=1)
+    function = require_text(ctx, found["function"], "a function's name")
+    args = _arguments(ctx, found.get("args"))
+    return Launch(function, args, _threads(ctx, found.get("threads")))
+
+
+def _threads(ctx: Context, node: ast.expr | None) -> tuple[ThreadExtent, ...]:
+    if node is None:
+        return ()
+    if not isinstance(node, ast.Dict):
+        raise ctx.error("thread", "Expected threads such as {'blockIdx.x': n}.", node)
+    result = []
+    for key, value in zip(node.keys, node.values, strict=True):
+        if key is None:
+            raise ctx.error("thread", "A dictionary cannot be unpacked here.", value)
+        found = ThreadExtent(thread_tag(ctx, key), index_expr(ctx, value))
+        result.append(ctx.mark(found, key))
+    return tuple(result)
+
+
+def _evaluate(ctx: Context, call: ast.Call) -> None:
+    """The published placeholder `T.evaluate(0)` says that nothing is done."""
+    node = bind(ctx, call, "value", required=1)["value"]
+    if not isinstance(node, ast.Constant):
+        raise ctx.error("evaluate", "An expression alone does nothing.", call)
+
+
+EFFECTS: Mapping[str, Effect] = {
+    "store": _store,
+    **{f"atomic_{op}": _atomic(op) for op in ATOMIC_OPS},
+    "prefetch": _prefetch,
+    "guard": _guard,
+    "parallel_for": _parallel_for,
+    "launch": _launch,
+}
+"""Calls that are statements of the language."""
+
+DECLARATIONS: Mapping[str, Declaration] = {
+    "where": blocks.where,
+    "reads": blocks.reads,
+    "writes": blocks.writes,
+    "block_attr": attributes.block_attr,
+    "sp.iteration_attr": attributes.block_attr,
+    "sp_iter_attr": attributes.block_attr,
+    "iter_attr": attributes.block_attr,
+    "evaluate": _evaluate,
+}
+"""Calls that say something about the block or iteration around them."""
+
+FUNCTION_DECLARATIONS: Mapping[str, Declaration] = {
+    "func_attr": attributes.func_attr,
+    "stage": attributes.stage,
+    "sp.assume": facts.assume_axes,
+    "assume": facts.assume_buffers,
+    "assume_buffer_domain": facts.assume_buffer_domain,
+    "sp.map": index_maps.declare_map,
+}
+"""Calls that say something about the function."""
+
+
+def read_call(ctx: Context, call: ast.Call) -> Stmt | None:
+    """The statement a call is, None where it is a declaration; `parse.unknown_call` otherwise."""
+    name = call_name(call)
+    if name is None:
+        raise ctx.error("statement", "This call does nothing here.", call)
+    if name in EFFECTS:
+        return EFFECTS[name](ctx, call)
+    if name in DECLARATIONS:
+        DECLARATIONS[name](ctx, call)
+        return None
+    if name in FUNCTION_DECLARATIONS:
+        if not ctx.is_top:
+            raise ctx.error("not_top", f"T.{name} stands at the top of a function.", call)
+        FUNCTION_DECLARATIONS[name](ctx, call)
+        return None
+    known = {**EFFECTS, **DECLARATIONS, **FUNCTION_DECLARATIONS}
+    raise unknown_member(ctx, call.func, name, known)

@@ -1,0 +1,202 @@
+"""Reads expressions: names, operators, comparisons, loads, literals that take another's dtype.
+
+`expected` is the dtype that the surrounding text asks for. In an int64 context loads and variables
+of narrower integers (index storage) are widened.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.nodes import (
+    Binary,
+    BinaryOp,
+    Buffer,
+    Cast,
+    Compare,
+    CompareOp,
+    DenseFixed,
+    Expr,
+    IfThenElse,
+    Load,
+    Param,
+    SparseBuffer,
+    Unary,
+    UnaryOp,
+    Var,
+)  # fmt: skip
+from gossamer_ir.script.limits import MAX_DEPTH
+from gossamer_ir.script.parser.arguments import dotted
+from gossamer_ir.script.parser.coercion import common_dtype, literal, load_dtype, matched, widened
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.layouts import indices_in
+from gossamer_ir.script.parser.lookups import (
+    article,
+    buffer_named,
+    index_nodes,
+    lookup,
+    unknown_member,
+)
+from gossamer_ir.script.parser.statics import static_value
+
+BINARY_OPS: Mapping[type[ast.operator], BinaryOp] = {
+    ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul", ast.Div: "div", ast.FloorDiv: "floordiv",
+    ast.Mod: "floormod", ast.BitAnd: "bitand", ast.BitOr: "bitor", ast.BitXor: "bitxor",
+    ast.LShift: "shl", ast.RShift: "shr",
+}  # fmt: skip
+COMPARE_OPS: Mapping[type[ast.cmpop], CompareOp] = {
+    ast.Eq: "eq", ast.NotEq: "ne", ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge",
+}  # fmt: skip
+UNARY_OPS: Mapping[type[ast.unaryop], UnaryOp] = {
+    ast.USub: "neg", ast.Not: "not", ast.Invert: "bitnot",
+}  # fmt: skip
+
+
+def expr(ctx: Context, node: ast.expr, expected: str | None = None) -> Expr:
+    """Reads an expression."""
+    value = static_value(ctx, node)
+    if value is not None:
+        return ctx.mark(literal(ctx, node, value, expected), node)
+    found: Expr
+    if isinstance(node, ast.Call):
+        found = _call_handler(ctx, node)(ctx, node, expected)
+    else:
+        handler = _HANDLERS.get(type(node))
+        if handler is None:
+            raise ctx.error(
+                "expression", f"{type(node).__name__} is no expression of the language.", node
+            )
+        found = handler(ctx, node, expected)
+    if expected == "int64" and isinstance(found, (Var, Load, Cast)):
+        found = widened(ctx.mark(found, node))
+    return ctx.mark(found, node)
+
+
+def index_expr(ctx: Context, node: ast.expr) -> Expr:
+    """Reads an int64 expression: an index, an extent, a size."""
+    return expr(ctx, node, "int64")
+
+
+def unify(ctx: Context, nodes: Sequence[ast.expr], expected: str | None) -> list[Expr]:
+    """Operands of one dtype: literals take that of the first that is none, index storage is
+    widened beside int64; `parse.dtype` where two others differ."""
+    is_static = [static_value(ctx, node) is not None for node in nodes]
+    found: list[Expr | None] = []
+    for node, static in zip(nodes, is_static, strict=True):
+        found.append(None if static else expr(ctx, node, expected))
+    dtype = common_dtype([item for item in found if item is not None]) or expected
+    result: list[Expr] = []
+    for node, item in zip(nodes, found, strict=True):
+        if item is None:
+            item = expr(ctx, node, dtype)
+        elif dtype is not None and dtype_of(item) != dtype:
+            item = matched(ctx, node, item, dtype)
+        result.append(item)
+    return result
+
+
+def load_of(ctx: Context, buffer: SparseBuffer | Buffer, nodes: Sequence[ast.expr]) -> Load:
+    """A load at indices; its lanes are those of a vector index."""
+    indices = []
+    for node in nodes:
+        if isinstance(node, ast.Slice):
+            raise ctx.error("slice", "A slice is no index.", node, hint="Use T.ramp.")
+        indices.append(index_expr(ctx, node))
+    dtype = load_dtype(buffer.dtype, indices)
+    return Load(buffer.name, indices_in(ctx.layouts.get(buffer.name), indices), dtype)
+
+
+def _call_handler(ctx: Context, node: ast.Call) -> Callable[..., Expr]:
+    name = dotted(node.func)
+    if name is None and isinstance(node.func, ast.Name) and node.func.id in ("min", "max"):
+        name = node.func.id
+    if name is None:
+        text = ctx.text_of(node.func)
+        raise ctx.error("unknown_call", f"'{text}' cannot be called here.", node.func)
+    handler = ctx.calls.get(name)
+    if handler is None:
+        raise unknown_member(ctx, node.func, name, ctx.calls)
+    return handler
+
+
+def _name(ctx: Context, node: ast.Name, expected: str | None) -> Expr:
+    found = lookup(ctx, node)
+    if isinstance(found, Var):
+        return Var(found.name, found.dtype)
+    if isinstance(found, DenseFixed):
+        return found.length
+    if expected == "handle" and isinstance(found, (Param, Buffer)):
+        return Var(found.name, "handle")
+    raise ctx.error(
+        "not_a_value",
+        f"'{node.id}' is {article(found)}, not a value.",
+        node,
+        hint=f"Variables here: {ctx.names(Var)}.",
+    )
+
+
+def _unary(ctx: Context, node: ast.UnaryOp, expected: str | None) -> Expr:
+    if isinstance(node.op, ast.UAdd):
+        return expr(ctx, node.operand, expected)
+    return Unary(UNARY_OPS[type(node.op)], expr(ctx, node.operand, expected))
+
+
+def _binary(ctx: Context, node: ast.BinOp, expected: str | None) -> Expr:
+    op = BINARY_OPS.get(type(node.op))
+    if op is None:
+        raise ctx.error("operator", "There is no such operator.", node, hint="Powers: T.pow.")
+    lhs, rhs = unify(ctx, (node.left, node.right), expected)
+    return Binary(op, lhs, rhs)
+
+
+def _bool_op(ctx: Context, node: ast.BoolOp, expected: str | None) -> Expr:
+    op: BinaryOp = "and" if isinstance(node.op, ast.And) else "or"
+    if len(node.values) > MAX_DEPTH:
+        raise ctx.error("depth", f"More than {MAX_DEPTH} operands stand in a row.", node)
+    first, *rest = unify(ctx, node.values, expected or "bool")
+    for value in rest:
+        first = ctx.mark(Binary(op, first, value), node)
+    return first
+
+
+def _compare(ctx: Context, node: ast.Compare, expected: str | None) -> Expr:
+    if len(node.ops) > 1:
+        raise ctx.error(
+            "chained_comparison",
+            "Comparisons cannot be chained.",
+            node,
+            hint="Write a < b and b < c.",
+        )
+    op = COMPARE_OPS.get(type(node.ops[0]))
+    if op is None:
+        raise ctx.error("operator", "There is no such comparison.", node)
+    lhs, rhs = unify(ctx, (node.left, node.comparators[0]), None)
+    return Compare(op, lhs, rhs)
+
+
+def _if_exp(ctx: Context, node: ast.IfExp, expected: str | None) -> Expr:
+    condition = expr(ctx, node.test, "bool")
+    if_true, if_false = unify(ctx, (node.body, node.orelse), expected)
+    return IfThenElse(condition, if_true, if_false)
+
+
+def _subscript(ctx: Context, node: ast.Subscript, expected: str | None) -> Expr:
+    return load_of(ctx, buffer_named(ctx, node.value), index_nodes(node))
+
+
+def _attribute(ctx: Context, node: ast.Attribute, expected: str | None) -> Expr:
+    raise ctx.error("attribute", f"'{ctx.text_of(node)}' is not a value.", node)
+
+
+_HANDLERS: Mapping[type[ast.expr], Callable[..., Expr]] = {
+    ast.Name: _name,
+    ast.UnaryOp: _unary,
+    ast.BinOp: _binary,
+    ast.BoolOp: _bool_op,
+    ast.Compare: _compare,
+    ast.IfExp: _if_exp,
+    ast.Subscript: _subscript,
+    ast.Attribute: _attribute,
+}

@@ -1,0 +1,117 @@
+"""Reads declared relations and facts: `T.sp.assume(subset(J1, J2))`, `T.assume(monotone(X))`."""
+
+from __future__ import annotations
+
+import ast
+
+from gossamer_ir.core.build import ONE, add
+from gossamer_ir.nodes import (
+    Distinct,
+    Fact,
+    HasValue,
+    InRange,
+    Monotone,
+    PaddedSlots,
+    ProductSteps,
+    Relation,
+    SortedSegments,
+    SparseBuffer,
+)  # fmt: skip
+from gossamer_ir.script.parser.arguments import bind, dotted, items
+from gossamer_ir.script.parser.axes import axis_argument
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import index_expr
+from gossamer_ir.script.parser.lookups import plain_buffer_named
+from gossamer_ir.script.parser.statics import require_bool
+
+_RELATIONS = ("subset", "disjoint", "covers")
+_FACTS = (
+    *_RELATIONS, "in_range", "monotone", "has_value", "product_steps", "sorted_segments",
+    "distinct", "padded_slots",
+)  # fmt: skip
+
+
+def assume_axes(ctx: Context, call: ast.Call) -> None:
+    """`T.sp.assume(subset(J1, J2))`: a relation between the coordinates of two axes."""
+    inner = _claim(ctx, call, _RELATIONS)
+    found = bind(ctx, inner, "left right", required=2)
+    left, right = axis_argument(ctx, found["left"]), axis_argument(ctx, found["right"])
+    ctx.function.relations.append(ctx.mark(Relation(_name(inner), left, right), call))  # type: ignore[arg-type]  # checked by _claim
+
+
+def assume_buffers(ctx: Context, call: ast.Call) -> None:
+    """`T.assume(in_range(X, 0, n))` and the other facts about index buffers."""
+    inner = _claim(ctx, call, _FACTS)
+    ctx.function.facts.append(ctx.mark(_fact(ctx, inner), call))
+
+
+def assume_buffer_domain(ctx: Context, call: ast.Call) -> None:
+    """As published: `[0, n]` of indices excludes n, of an indptr (which has extra storage) not. Of a buffer
+    that the function computes it is a hint: what is read from that is checked where it is used."""
+    found = bind(ctx, call, "buffer domain", required=2)
+    domain = items(ctx, found["domain"], "[low, high]")
+    if len(domain) != 2:
+        raise ctx.error("domain", "Expected [low, high].", found["domain"])
+    buffer = plain_buffer_named(ctx, found["buffer"])
+    low, high = index_expr(ctx, domain[0]), index_expr(ctx, domain[1])
+    if isinstance(buffer, SparseBuffer) and buffer.extra_storage:
+        high = add(high, ONE)
+    ctx.function.hints.append(ctx.mark(InRange(buffer.name, low, high), call))
+    ctx.function.facts.append(ctx.function.hints[-1])
+
+
+def _claim(ctx: Context, call: ast.Call, known: tuple[str, ...]) -> ast.Call:
+    node = bind(ctx, call, "claim", required=1)["claim"]
+    if not isinstance(node, ast.Call) or _name(node) not in known:
+        raise ctx.error(
+            "assumption",
+            f"'{ctx.text_of(node)}' cannot be assumed.",
+            node,
+            hint=f"There are {', '.join(known)}.",
+        )
+    return node
+
+
+def _name(call: ast.Call) -> str:
+    if isinstance(call.func, ast.Name):
+        return call.func.id
+    return (dotted(call.func) or "").removeprefix("sp.")
+
+
+def _fact(ctx: Context, call: ast.Call) -> Fact:
+    name = _name(call)
+    if name in _RELATIONS:
+        found = bind(ctx, call, "left right", required=2)
+        left, right = (plain_buffer_named(ctx, found[side]).name for side in ("left", "right"))
+        return Relation(name, left, right)  # type: ignore[arg-type]  # checked above
+    if name == "monotone":
+        return Monotone(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
+    if name == "distinct":
+        return Distinct(_buffer(ctx, bind(ctx, call, "buffer", required=1)))
+    if name == "sorted_segments":
+        return _sorted_segments(ctx, call)
+    if name == "has_value":
+        found = bind(ctx, call, "buffer index value", required=3)
+        at, value = index_expr(ctx, found["index"]), index_expr(ctx, found["value"])
+        return HasValue(_buffer(ctx, found), at, value)
+    if name == "product_steps":
+        found = bind(ctx, call, "buffer left right", required=3)
+        left, right = (plain_buffer_named(ctx, found[side]).name for side in ("left", "right"))
+        return ProductSteps(_buffer(ctx, found), left, right)
+    if name == "padded_slots":
+        found = bind(ctx, call, "buffer length", required=2)
+        return PaddedSlots(_buffer(ctx, found), index_expr(ctx, found["length"]))
+    found = bind(ctx, call, "buffer low high", required=3)
+    low, high = index_expr(ctx, found["low"]), index_expr(ctx, found["high"])
+    return InRange(_buffer(ctx, found), low, high)
+
+
+def _sorted_segments(ctx: Context, call: ast.Call) -> SortedSegments:
+    found = bind(ctx, call, "buffer indptr unique", required=1)
+    indptr = plain_buffer_named(ctx, found["indptr"]).name if "indptr" in found else None
+    unique = require_bool(ctx, found["unique"], "unique") if "unique" in found else False
+    return SortedSegments(_buffer(ctx, found), indptr, unique)
+
+
+def _buffer(ctx: Context, found: dict[str, ast.expr]) -> str:
+    return plain_buffer_named(ctx, found["buffer"]).name

@@ -1,0 +1,77 @@
+"""Reads one decorated function."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.invariants import written_by
+from gossamer_ir.nodes import Fact, Function, InRange, Node, StageName, Stmt
+from gossamer_ir.script.parser.calls import CALLS
+from gossamer_ir.script.parser.context import Captured, Context
+from gossamer_ir.script.parser.parameters import read_parameters
+from gossamer_ir.script.parser.statements import read_statement
+from gossamer_ir.script.source import Source
+from gossamer_ir.traversal.names import to_identifier
+from gossamer_ir.traversal.walk import children
+
+_POSITION_NODES = ("For", "Block", "While")
+
+Origins = dict[int, tuple[Node, ast.AST]]
+
+
+def read_function(
+    source: Source, node: ast.FunctionDef, *, captured: Captured, origins: Origins
+) -> tuple[Function, StageName]:
+    """A function and its stage; where its nodes were read is added to `origins`."""
+    ctx, body = read_parts(source, node, captured)
+    parts = ctx.function
+    if parts.map is not None:
+        raise ctx.error("map", "Only a format description has a map.", node)
+    function = Function(
+        to_identifier(node.name),
+        tuple(parts.params),
+        body,
+        tuple(parts.axes),
+        tuple(parts.buffers),
+        tuple(parts.relations),
+        tuple(parts.facts),
+        tuple(parts.annotations),
+        tuple(parts.reducers),
+    )
+    origins.update(ctx.origins)
+    function = _without_hints(function, parts.hints)
+    return function, parts.stage or _guessed_stage(function)
+
+
+def _without_hints(function: Function, hints: Sequence[Fact]) -> Function:
+    """The function without hints about buffers that it writes."""
+    if not hints:
+        return function
+    written = written_by(function)
+    idle = {id(fact) for fact in hints if isinstance(fact, InRange) and fact.buffer in written}
+    facts = tuple(fact for fact in function.facts if id(fact) not in idle)
+    return replace(function, facts=facts) if idle else function
+
+
+def read_parts(
+    source: Source, node: ast.FunctionDef, captured: Captured
+) -> tuple[Context, tuple[Stmt, ...]]:
+    """The declarations and the body of a function."""
+    ctx = Context(source, captured, CALLS)
+    read_parameters(ctx, node)
+    ctx.scopes.append({})
+    body: list[Stmt] = []
+    for statement in node.body:
+        read_statement(ctx, statement, body)
+    return ctx, tuple(body)
+
+
+def _guessed_stage(function: Function) -> StageName:
+    """Published scripts without a level: axes and loops are the position stage."""
+    has_loops = any(type(item).__name__ in _POSITION_NODES for item in children(function))
+    if function.axes or not has_loops:
+        return "position" if has_loops else "coordinate"
+    return "loop"

@@ -1,0 +1,35 @@
+"""Reads the map of a format: `T.sp.map(lambda io, ii: (io * 4 + ii,))`."""
+
+from __future__ import annotations
+
+import ast
+
+from gossamer_ir.nodes import IndexMap
+from gossamer_ir.script.parser.arguments import bind, parameter_names
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import index_expr
+
+
+def declare_map(ctx: Context, call: ast.Call) -> None:
+    """`T.sp.map(lambda ...)`: the logical coordinates of the coordinates of the axes."""
+    set_map(ctx, bind(ctx, call, "function", required=1)["function"])
+
+
+def set_map(ctx: Context, node: ast.expr) -> None:
+    """Remembers a lambda as the map of the format."""
+    if ctx.function.map is not None:
+        raise ctx.error("repeated", "The map was given already.", node)
+    ctx.function.map = _read(ctx, node)
+
+
+def _read(ctx: Context, node: ast.expr) -> IndexMap:
+    """As published, also `(lambda i: i // 4, i % 4)`: a tuple to Python, but all of it is the result."""
+    function, *rest = node.elts if isinstance(node, ast.Tuple) and node.elts else [node]
+    if not isinstance(function, ast.Lambda):
+        raise ctx.error("map", "Expected a lambda of the axes' coordinates.", node)
+    ctx.scopes.append({})
+    names = tuple([ctx.bind_var(name).name for name in parameter_names(ctx, function.args)])
+    body = function.body.elts if isinstance(function.body, ast.Tuple) else [function.body]
+    results = tuple([index_expr(ctx, item) for item in (*body, *rest)])
+    ctx.scopes.pop()
+    return ctx.mark(IndexMap(names, results), node)

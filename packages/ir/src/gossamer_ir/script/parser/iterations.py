@@ -1,0 +1,64 @@
+"""Reads the head of a sparse iteration: its axes, kinds, name and variables."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gossamer_ir.nodes import AttachAxis, FuseAxes, IterationAxis, OverAxis
+from gossamer_ir.script.parser.arguments import bind, call_name, items
+from gossamer_ir.script.parser.axes import axis_argument
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.lookups import unknown_member
+from gossamer_ir.script.parser.statics import require_text
+from gossamer_ir.traversal.names import to_identifier
+
+ITERATION_CALLS = ("sp.iteration", "sp_iter", "iter", "sp.iter")
+
+
+def read_head(ctx: Context, call: ast.Call) -> tuple[str, tuple[IterationAxis, ...], str]:
+    """Name, axes and kinds of `T.sp.iteration([I, J], "SR", "name")`."""
+    found = bind(ctx, call, "axes kinds name", required=3)
+    nodes = items(ctx, found["axes"], "axes")
+    axes = tuple([ctx.mark(_axis(ctx, node), node) for node in nodes])
+    kinds = require_text(ctx, found["kinds"], "kinds such as 'SRS'")
+    count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
+    if len(kinds) != count or set(kinds) - {"S", "R"}:
+        message = f"Expected one letter S or R for each of {count} axes, not '{kinds}'."
+        raise ctx.error("kinds", message, found["kinds"])
+    name = to_identifier(require_text(ctx, found["name"], "a name"))
+    return ctx.labels.fresh(name), axes, kinds
+
+
+def read_vars(ctx: Context, target: ast.expr | None, call: ast.Call, count: int) -> tuple[str, ...]:
+    """Binds the variables after `as`."""
+    nodes: Sequence[ast.expr] = ()
+    if isinstance(target, ast.List | ast.Tuple):
+        nodes = target.elts
+    elif target is not None:
+        nodes = (target,)
+    if len(nodes) != count:
+        message = f"Expected {count} variables after 'as', found {len(nodes)}."
+        raise ctx.error("iteration_vars", message, target or call)
+    names = []
+    for node in nodes:
+        if not isinstance(node, ast.Name):
+            raise ctx.error("target", "Expected a variable name.", node)
+        names.append(ctx.bind_var(node.id).name)
+    return tuple(names)
+
+
+def _axis(ctx: Context, node: ast.expr) -> IterationAxis:
+    if isinstance(node, ast.Starred):
+        node = node.value
+    name = call_name(node)
+    if name is None or not isinstance(node, ast.Call):
+        return OverAxis(axis_argument(ctx, node))
+    if name in ("sp.fuse", "fuse"):
+        if node.keywords or len(node.args) < 1:
+            raise ctx.error("arguments", "T.sp.fuse takes axes.", node)
+        return FuseAxes(tuple([axis_argument(ctx, item) for item in node.args]))
+    if name in ("sp.attach", "attach"):
+        found = bind(ctx, node, "axis parent", required=2)
+        return AttachAxis(axis_argument(ctx, found["axis"]), axis_argument(ctx, found["parent"]))
+    raise unknown_member(ctx, node.func, name, {"sp.fuse": 1, "sp.attach": 1})

@@ -1,0 +1,138 @@
+"""Reads the head of a `for`: `range`, `T.serial`, `T.grid`, `T.parallel`, `T.thread_binding`, ..."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import get_args
+
+import msgspec
+
+from gossamer_ir.nodes import Annotations, Expr, For, Range, Stmt, ThreadTag
+from gossamer_ir.script.parser.arguments import call_name
+from gossamer_ir.script.parser.attributes import read_annotations
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import expr
+from gossamer_ir.script.parser.lookups import unknown_member
+from gossamer_ir.script.parser.range_arguments import read_range
+from gossamer_ir.script.parser.statics import require_text, static_text
+
+LOOPS: Mapping[str, str] = {
+    "serial": "serial",
+    "parallel": "parallel",
+    "vectorized": "vectorized",
+    "unroll": "unrolled",
+    "unrolled": "unrolled",
+    "thread_binding": "thread_binding",
+    "grid": "serial",
+}
+"""Names in `T` that a `for` may run over, and the kind of the loop."""
+
+_KEYWORDS = ("thread", "weight", "grain", "annotations")
+
+
+class Head(msgspec.Struct, frozen=True):
+    """Everything of a loop but its body."""
+
+    var: str
+    range: Range
+    kind: str
+    thread: ThreadTag | None = None
+    weight: Expr | None = None
+    grain: Expr | None = None
+    annotations: Annotations = ()
+
+    def loop(self, body: tuple[Stmt, ...]) -> For:
+        """The loop around a body."""
+        return For(
+            self.var,
+            self.range.start,
+            self.range.extent,
+            body,
+            self.kind,  # type: ignore[arg-type]  # one of the values of LOOPS
+            self.thread,
+            self.weight,
+            self.grain,
+            self.annotations,
+        )
+
+
+def read_heads(ctx: Context, node: ast.For) -> list[Head]:
+    """The loops of one `for`, outermost first; their variables are bound in the scope."""
+    call = node.iter
+    name = call_name(call)
+    if isinstance(call, ast.Call) and isinstance(call.func, ast.Name) and call.func.id == "range":
+        name = "serial"
+    if not isinstance(call, ast.Call) or name is None:
+        hint = f"Expected range or {', '.join(f'T.{known}' for known in LOOPS)}."
+        raise ctx.error("loop", "A loop cannot run over this.", call, hint=hint)
+    if name not in LOOPS:
+        raise unknown_member(ctx, call.func, name, LOOPS)
+    targets = node.target.elts if isinstance(node.target, ast.Tuple) else [node.target]
+    if name == "grid":
+        return _grid(ctx, call, targets)
+    if len(targets) != 1:
+        raise ctx.error("target", f"T.{name} gives one variable.", node.target)
+    return [_single(ctx, call, targets[0], LOOPS[name])]
+
+
+def _grid(ctx: Context, call: ast.Call, targets: list[ast.expr]) -> list[Head]:
+    if call.keywords or len(call.args) != len(targets):
+        raise ctx.error("target", "T.grid takes one extent for each variable.", call)
+    ranges = [
+        read_range(ctx, arg.elts if isinstance(arg, ast.Tuple) else [arg], arg) for arg in call.args
+    ]
+    return [
+        Head(_bind_loop(ctx, target, found), found, "serial")
+        for target, found in zip(targets, ranges, strict=True)
+    ]
+
+
+def _single(ctx: Context, call: ast.Call, target: ast.expr, kind: str) -> Head:
+    bounds = list(call.args)
+    options = {word.arg: word.value for word in call.keywords}
+    if kind == "thread_binding" and len(bounds) > 1 and static_text(ctx, bounds[-1]) is not None:
+        options["thread"] = bounds.pop()
+    for name, value in options.items():
+        if name not in _KEYWORDS:
+            hint = f"There are {', '.join(_KEYWORDS)}."
+            raise ctx.error("arguments", f"A loop has no argument '{name}'.", value, hint=hint)
+    found = read_range(ctx, bounds, call)
+    var = _bind_loop(ctx, target, found)
+    return Head(
+        var,
+        found,
+        kind,
+        _thread(ctx, kind, options.get("thread"), call),
+        _optional(ctx, options.get("weight")),
+        _optional(ctx, options.get("grain")),
+        read_annotations(ctx, options["annotations"]) if "annotations" in options else (),
+    )
+
+
+def thread_tag(ctx: Context, node: ast.expr) -> ThreadTag:
+    """A thread axis by name, or `parse.thread`."""
+    text = require_text(ctx, node, "a thread axis")
+    for tag in get_args(ThreadTag):
+        if tag == text:
+            return text  # type: ignore[return-value]  # it is one of the tags
+    hint = f"There are {', '.join(get_args(ThreadTag))}."
+    raise ctx.error("thread", f"'{text}' is no thread axis.", node, hint=hint)
+
+
+def _thread(ctx: Context, kind: str, node: ast.expr | None, call: ast.Call) -> ThreadTag | None:
+    if (node is None) == (kind == "thread_binding"):
+        raise ctx.error("thread", "T.thread_binding, and no other loop, takes thread=.", call)
+    return None if node is None else thread_tag(ctx, node)
+
+
+def _optional(ctx: Context, node: ast.expr | None) -> Expr | None:
+    return None if node is None else expr(ctx, node, "int64")
+
+
+def _bind_loop(ctx: Context, target: ast.expr, found: Range) -> str:
+    if not isinstance(target, ast.Name):
+        raise ctx.error("target", "Expected a variable name.", target)
+    name = ctx.bind_var(target.id).name
+    ctx.loops[name] = found
+    return name

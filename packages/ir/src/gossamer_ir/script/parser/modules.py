@@ -1,0 +1,122 @@
+"""Reads a module: one decorated function, or several with the entry marked."""
+
+from __future__ import annotations
+
+import ast
+from collections import ChainMap
+from collections.abc import MutableMapping, Sequence
+from typing import cast
+
+import msgspec
+
+from gossamer_ir.errors import ParseError
+from gossamer_ir.nodes import Function, Module, StageName
+from gossamer_ir.script.limits import check_parsed_depth, parse_syntax
+from gossamer_ir.script.parser.arguments import dotted
+from gossamer_ir.script.parser.context import Captured, Context
+from gossamer_ir.script.parser.functions import Origins, read_function
+from gossamer_ir.script.parser.statics import require_bool, static_text, static_value
+from gossamer_ir.script.source import Source
+
+
+class Parsed(msgspec.Struct, frozen=True):
+    """A module, the text it was read from, and where its nodes stand there (by identity)."""
+
+    module: Module
+    source: Source
+    origins: Origins
+
+
+def parse_text(source: Source, *, captured: Captured, needs_decorator: bool = True) -> Parsed:
+    """Reads a module; `ParseError` with the source line and carets where that fails."""
+    tree = parse_syntax(source.text)
+    nodes, constants = top_level(source, tree, captured)
+    for node in nodes if needs_decorator else ():
+        _require_decorator(source, node)
+    if not nodes:
+        raise ParseError("parse.empty", "The script holds no function.", hint="See @T.prim_func.")
+    origins: Origins = {}
+    functions: list[Function] = []
+    stages: list[StageName] = []
+    for node in nodes:
+        function, stage = read_function(source, node, captured=constants, origins=origins)
+        if stages and stage != stages[0]:
+            message = f"'{function.name}' is of stage {stage}, the module of stage {stages[0]}."
+            raise _at(source, "stage", message, node)
+        if any(function.name == other.name for other in functions):
+            raise _at(source, "repeated", f"There are two functions '{function.name}'.", node)
+        functions.append(function)
+        stages.append(stage)
+    entry = functions[_entry(source, nodes)].name
+    module = Module(stages[0], tuple(functions), entry)
+    check_parsed_depth(module)
+    return Parsed(module, source, origins)
+
+
+def top_level(
+    source: Source, tree: ast.Module, captured: Captured
+) -> tuple[list[ast.FunctionDef], Captured]:
+    """The decorated functions, and captured values with the text's own constants."""
+    constants = ChainMap[str, object]({}, cast(MutableMapping[str, object], captured))
+    ctx = Context(source, constants, {})
+    found = []
+    for node in tree.body:
+        match node:
+            case ast.FunctionDef():
+                found.append(node)
+            case ast.Import() | ast.ImportFrom() | ast.Expr(value=ast.Constant()):
+                continue
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                constants[name] = _constant(ctx, value)
+            case _:
+                raise ctx.error("top_level", "A script holds decorated functions only.", node)
+    return found, constants
+
+
+def _constant(ctx: Context, node: ast.expr) -> object:
+    value = static_value(ctx, node)
+    found = static_text(ctx, node) if value is None else value
+    if found is None:
+        raise ctx.error("top_level", "Expected a number or a string.", node)
+    return found
+
+
+def decorator_name(node: ast.FunctionDef) -> str | None:
+    """`prim_func` or `format`, None without such a decorator."""
+    for item in node.decorator_list:
+        name = dotted(item.func if isinstance(item, ast.Call) else item)
+        if name in ("prim_func", "format"):
+            return name
+    return None
+
+
+def _require_decorator(source: Source, node: ast.FunctionDef) -> None:
+    if decorator_name(node) is None:
+        hint = "Write @T.prim_func above it."
+        raise _at(source, "decorator", f"'{node.name}' is not decorated.", node, hint)
+
+
+def _entry(source: Source, nodes: Sequence[ast.FunctionDef]) -> int:
+    marked = [number for number, node in enumerate(nodes) if _is_entry(source, node)]
+    if len(nodes) == 1:
+        return 0
+    if len(marked) != 1:
+        message = f"{len(marked)} of {len(nodes)} functions are marked as the entry."
+        hint = "Write @T.prim_func(entry=True) above one."
+        raise _at(source, "entry", message, nodes[marked[1] if marked else 0], hint)
+    return marked[0]
+
+
+def _is_entry(source: Source, node: ast.FunctionDef) -> bool:
+    ctx = Context(source, {}, {})
+    for item in node.decorator_list:
+        for word in item.keywords if isinstance(item, ast.Call) else ():
+            if word.arg == "entry":
+                return require_bool(ctx, word.value, "entry")
+            if word.arg not in ("private", "check_well_formed"):
+                raise ctx.error("arguments", "T.prim_func takes entry=True only.", word.value)
+    return False
+
+
+def _at(source: Source, code: str, message: str, node: ast.AST, hint: str = "") -> ParseError:
+    return Context(source, {}, {}).error(code, message, node, hint=hint)

@@ -1,0 +1,96 @@
+"""Reads the parameters of a function; a scalar that is used as a size is int64."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable
+from functools import cache, partial
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import Param, Var
+from gossamer_ir.script.parser.arguments import bind, call_name, dotted, parameter_names
+from gossamer_ir.script.parser.axes import AXES
+from gossamer_ir.script.parser.buffers import BUFFERS, parameter_buffer
+from gossamer_ir.script.parser.calls import dtype_argument, known_dtype
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.syntax import below, walk
+
+_SIZED = {*AXES, *BUFFERS, "alloc_buffer", "Buffer"}
+
+
+def read_parameters(ctx: Context, node: ast.FunctionDef) -> None:
+    """Binds the parameters and appends them to the function's."""
+    arguments = node.args
+    parameter_names(ctx, arguments)
+    for item in arguments.args:
+        item.annotation = _called(item.annotation)
+    sizes = cache(partial(size_names, node))
+    for item in arguments.args:
+        _parameter(ctx, item, sizes)
+    for item in arguments.args:
+        if isinstance(item.annotation, ast.Call) and call_name(item.annotation) == "Buffer":
+            _buffer(ctx, item.arg, item.annotation)
+
+
+def _called(annotation: ast.expr | None) -> ast.expr | None:
+    """The older spelling `T.Buffer[(m, n), "float32"]` as the call that it stands for."""
+    if not isinstance(annotation, ast.Subscript) or dotted(annotation.value) != "Buffer":
+        return annotation
+    given = annotation.slice
+    is_shape = isinstance(given, ast.Tuple) and not any(map(_is_dtype, given.elts))
+    args = [given] if is_shape or not isinstance(given, ast.Tuple) else given.elts
+    return ast.copy_location(ast.Call(annotation.value, args, []), annotation)
+
+
+def _is_dtype(node: ast.expr) -> bool:
+    return isinstance(node, ast.Constant) and isinstance(node.value, str)
+
+
+def size_names(node: ast.AST) -> frozenset[str]:
+    """The names that stand in a length, nnz, width or shape."""
+    found: set[str] = set()
+    for call in walk(node):
+        if isinstance(call, ast.Call) and call_name(call) in _SIZED:
+            stack: list[ast.AST] = [*call.args, *(word.value for word in call.keywords)]
+            while stack:
+                item = stack.pop()
+                if isinstance(item, ast.Name):
+                    found.add(item.id)
+                elif not isinstance(item, ast.Call | ast.Subscript):
+                    stack += below(item)
+    return frozenset(found)
+
+
+def _parameter(ctx: Context, item: ast.arg, sizes: Callable[[], frozenset[str]]) -> None:
+    declared = dtype = _dtype(ctx, item)
+    if dtype not in ("int64", "handle") and DType.parse(dtype).is_integer and item.arg in sizes():
+        dtype = "int64"
+    param = ctx.mark(Param(ctx.fresh(item.arg), dtype), item)
+    ctx.declared[param.name] = declared
+    ctx.function.params.append(param)
+    ctx.bind(item.arg, param if dtype == "handle" else Var(param.name, dtype))
+
+
+def _dtype(ctx: Context, item: ast.arg) -> str:
+    node = item.annotation
+    if node is None:
+        raise ctx.error("parameter", f"The parameter '{item.arg}' has no dtype.", item)
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return known_dtype(ctx, node, node.value.removeprefix("T."))
+    if isinstance(node, ast.Call):
+        name = dotted(node.func)
+        if name == "Buffer":
+            return "handle"
+        if name == "var":
+            return dtype_argument(ctx, bind(ctx, node, "dtype", required=1)["dtype"])
+    if dotted(node) is None:
+        raise ctx.error("parameter", "Expected a dtype such as T.handle or T.int64.", node)
+    return dtype_argument(ctx, node)
+
+
+def _buffer(ctx: Context, name: str, call: ast.Call) -> None:
+    """`A: T.Buffer((m, n), "float32")`: the handle is `A`, the buffer bound to it `A_buffer`."""
+    handle = next(item for item in ctx.function.params if ctx.lookup(name) is item)
+    buffer = parameter_buffer(ctx, ctx.fresh(f"{handle.name}_buffer"), call, handle.name)
+    ctx.function.buffers.append(ctx.mark(buffer, call))
+    ctx.bind(name, buffer)

@@ -1,0 +1,50 @@
+"""Reads ranges: `n`, `(start, stop)`, `T.from_extent(start, extent)`, and regions of buffers."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gossamer_ir.core.build import ONE, ZERO
+from gossamer_ir.nodes import Range, Region
+from gossamer_ir.script.parser.arguments import bind, call_name
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.expressions import index_expr
+from gossamer_ir.script.parser.layouts import ranges_in
+from gossamer_ir.script.parser.lookups import buffer_named, index_nodes
+from gossamer_ir.script.parser.range_stops import extent_between
+
+
+def read_range(ctx: Context, nodes: Sequence[ast.expr], origin: ast.AST) -> Range:
+    """A range of one argument (stop, or `T.from_extent`) or two (start, stop)."""
+    if not 1 <= len(nodes) <= 2:
+        raise ctx.error("range", "Expected (stop) or (start, stop).", origin)
+    first = nodes[0]
+    if len(nodes) == 1 and isinstance(first, ast.Call) and call_name(first) == "from_extent":
+        found = bind(ctx, first, "start extent", required=2)
+        start, extent = index_expr(ctx, found["start"]), index_expr(ctx, found["extent"])
+        return ctx.mark(Range(start, extent), first)
+    if len(nodes) == 1:
+        return ctx.mark(Range(ZERO, index_expr(ctx, first)), first)
+    start, stop = index_expr(ctx, first), index_expr(ctx, nodes[1])
+    return ctx.mark(Range(start, extent_between(start, stop)), origin)
+
+
+def read_region(ctx: Context, node: ast.expr) -> Region:
+    """`A[vi, 0:n]`; an index stands for a range of one."""
+    if not isinstance(node, ast.Subscript):
+        raise ctx.error("region", "Expected a region such as A[i, 0:n].", node)
+    buffer = buffer_named(ctx, node.value)
+    written = [_dimension(ctx, item) for item in index_nodes(node)]
+    ranges = ranges_in(ctx.layouts.get(buffer.name), written)
+    return ctx.mark(Region(buffer.name, ranges), node)
+
+
+def _dimension(ctx: Context, node: ast.expr) -> Range:
+    if isinstance(node, ast.Slice):
+        if node.lower is None or node.upper is None or node.step is not None:
+            raise ctx.error("region", "A slice of a region needs a start and a stop.", node)
+        return read_range(ctx, (node.lower, node.upper), node)
+    if call_name(node) == "from_extent":
+        return read_range(ctx, (node,), node)
+    return ctx.mark(Range(index_expr(ctx, node), ONE), node)

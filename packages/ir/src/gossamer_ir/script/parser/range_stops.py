@@ -1,0 +1,42 @@
+"""How a range (start, extent) is written with a stop, and read back as exactly the same range."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.build import ZERO, index, integer_value
+from gossamer_ir.nodes import Binary, Const, Expr, Range
+
+_LIMIT = 2**63
+
+
+def extent_between(start: Expr, stop: Expr) -> Expr:
+    """The extent that `start:stop` stands for: `stop` from 0, `e` of `start:start + e`, the
+    difference of two constants, else `stop - start`."""
+    if start == ZERO:
+        return stop
+    low, high = integer_value(start), integer_value(stop)
+    if low is not None and high is not None:
+        # Not `index`, which wraps: a verifier refuses what int64 cannot hold.
+        return Const("int64", str(high - low))
+    if isinstance(stop, Binary) and stop.op == "add" and stop.lhs == start:
+        return stop.rhs
+    return Binary("sub", stop, start)
+
+
+def stop_of(found: Range) -> Expr | None:
+    """A stop from which `extent_between` gives the extent back; None where there is none."""
+    for stop in _candidates(found.start, found.extent):
+        if extent_between(found.start, stop) == found.extent:
+            return stop
+    return None
+
+
+def _candidates(start: Expr, extent: Expr) -> tuple[Expr, ...]:
+    if start == ZERO:
+        return (extent,)
+    low, length = integer_value(start), integer_value(extent)
+    if low is not None and length is not None:
+        stop = low + length
+        return (index(stop),) if -_LIMIT <= stop < _LIMIT else ()
+    if isinstance(extent, Binary) and extent.op == "sub" and extent.rhs == start:
+        return (extent.lhs, Binary("add", start, extent))
+    return (Binary("add", start, extent),)

@@ -1,0 +1,88 @@
+"""Reads reducers: `argmax = T.comm_reducer(lambda i, x, j, y: (...), (...))`, and what they combine."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Sequence
+
+from gossamer_ir.nodes import Combine, Const, Reducer, Store
+from gossamer_ir.script.parser.arguments import bind, items_or_one, parameter_names
+from gossamer_ir.script.parser.coercion import require_dtype
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.effects import store_to
+from gossamer_ir.script.parser.expressions import expr
+
+COMM_REDUCER = "comm_reducer"
+
+
+def read_reducer(ctx: Context, name: str, call: ast.Call) -> Reducer:
+    """A lambda of all left and then all right components, and a constant for each component."""
+    found = bind(ctx, call, "fcombine identity", required=2)
+    identity = tuple([_constant(ctx, node) for node in items_or_one(found["identity"])])
+    function = found["fcombine"]
+    if not isinstance(function, ast.Lambda):
+        raise ctx.error(
+            "reducer", "Expected a lambda of two tuples, one behind the other.", function
+        )
+    names = parameter_names(ctx, function.args)
+    results = items_or_one(function.body)
+    if not len(results) == len(identity) or len(names) != 2 * len(identity):
+        raise ctx.error(
+            "reducer",
+            f"The reducer has {len(names)} operands, {len(results)} results and {len(identity)} "
+            "constants of the identity, expected two, one and one for each component.",
+            call,
+        )
+    ctx.scopes.append({})
+    dtypes = [value.dtype for value in identity]
+    lhs, rhs = (
+        tuple([ctx.bind_var(item, dtype) for item, dtype in zip(side, dtypes, strict=True)])
+        for side in (names[: len(dtypes)], names[len(dtypes) :])
+    )
+    values = tuple(
+        [
+            require_dtype(ctx, node, expr(ctx, node, dtype), dtype)
+            for node, dtype in zip(results, dtypes, strict=True)
+        ]
+    )
+    ctx.scopes.pop()
+    return Reducer(name, lhs, rhs, values, identity)
+
+
+def _constant(ctx: Context, node: ast.expr) -> Const:
+    found = expr(ctx, node)
+    if not isinstance(found, Const):
+        hint = 'Write for example T.int64(-1), or T.min_value("float32").'
+        raise ctx.error("reducer", "An identity is a constant.", node, hint=hint)
+    return found
+
+
+def reducer_of(ctx: Context, value: ast.expr) -> Reducer | None:
+    """The reducer that an expression calls, if it does."""
+    if not isinstance(value, ast.Call) or not isinstance(value.func, ast.Name):
+        return None
+    found = ctx.lookup(value.func.id)
+    return found if isinstance(found, Reducer) else None
+
+
+def read_combine(
+    ctx: Context, targets: Sequence[ast.expr], call: ast.Call, *, reducer: Reducer
+) -> Combine:
+    """`C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`: first the targets themselves, then values."""
+    count = len(reducer.lhs)
+    if len(targets) != count or len(call.args) != 2 * count or call.keywords:
+        raise ctx.error(
+            "combine",
+            f"'{reducer.name}' combines {count} elements with as many values.",
+            call,
+            hint="Write X[i], Y[i] = f(X[i], Y[i], x, y) for two components.",
+        )
+    pairs = zip(targets, call.args[:count], call.args[count:], strict=True)
+    return Combine(reducer.name, tuple([_store(ctx, *found) for found in pairs]))
+
+
+def _store(ctx: Context, target: ast.expr, old: ast.expr, value: ast.expr) -> Store:
+    if not isinstance(target, ast.Subscript) or ast.unparse(target) != ast.unparse(old):
+        raise ctx.error("combine", "Expected the element that is assigned to.", old)
+    slices = target.slice.elts if isinstance(target.slice, ast.Tuple) else [target.slice]
+    return ctx.mark(store_to(ctx, [target.value, *slices], value), target)

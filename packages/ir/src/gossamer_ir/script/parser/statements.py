@@ -1,0 +1,232 @@
+"""Reads statements and bodies."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Mapping, Sequence
+
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.nodes import Allocate, Binary, FuseAxes, If, Iteration, Let, Stmt, Store, While
+from gossamer_ir.script.parser.arguments import call_name
+from gossamer_ir.script.parser.axes import AXES
+from gossamer_ir.script.parser.block_parts import BlockParts
+from gossamer_ir.script.parser.blocks import AXIS_CALLS, read_iterators, to_block
+from gossamer_ir.script.parser.buffers import BUFFERS, alloc_dense
+from gossamer_ir.script.parser.calls import value_dtype
+from gossamer_ir.script.parser.coercion import require_dtype
+from gossamer_ir.script.parser.context import Context
+from gossamer_ir.script.parser.effects import read_call, store_to
+from gossamer_ir.script.parser.expressions import BINARY_OPS, expr, load_of, unify
+from gossamer_ir.script.parser.iterations import ITERATION_CALLS, read_head, read_vars
+from gossamer_ir.script.parser.lookups import buffer_named, index_nodes
+from gossamer_ir.script.parser.loops import read_heads
+from gossamer_ir.script.parser.reducers import COMM_REDUCER, read_combine, read_reducer, reducer_of
+from gossamer_ir.script.parser.statics import require_text
+from gossamer_ir.traversal.names import to_identifier
+
+Statements = tuple[Stmt, ...]
+
+
+def read_body(
+    ctx: Context, nodes: Sequence[ast.stmt], parts: BlockParts | None = None
+) -> Statements:
+    """The statements of a body, in a scope of their own; `parts` collects a block's parts."""
+    outer, was_top, ctx.parts, ctx.is_top = ctx.parts, ctx.is_top, parts, False
+    ctx.scopes.append({})
+    result: list[Stmt] = []
+    for node in nodes:
+        read_statement(ctx, node, result)
+    ctx.scopes.pop()
+    ctx.parts, ctx.is_top = outer, was_top
+    return tuple(result)
+
+
+def read_statement(ctx: Context, node: ast.stmt, result: list[Stmt]) -> None:
+    """Reads a statement; appends what it stands for (a declaration stands for none)."""
+    handler = _HANDLERS.get(type(node))
+    if handler is None:
+        kind = type(node).__name__
+        raise ctx.error("statement", f"A {kind} is no statement of the language.", node)
+    found = handler(ctx, node)
+    if found is not None:
+        result.append(ctx.mark(found, node))
+
+
+def _pass(ctx: Context, node: ast.Pass) -> None:
+    return None
+
+
+def _expression(ctx: Context, node: ast.Expr) -> Stmt | None:
+    if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str | type(...)):
+        return None
+    if not isinstance(node.value, ast.Call):
+        raise ctx.error("statement", "An expression alone does nothing.", node)
+    return read_call(ctx, node.value)
+
+
+def _assign(ctx: Context, node: ast.Assign) -> Stmt | None:
+    if len(node.targets) != 1:
+        raise ctx.error("target", "Assign to one target at a time.", node)
+    target, value = node.targets[0], node.value
+    reducer = reducer_of(ctx, value)
+    if reducer is not None and isinstance(value, ast.Call):
+        targets = target.elts if isinstance(target, ast.Tuple) else [target]
+        return read_combine(ctx, targets, value, reducer=reducer)
+    if isinstance(target, ast.Subscript):
+        return store_to(ctx, [target.value, *index_nodes(target)], value)
+    name = call_name(value)
+    if name in AXIS_CALLS and isinstance(value, ast.Call):
+        read_iterators(ctx, target, value)
+        return None
+    if not isinstance(target, ast.Name):
+        raise ctx.error("target", "Expected a variable or an element of a buffer.", target)
+    _require_new(ctx, target)
+    if isinstance(value, ast.Call) and name is not None:
+        if name in AXES or name in BUFFERS or name == COMM_REDUCER:
+            _declare(ctx, target.id, name, value)
+            return None
+        if name == "alloc_buffer":
+            return _allocate(ctx, target.id, value)
+    found = expr(ctx, value)
+    return Let(ctx.bind_var(target.id, dtype_of(found)), found)
+
+
+def _declare(ctx: Context, target: str, name: str, call: ast.Call) -> None:
+    if not ctx.is_top:
+        raise ctx.error("not_top", f"T.{name} stands at the top of a function.", call)
+    own = ctx.fresh(target)
+    if name in AXES:
+        axis = ctx.mark(AXES[name](ctx, own, call), call)
+        ctx.function.axes.append(axis)
+        return ctx.bind(target, axis)
+    if name == COMM_REDUCER:
+        reducer = ctx.mark(read_reducer(ctx, own, call), call)
+        ctx.function.reducers.append(reducer)
+        return ctx.bind(target, reducer)
+    buffer = ctx.mark(BUFFERS[name](ctx, own, call), call)
+    ctx.function.buffers.append(buffer)
+    return ctx.bind(target, buffer)
+
+
+def _allocate(ctx: Context, target: str, call: ast.Call) -> Stmt:
+    buffer = ctx.mark(alloc_dense(ctx, ctx.fresh(target), call), call)
+    ctx.bind(target, buffer)
+    return Allocate(buffer)
+
+
+def _annotated(ctx: Context, node: ast.AnnAssign) -> Stmt:
+    if not isinstance(node.target, ast.Name) or node.value is None:
+        raise ctx.error("target", "Expected `name: T.dtype = value`.", node)
+    _require_new(ctx, node.target)
+    dtype = value_dtype(ctx, node.annotation)
+    value = require_dtype(ctx, node.value, expr(ctx, node.value, dtype), dtype)
+    return Let(ctx.bind_var(node.target.id, dtype), value)
+
+
+def _augmented(ctx: Context, node: ast.AugAssign) -> Stmt:
+    if not isinstance(node.target, ast.Subscript):
+        raise _reassigned(ctx, node.target)
+    op = BINARY_OPS.get(type(node.op))
+    if op is None:
+        raise ctx.error("operator", "There is no such operator.", node)
+    buffer = buffer_named(ctx, node.target.value)
+    old = ctx.mark(load_of(ctx, buffer, index_nodes(node.target)), node.target)
+    load = ast.copy_location(
+        ast.Subscript(node.target.value, node.target.slice, ast.Load()), node.target
+    )
+    new = unify(ctx, (load, node.value), old.dtype)[1]
+    value = ctx.mark(Binary(op, old, require_dtype(ctx, node.value, new, old.dtype)), node)
+    return Store(old.buffer, old.indices, value)
+
+
+def _if(ctx: Context, node: ast.If) -> Stmt:
+    condition = expr(ctx, node.test, "bool")
+    return If(condition, read_body(ctx, node.body), read_body(ctx, node.orelse))
+
+
+def _while(ctx: Context, node: ast.While) -> Stmt:
+    if node.orelse:
+        raise ctx.error("statement", "A loop has no else.", node.orelse[0])
+    return While(expr(ctx, node.test, "bool"), read_body(ctx, node.body))
+
+
+def _for(ctx: Context, node: ast.For) -> Stmt:
+    if node.orelse:
+        raise ctx.error("statement", "A loop has no else.", node.orelse[0])
+    ctx.scopes.append({})
+    heads = read_heads(ctx, node)
+    body = read_body(ctx, node.body)
+    ctx.scopes.pop()
+    for head in reversed(heads):
+        del ctx.loops[head.var]
+        loop = ctx.mark(head.loop(body), node)
+        body = (loop,)
+    return loop
+
+
+def _with(ctx: Context, node: ast.With) -> Stmt | None:
+    item = node.items[0]
+    call, name = item.context_expr, call_name(item.context_expr)
+    if len(node.items) == 1 and isinstance(call, ast.Call):
+        if name == "init":
+            _init(ctx, node)
+            return None
+        if name == "block":
+            return _block(ctx, node, call)
+        if name in ITERATION_CALLS:
+            return _iteration(ctx, node, call, item.optional_vars)
+    hint = "There are T.block, T.init and T.sp.iteration."
+    raise ctx.error("with", "This cannot be entered.", call, hint=hint)
+
+
+def _init(ctx: Context, node: ast.With) -> None:
+    if ctx.parts is None:
+        raise ctx.error("outside_block", "T.init stands directly in a block or iteration.", node)
+    if ctx.parts.init is not None:
+        raise ctx.error("repeated", "T.init was given already.", node)
+    ctx.parts.init = read_body(ctx, node.body)
+
+
+def _block(ctx: Context, node: ast.With, call: ast.Call) -> Stmt:
+    text = require_text(ctx, call.args[0], "a name") if call.args else "block"
+    name = ctx.labels.fresh(to_identifier(text))
+    parts = BlockParts("block")
+    return to_block(name, parts, read_body(ctx, node.body, parts))
+
+
+def _iteration(ctx: Context, node: ast.With, call: ast.Call, target: ast.expr | None) -> Stmt:
+    name, axes, kinds = read_head(ctx, call)
+    ctx.scopes.append({})
+    count = sum(len(axis.axes) if isinstance(axis, FuseAxes) else 1 for axis in axes)
+    names = read_vars(ctx, target, call, count)
+    parts = BlockParts("iteration")
+    body = read_body(ctx, node.body, parts)
+    ctx.scopes.pop()
+    return Iteration(name, axes, kinds, names, body, parts.init or (), parts.annotations or ())
+
+
+def _require_new(ctx: Context, target: ast.Name) -> None:
+    if ctx.lookup(target.id) is not None:
+        raise _reassigned(ctx, target)
+
+
+def _reassigned(ctx: Context, target: ast.expr) -> Exception:
+    return ctx.error(
+        "reassigned",
+        f"'{ctx.text_of(target)}' is bound already, and variables do not change.",
+        target,
+        hint="Use another name, or keep the value in T.alloc_buffer((1,), ...).",
+    )
+
+
+_HANDLERS: Mapping[type[ast.stmt], Callable[..., Stmt | None]] = {
+    ast.Pass: _pass,
+    ast.Expr: _expression,
+    ast.Assign: _assign,
+    ast.AnnAssign: _annotated,
+    ast.AugAssign: _augmented,
+    ast.If: _if,
+    ast.While: _while,
+    ast.For: _for,
+    ast.With: _with,
+}

@@ -1,0 +1,114 @@
+"""A restricted evaluator: numbers, captured numbers and arithmetic on them. It runs no user code."""
+
+from __future__ import annotations
+
+import ast
+import operator
+from collections.abc import Callable, Mapping
+from typing import Any, TypeAlias
+
+from gossamer_ir.script.parser.context import Context
+
+Value: TypeAlias = bool | int | float
+
+_MAX_BITS = 128
+
+_UNARY: Mapping[type[ast.unaryop], Callable[[Any], Any]] = {
+    ast.USub: operator.neg,
+    ast.UAdd: operator.pos,
+    ast.Not: operator.not_,
+    ast.Invert: operator.invert,
+}
+_BINARY: Mapping[type[ast.operator], Callable[[Any, Any], Any]] = {
+    ast.Add: operator.add,
+    ast.Sub: operator.sub,
+    ast.Mult: operator.mul,
+    ast.Div: operator.truediv,
+    ast.FloorDiv: operator.floordiv,
+    ast.Mod: operator.mod,
+    ast.Pow: operator.pow,
+    ast.LShift: operator.lshift,
+    ast.RShift: operator.rshift,
+    ast.BitAnd: operator.and_,
+    ast.BitOr: operator.or_,
+    ast.BitXor: operator.xor,
+}
+
+
+def static_value(ctx: Context, node: ast.expr) -> Value | None:
+    """The number or bool that an expression is in Python, None where it is not one."""
+    match node:
+        case ast.Constant(value=value):
+            return value if isinstance(value, (bool, int, float)) else None
+        case ast.Name(id=name):
+            return _captured_number(ctx, name)
+        case ast.UnaryOp(op=op, operand=operand):
+            inner = static_value(ctx, operand)
+            return None if inner is None else _apply(ctx, node, _UNARY[type(op)], (inner,))
+        case ast.BinOp(left=left, op=op, right=right):
+            lhs = static_value(ctx, left)
+            rhs = None if lhs is None else static_value(ctx, right)
+            if lhs is None or rhs is None or type(op) not in _BINARY:
+                return None
+            return _apply(ctx, node, _BINARY[type(op)], (lhs, rhs))
+    return None
+
+
+def static_text(ctx: Context, node: ast.expr) -> str | None:
+    """The string that an expression is in Python, None where it is not one."""
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    if isinstance(node, ast.Name) and ctx.lookup(node.id) is None:
+        found = ctx.captured.get(node.id)
+        return found if isinstance(found, str) else None
+    return None
+
+
+def require_text(ctx: Context, node: ast.expr, what: str) -> str:
+    """A string, or `parse.string`."""
+    found = static_text(ctx, node)
+    if found is None:
+        raise ctx.error("string", f"Expected {what} as a string.", node)
+    return found
+
+
+def require_int(ctx: Context, node: ast.expr, what: str) -> int:
+    """An integer known in Python, or `parse.integer`."""
+    found = static_value(ctx, node)
+    if type(found) is not int:
+        raise ctx.error("integer", f"Expected {what} as an integer.", node)
+    return found
+
+
+def require_bool(ctx: Context, node: ast.expr, what: str) -> bool:
+    """A bool known in Python, or `parse.bool`."""
+    found = static_value(ctx, node)
+    if not isinstance(found, bool):
+        raise ctx.error("bool", f"Expected {what} as True or False.", node)
+    return found
+
+
+def _captured_number(ctx: Context, name: str) -> Value | None:
+    if ctx.lookup(name) is not None:
+        return None
+    found = ctx.captured.get(name)
+    return found if isinstance(found, (bool, int, float)) else None
+
+
+def _apply(
+    ctx: Context, node: ast.expr, function: Callable[..., Any], args: tuple[Value, ...]
+) -> Value:
+    grows = function in (operator.pow, operator.lshift)
+    if grows and (abs(args[1]) > _MAX_BITS or _bits(args[0]) > _MAX_BITS):
+        raise ctx.error("arithmetic", "The number is out of range.", node)
+    try:
+        result = function(*args)
+    except (ArithmeticError, TypeError, ValueError) as error:
+        raise ctx.error("arithmetic", f"The number cannot be computed: {error}.", node) from None
+    if not isinstance(result, (bool, int, float)) or _bits(result) > _MAX_BITS:
+        raise ctx.error("arithmetic", "The number is out of range.", node)
+    return result
+
+
+def _bits(value: Value) -> int:
+    return value.bit_length() if isinstance(value, int) else 0

@@ -1,0 +1,1 @@
+"""Writes script text, one module for each kind of node."""

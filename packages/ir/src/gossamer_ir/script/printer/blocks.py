@@ -1,0 +1,95 @@
+"""Writes the head of a block: iterators, predicate, regions."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.build import ZERO
+from gossamer_ir.nodes import Block, BlockIter, Region, Var
+from gossamer_ir.script.parser.blocks import remapped_domain
+from gossamer_ir.script.parser.range_stops import stop_of
+from gossamer_ir.script.printer.context import Printer
+from gossamer_ir.script.printer.expressions import write_expr, write_index
+from gossamer_ir.script.printer.ranges import write_bounds, write_region
+
+
+def write_block_head(p: Printer, node: Block) -> None:
+    """Writes iterators (runs that equal their loops as one remap), `T.where`, reads, writes."""
+    number = 0
+    while number < len(node.iters):
+        run = _remapped(p, node.iters, number)
+        if run >= 2:
+            _write_remap(p, node.iters, number, number + run)
+            number += run
+        else:
+            _write_iterator(p, node.iters[number], number)
+            number += 1
+    if node.predicate is not None:
+        p.w.put("T.where(")
+        write_expr(p.w, node.predicate, "predicate", expected="bool")
+        p.w.end_line(")")
+    for name in ("reads", "writes"):
+        regions = getattr(node, name)
+        if regions is not None:
+            _write_regions(p, name, regions)
+
+
+def _remapped(p: Printer, iters: tuple[BlockIter, ...], first: int) -> int:
+    """How many iterators from `first` on a remap gives back exactly."""
+    count = 0
+    while first + count < len(iters):
+        found = iters[first + count]
+        loop = p.range_of(found.value.name) if isinstance(found.value, Var) else None
+        before = list(iters[: first + count])
+        if loop is None or remapped_domain(loop, before) != found.domain:
+            break
+        count += 1
+    return count
+
+
+def _write_remap(p: Printer, iters: tuple[BlockIter, ...], first: int, last: int) -> None:
+    w = p.w
+    for number in range(first, last):
+        w.put(", " if number > first else "")
+        w.path += ("iters", number)
+        start = w.start()
+        w.put(iters[number].var)
+        w.close(start)
+        del w.path[-2:]
+    kinds = "".join(found.kind for found in iters[first:last])
+    w.put(f' = T.axis.remap("{kinds}", [')
+    for number in range(first, last):
+        w.put(", " if number > first else "")
+        w.path += ("iters", number)
+        write_index(w, iters[number].value, "value")
+        del w.path[-2:]
+    w.end_line("])")
+
+
+def _write_iterator(p: Printer, found: BlockIter, number: int) -> None:
+    w = p.w
+    w.path += ("iters", number)
+    start = w.start()
+    w.put(f"{found.var} = T.axis.{'spatial' if found.kind == 'S' else 'reduce'}(")
+    w.path.append("domain")
+    is_pair = found.domain.start != ZERO and stop_of(found.domain) is not None
+    w.put("(" if is_pair else "")
+    write_bounds(w, found.domain.start, found.domain.extent)
+    w.put(")" if is_pair else "")
+    w.path.pop()
+    w.put(", ")
+    write_index(w, found.value, "value")
+    w.put(")")
+    w.close(start)
+    del w.path[-2:]
+    w.end_line()
+
+
+def _write_regions(p: Printer, name: str, regions: tuple[Region, ...]) -> None:
+    p.w.put(f"T.{name}(")
+    for number, found in enumerate(regions):
+        p.w.put(", " if number else "")
+        p.w.path += (name, number)
+        start = p.w.start()
+        write_region(p.w, found)
+        p.w.close(start)
+        del p.w.path[-2:]
+    p.w.end_line(")")

@@ -1,0 +1,206 @@
+"""Writes the declarations of axes, buffers, relations and facts."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Buffer,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    DenseVaried,
+    Distinct,
+    Expr,
+    HasValue,
+    InRange,
+    Monotone,
+    PaddedSlots,
+    ProductSteps,
+    Reducer,
+    Relation,
+    SortedSegments,
+    SparseBuffer,
+)  # fmt: skip
+from gossamer_ir.script.printer.expressions import quoted, write_expr, write_index
+from gossamer_ir.script.printer.writer import Writer
+
+
+def write_axis(w: Writer, axis: Any) -> None:
+    """Writes `I = T.sp.dense_fixed(m)`."""
+    w.put(f"{axis.name} = T.sp.")
+    _AXES[type(axis)](w, axis)
+
+
+def write_buffer(w: Writer, buffer: AnyBuffer) -> None:
+    """Writes the declaration of a buffer of the whole function."""
+    if isinstance(buffer, SparseBuffer):
+        return _sparse(w, buffer)
+    return write_dense(w, buffer, "decl_buffer" if buffer.handle is None else "match_buffer")
+
+
+def write_dense(w: Writer, buffer: Buffer, function: str) -> None:
+    """Writes `X = T.match_buffer(x, (n,), "float32")` or an allocation."""
+    w.put(f"{buffer.name} = T.{function}(")
+    w.put("" if buffer.handle is None else f"{buffer.handle}, ")
+    w.put("(")
+    for number, size in enumerate(buffer.shape):
+        w.put(", " if number else "")
+        write_index(w, size, "shape", item=number)
+    w.put(",)" if len(buffer.shape) == 1 else ")")
+    w.put(f', "{buffer.dtype}"')
+    w.put(_scope(buffer) + ")")
+
+
+def write_reducer(w: Writer, found: Reducer) -> None:
+    """Writes `argmax = T.comm_reducer(lambda i, x, j, y: (...), (T.int64(-1), ...))`."""
+    names = ", ".join(var.name for var in (*found.lhs, *found.rhs))
+    w.put(f"{found.name} = T.comm_reducer(lambda {names}: (")
+    for number, (result, var) in enumerate(zip(found.results, found.lhs, strict=True)):
+        w.put(", " if number else "")
+        write_expr(w, result, "results", item=number, expected=var.dtype)
+    comma = "," if len(found.results) == 1 else ""
+    w.put(f"{comma}), (")
+    for number, identity in enumerate(found.identity):
+        w.put(", " if number else "")
+        write_expr(w, identity, "identity", item=number)
+    w.put(f"{comma}))")
+
+
+def write_fact(w: Writer, fact: Any) -> None:
+    """Writes `T.assume(monotone(X))`."""
+    w.put("T.assume(")
+    _FACTS[type(fact)](w, fact)
+    w.put(")")
+
+
+def write_relation(w: Writer, found: Relation) -> None:
+    """Writes `T.sp.assume(subset(J1, J2))`."""
+    w.put(f"T.sp.assume({found.kind}({found.left}, {found.right}))")
+
+
+def _sparse(w: Writer, buffer: SparseBuffer) -> None:
+    function = "alloc_buffer(" if buffer.handle is None else f"match_buffer({buffer.handle}, "
+    comma = "," if len(buffer.axes) == 1 else ""
+    w.put(f"{buffer.name} = T.sp.{function}({', '.join(buffer.axes)}{comma})")
+    w.put(f', "{buffer.dtype}"{_scope(buffer)}')
+    if buffer.extra_storage:
+        w.put(f", extra_storage={buffer.extra_storage}")
+    if buffer.fill is not None:
+        w.put(", default=")
+        write_expr(w, buffer.fill, "fill", expected=buffer.dtype)
+    if buffer.offsets is not None:
+        w.put(f", offsets={buffer.offsets}")
+    w.put(")")
+
+
+def _scope(buffer: AnyBuffer) -> str:
+    return "" if buffer.scope == "global" else f", scope={quoted(buffer.scope)}"
+
+
+def _dense_fixed(w: Writer, axis: DenseFixed) -> None:
+    w.put("dense_fixed(")
+    write_index(w, axis.length, "length")
+    w.put(")" if axis.parent is None else f", parent={axis.parent})")
+
+
+def _dense_varied(w: Writer, axis: DenseVaried) -> None:
+    w.put(f"dense_varied({axis.parent}, ")
+    _write_sizes(w, axis.length, "nnz", axis.nnz)
+    w.put(f', {axis.indptr}, "{axis.indptr_dtype}")')
+
+
+def _compressed_fixed(w: Writer, axis: CompressedFixed) -> None:
+    w.put(f"compressed_fixed({axis.parent}, ")
+    _write_sizes(w, axis.length, "width", axis.width)
+    w.put(f', {axis.indices}, "{axis.indices_dtype}"{_flags(axis, is_padded=True)})')
+
+
+def _compressed_varied(w: Writer, axis: CompressedVaried) -> None:
+    w.put(f"compressed_varied({axis.parent}, ")
+    _write_sizes(w, axis.length, "nnz", axis.nnz)
+    w.put(f", ({axis.indptr}, {axis.indices}), ")
+    if axis.indptr_dtype == axis.indices_dtype:
+        w.put(f'"{axis.indptr_dtype}"')
+    else:
+        w.put(f'indptr_dtype="{axis.indptr_dtype}", indices_dtype="{axis.indices_dtype}"')
+    w.put(f"{_flags(axis, is_padded=False)})")
+
+
+def _write_sizes(w: Writer, length: Expr, name: str, second: Expr | None) -> None:
+    w.put("" if second is None else "(")
+    write_index(w, length, "length")
+    if second is not None:
+        w.put(", ")
+        write_index(w, second, name)
+        w.put(")")
+
+
+def _flags(axis: CompressedFixed | CompressedVaried, *, is_padded: bool) -> str:
+    flags = (("sorted", True), ("unique", True), ("padded", is_padded))
+    return "".join(
+        f", {name}={getattr(axis, name)}" for name, usual in flags if getattr(axis, name) != usual
+    )
+
+
+def _relation(w: Writer, fact: Relation) -> None:
+    w.put(f"{fact.kind}({fact.left}, {fact.right})")
+
+
+def _in_range(w: Writer, fact: InRange) -> None:
+    w.put(f"in_range({fact.buffer}, ")
+    write_index(w, fact.low, "low")
+    w.put(", ")
+    write_index(w, fact.high, "high")
+    w.put(")")
+
+
+def _monotone(w: Writer, fact: Monotone) -> None:
+    w.put(f"monotone({fact.buffer})")
+
+
+def _distinct(w: Writer, fact: Distinct) -> None:
+    w.put(f"distinct({fact.buffer})")
+
+
+def _has_value(w: Writer, fact: HasValue) -> None:
+    w.put(f"has_value({fact.buffer}, ")
+    write_index(w, fact.index, "index")
+    w.put(", ")
+    write_index(w, fact.value, "value")
+    w.put(")")
+
+
+def _product_steps(w: Writer, fact: ProductSteps) -> None:
+    w.put(f"product_steps({fact.buffer}, {fact.left}, {fact.right})")
+
+
+def _sorted_segments(w: Writer, fact: SortedSegments) -> None:
+    indptr = "" if fact.indptr is None else f", {fact.indptr}"
+    w.put(f"sorted_segments({fact.buffer}{indptr}, unique={fact.unique})")
+
+
+def _padded_slots(w: Writer, fact: PaddedSlots) -> None:
+    w.put(f"padded_slots({fact.buffer}, ")
+    write_index(w, fact.length, "length")
+    w.put(")")
+
+
+_AXES: Mapping[type, Callable[[Writer, Any], None]] = {
+    DenseFixed: _dense_fixed,
+    DenseVaried: _dense_varied,
+    CompressedFixed: _compressed_fixed,
+    CompressedVaried: _compressed_varied,
+}
+_FACTS: Mapping[type, Callable[[Writer, Any], None]] = {
+    Relation: _relation,
+    InRange: _in_range,
+    Monotone: _monotone,
+    HasValue: _has_value,
+    ProductSteps: _product_steps,
+    SortedSegments: _sorted_segments,
+    Distinct: _distinct,
+    PaddedSlots: _padded_slots,
+}

@@ -1,0 +1,277 @@
+"""Writes expressions, with as few parentheses as Python's precedence allows.
+
+`expected` is what the parser expects there: a constant of that dtype is a bare literal, another one
+carries its dtype. `EXPLICIT` makes a constant carry it always.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import (
+    Binary,
+    Broadcast,
+    Call,
+    Cast,
+    Compare,
+    Const,
+    Expr,
+    IfThenElse,
+    LaneReduce,
+    Lanes,
+    Load,
+    Ramp,
+    Reinterpret,
+    Search,
+    Select,
+    TransposeReduce,
+    Unary,
+    Var,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.script.printer.writer import Writer
+
+EXPLICIT = ""
+_ATOM = 20
+
+_INFIX: Mapping[str, tuple[str, int]] = {
+    "or": ("or", 1), "and": ("and", 2), "bitor": ("|", 5), "bitxor": ("^", 6), "bitand": ("&", 7),
+    "shl": ("<<", 8), "shr": (">>", 8), "add": ("+", 9), "sub": ("-", 9), "mul": ("*", 10),
+    "div": ("/", 10), "floordiv": ("//", 10), "floormod": ("%", 10),
+}  # fmt: skip
+_COMPARE: Mapping[str, str] = {
+    "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+}  # fmt: skip
+_COMPARE_LEVEL = 4
+_UNARY: Mapping[str, tuple[str, int]] = {"neg": ("-", 11), "not": ("not ", 3), "bitnot": ("~", 11)}
+
+
+def write_expr(
+    w: Writer, node: Expr, step: str, *, expected: str | None = None, level: int = 0, item: int = -1
+) -> None:
+    """Writes an expression that is `step` (and there number `item`) of the current place."""
+    w.path.append(step)
+    if item >= 0:
+        w.path.append(item)
+    start = w.start()
+    EXPRESSIONS[type(node)](w, node, expected, level)
+    w.close(start)
+    del w.path[-2 if item >= 0 else -1 :]
+
+
+def write_index(w: Writer, node: Expr, step: str, *, item: int = -1, level: int = 0) -> None:
+    """Writes an int64 expression."""
+    write_expr(w, node, step, expected="int64", item=item, level=level)
+
+
+def write_indices(w: Writer, nodes: Sequence[Expr], step: str) -> None:
+    """Writes indices with commas; `()` where there are none."""
+    if not nodes:
+        w.put("()")
+    for number, node in enumerate(nodes):
+        if number:
+            w.put(", ")
+        write_index(w, node, step, item=number)
+
+
+def operand_dtypes(
+    nodes: Sequence[Expr], expected: str | None, *, folds: bool = False
+) -> list[str | None]:
+    """What the parser expects of each of several operands of one dtype.
+
+    `folds`: an operator between bare literals only would be computed by the parser.
+    """
+    firm = [node for node in nodes if not isinstance(node, Const)]
+    if firm:
+        dtype = dtype_of(firm[0])
+        return [dtype if isinstance(node, Const) else expected for node in nodes]
+    if folds:
+        return [EXPLICIT, *(dtype_of(nodes[0]) for _ in nodes[1:])]
+    return [expected for _ in nodes]
+
+
+def lanes_text(lanes: Lanes) -> str:
+    """`16` or `4 * T.vscale()`."""
+    return f"{lanes.count} * T.vscale()" if lanes.scalable else str(lanes.count)
+
+
+def quoted(text: str) -> str:
+    """A string literal, in double quotes where it needs no escapes."""
+    plain = text.isascii() and text.isprintable() and '"' not in text and "\\" not in text
+    return f'"{text}"' if plain else repr(text)
+
+
+def _const(w: Writer, node: Const, expected: str | None, level: int) -> None:
+    is_default = expected is None and node.dtype in ("int64", "bool")
+    is_word = node.text.lstrip("-") in ("nan", "inf")
+    if (node.dtype == expected or is_default) and not is_word:
+        return w.put(node.text)
+    return w.put(f'T.{node.dtype}("{node.text}")' if is_word else f"T.{node.dtype}({node.text})")
+
+
+def _var(w: Writer, node: Var, expected: str | None, level: int) -> None:
+    w.put(node.name)
+
+
+def _unary(w: Writer, node: Unary, expected: str | None, level: int) -> None:
+    sign, own = _UNARY[node.op]
+    w.put(f"({sign}" if own < level else sign)
+    explicit = EXPLICIT if isinstance(node.operand, Const) else expected
+    write_expr(w, node.operand, "operand", expected=explicit, level=own)
+    if own < level:
+        w.put(")")
+
+
+def _binary(w: Writer, node: Binary, expected: str | None, level: int) -> None:
+    if node.op in ("and", "or"):
+        expected = expected or "bool"
+    sign, own = _INFIX.get(node.op, (f"T.{node.op}", _ATOM))
+    lhs, rhs = operand_dtypes((node.lhs, node.rhs), expected, folds=own != _ATOM)
+    if own == _ATOM:
+        w.put(f"{sign}(")
+        write_expr(w, node.lhs, "lhs", expected=lhs)
+        w.put(", ")
+        write_expr(w, node.rhs, "rhs", expected=rhs)
+        return w.put(")")
+    if own < level:
+        w.put("(")
+    write_expr(w, node.lhs, "lhs", expected=lhs, level=own)
+    w.put(f" {sign} ")
+    write_expr(w, node.rhs, "rhs", expected=rhs, level=own + 1)
+    if own < level:
+        w.put(")")
+    return None
+
+
+def _compare(w: Writer, node: Compare, expected: str | None, level: int) -> None:
+    lhs, rhs = operand_dtypes((node.lhs, node.rhs), None, folds=True)
+    w.put("(" if level > _COMPARE_LEVEL else "")
+    write_expr(w, node.lhs, "lhs", expected=lhs, level=_COMPARE_LEVEL + 1)
+    w.put(f" {_COMPARE[node.op]} ")
+    write_expr(w, node.rhs, "rhs", expected=rhs, level=_COMPARE_LEVEL + 1)
+    w.put(")" if level > _COMPARE_LEVEL else "")
+
+
+def _cast(w: Writer, node: Cast, expected: str | None, level: int) -> None:
+    is_scalar = not DType.parse(node.dtype).is_vector
+    w.put(f"T.{node.dtype}(" if is_scalar else "T.cast(")
+    write_expr(w, node.value, "value", expected=EXPLICIT if is_scalar else None)
+    w.put(")" if is_scalar else f', "{node.dtype}")')
+
+
+def _reinterpret(w: Writer, node: Reinterpret, expected: str | None, level: int) -> None:
+    w.put("T.reinterpret(")
+    write_expr(w, node.value, "value")
+    w.put(f', "{node.dtype}")')
+
+
+def _choice(w: Writer, node: Select | IfThenElse, expected: str | None, level: int) -> None:
+    w.put("T.Select(" if isinstance(node, Select) else "T.if_then_else(")
+    write_expr(w, node.condition, "condition", expected="bool")
+    arms = operand_dtypes((node.if_true, node.if_false), expected)
+    w.put(", ")
+    write_expr(w, node.if_true, "if_true", expected=arms[0])
+    w.put(", ")
+    write_expr(w, node.if_false, "if_false", expected=arms[1])
+    w.put(")")
+
+
+def _call(w: Writer, node: Call, expected: str | None, level: int) -> None:
+    w.put(f"T.{node.function}(")
+    for number, dtype in enumerate(operand_dtypes(node.args, expected)):
+        if number:
+            w.put(", ")
+        write_expr(w, node.args[number], "args", expected=dtype, item=number)
+    w.put(")")
+
+
+def _load(w: Writer, node: Load, expected: str | None, level: int) -> None:
+    if node.predicate is None or node.passthrough is None:
+        w.put(f"{node.buffer}[")
+        write_indices(w, node.indices, "indices")
+        return w.put("]")
+    write_access(w, "load", node.buffer, node.indices)
+    w.put(", predicate=")
+    write_expr(w, node.predicate, "predicate", expected="bool")
+    w.put(", passthrough=")
+    write_expr(w, node.passthrough, "passthrough", expected=node.dtype)
+    return w.put(")")
+
+
+def write_access(w: Writer, name: str, buffer: str, indices: Sequence[Expr]) -> None:
+    """Writes `T.load(A, i, j`, one bracket for one node; the caller closes it."""
+    w.put(f"T.{name}({buffer}")
+    for number, found in enumerate(indices):
+        w.put(", ")
+        write_index(w, found, "indices", item=number)
+
+
+def _search(w: Writer, node: Search, expected: str | None, level: int) -> None:
+    w.put(f'T.search("{node.kind}", {node.buffer}')
+    for number, found in enumerate(node.prefix):
+        w.put(", ")
+        write_index(w, found, "prefix", item=number)
+    for name in ("begin", "end", "value"):
+        w.put(f", {name}=")
+        write_index(w, getattr(node, name), name)
+    w.put(")")
+
+
+def _vscale(w: Writer, node: VScale, expected: str | None, level: int) -> None:
+    w.put("T.vscale()")
+
+
+def _ramp(w: Writer, node: Ramp, expected: str | None, level: int) -> None:
+    scalar = DType.parse(expected).scalar if expected else None
+    base, stride = operand_dtypes((node.base, node.stride), scalar)
+    w.put("T.ramp(")
+    write_expr(w, node.base, "base", expected=base)
+    w.put(", ")
+    write_expr(w, node.stride, "stride", expected=stride)
+    w.put(f", {lanes_text(node.lanes)})")
+
+
+def _broadcast(w: Writer, node: Broadcast, expected: str | None, level: int) -> None:
+    scalar = DType.parse(expected).scalar if expected else None
+    w.put("T.broadcast(")
+    write_expr(w, node.value, "value", expected=scalar)
+    w.put(f", {lanes_text(node.lanes)})")
+
+
+def _lane_reduce(w: Writer, node: LaneReduce, expected: str | None, level: int) -> None:
+    w.put(f'T.lane_reduce("{node.op}", ')
+    write_expr(w, node.value, "value")
+    w.put(")")
+
+
+def _transpose_reduce(w: Writer, node: TransposeReduce, expected: str | None, level: int) -> None:
+    w.put(f'T.transpose_reduce("{node.op}"')
+    for number, value in enumerate(node.values):
+        w.put(", ")
+        write_expr(w, value, "values", item=number)
+    w.put(")")
+
+
+EXPRESSIONS: Mapping[type, Callable[[Writer, Any, str | None, int], None]] = {
+    Const: _const,
+    Var: _var,
+    Unary: _unary,
+    Binary: _binary,
+    Compare: _compare,
+    Cast: _cast,
+    Reinterpret: _reinterpret,
+    Select: _choice,
+    IfThenElse: _choice,
+    Call: _call,
+    Load: _load,
+    Search: _search,
+    VScale: _vscale,
+    Ramp: _ramp,
+    Broadcast: _broadcast,
+    LaneReduce: _lane_reduce,
+    TransposeReduce: _transpose_reduce,
+}
+"""Every expression node and how it is written."""

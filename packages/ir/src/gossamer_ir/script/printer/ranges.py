@@ -1,0 +1,49 @@
+"""Writes ranges and regions so that they are read back exactly."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.build import ONE, ZERO
+from gossamer_ir.nodes import Binary, Expr, Range, Region
+from gossamer_ir.script.parser.range_stops import stop_of
+from gossamer_ir.script.printer.expressions import write_index
+from gossamer_ir.script.printer.writer import Writer
+
+
+def write_bounds(w: Writer, start: Expr, extent: Expr, *, separator: str = ", ") -> None:
+    """Writes `extent` where start is zero (unless a slice is written), else start and stop."""
+    stop = stop_of(Range(start, extent))
+    if stop is None:
+        w.put("T.from_extent(")
+        write_index(w, start, "start")
+        w.put(", ")
+        write_index(w, extent, "extent")
+        return w.put(")")
+    if start != ZERO or separator != ", ":
+        write_index(w, start, "start")
+        w.put(separator)
+    if isinstance(stop, Binary) and stop.op == "add" and stop.rhs is extent:
+        return _write_sum(w, start, extent)
+    return write_index(w, stop, "extent")
+
+
+def write_region(w: Writer, node: Region) -> None:
+    """Writes `A[vi, 0:n]`."""
+    w.put(f"{node.buffer}[")
+    if not node.ranges:
+        w.put("()")
+    for number, found in enumerate(node.ranges):
+        w.put(", " if number else "")
+        w.path += ("ranges", number)
+        begin = w.start()
+        if found.extent == ONE:
+            write_index(w, found.start, "start")
+        else:
+            write_bounds(w, found.start, found.extent, separator=":")
+        w.close(begin)
+        del w.path[-2:]
+    w.put("]")
+
+
+def _write_sum(w: Writer, start: Expr, extent: Expr) -> None:
+    """Writes the stop `start + extent`, whose right side is the extent's place."""
+    write_index(w, Binary("add", start, extent), "extent")

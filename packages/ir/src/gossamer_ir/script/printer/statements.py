@@ -1,0 +1,295 @@
+"""Writes statements."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gossamer_ir.nodes import (
+    Allocate,
+    Annotations,
+    AnnotationValue,
+    Atomic,
+    AttachAxis,
+    Block,
+    Combine,
+    Expr,
+    For,
+    FuseAxes,
+    Guard,
+    If,
+    Iteration,
+    IterationAxis,
+    Launch,
+    Let,
+    ParallelFor,
+    Prefetch,
+    Stmt,
+    Store,
+    While,
+)  # fmt: skip
+from gossamer_ir.script.printer.blocks import write_block_head
+from gossamer_ir.script.printer.context import Printer
+from gossamer_ir.script.printer.declarations import write_dense
+from gossamer_ir.script.printer.expressions import (
+    quoted,
+    write_access,
+    write_expr,
+    write_index,
+    write_indices,
+)  # fmt: skip
+from gossamer_ir.script.printer.ranges import write_bounds
+
+_LOOPS = {
+    "serial": "serial",
+    "parallel": "parallel",
+    "vectorized": "vectorized",
+    "unrolled": "unroll",
+    "thread_binding": "thread_binding",
+}
+
+
+def write_body(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
+    """Writes the statements of a body, indented; `pass` where there are none."""
+    p.w.indent()
+    write_statements(p, body, step)
+    if not body:
+        p.w.end_line("pass")
+    p.w.dedent()
+
+
+def write_statements(p: Printer, body: tuple[Stmt, ...], step: str) -> None:
+    """Writes statements, one after the other."""
+    w = p.w
+    for number, node in enumerate(body):
+        w.path += (step, number)
+        start = w.start()
+        STATEMENTS[type(node)](p, node)
+        w.close(start)
+        del w.path[-2:]
+
+
+def annotations_text(annotations: Annotations) -> str:
+    """A dictionary display."""
+    return "{" + ", ".join(f"{quoted(key)}: {_value(item)}" for key, item in annotations) + "}"
+
+
+def _value(value: AnnotationValue) -> str:
+    return quoted(value) if isinstance(value, str) else str(value)
+
+
+def _store(p: Printer, node: Store) -> None:
+    w, dtype = p.w, p.store_dtype(node.buffer, node.indices)
+    if node.predicate is None:
+        w.put(f"{node.buffer}[")
+        write_indices(w, node.indices, "indices")
+        w.put("] = ")
+        write_expr(w, node.value, "value", expected=dtype)
+        return w.end_line()
+    write_access(w, "store", node.buffer, node.indices)
+    w.put(", value=")
+    write_expr(w, node.value, "value", expected=dtype)
+    w.put(", predicate=")
+    write_expr(w, node.predicate, "predicate", expected="bool")
+    return w.end_line(")")
+
+
+def _combine(p: Printer, node: Combine) -> None:
+    """`C[i], V[i] = argmax(C[i], V[i], j, A[i, j])`."""
+    w = p.w
+    for number, store in enumerate(node.stores):
+        w.put(", " if number else "")
+        _write_element(p, store, number)
+    w.put(f" = {node.reducer}(")
+    for number, store in enumerate(node.stores):
+        _write_element(p, store, number)
+        w.put(", ")
+    for number, store in enumerate(node.stores):
+        w.put(", " if number else "")
+        w.path += ("stores", number)
+        write_expr(w, store.value, "value", expected=p.store_dtype(store.buffer, store.indices))
+        del w.path[-2:]
+    w.end_line(")")
+
+
+def _write_element(p: Printer, store: Store, number: int) -> None:
+    p.w.path += ("stores", number)
+    p.w.put(f"{store.buffer}[")
+    write_indices(p.w, store.indices, "indices")
+    p.w.put("]")
+    del p.w.path[-2:]
+
+
+def _atomic(p: Printer, node: Atomic) -> None:
+    w = p.w
+    w.put(f"T.atomic_{node.op}({node.buffer}[")
+    write_indices(w, node.indices, "indices")
+    w.put("], ")
+    write_expr(w, node.value, "value", expected=p.store_dtype(node.buffer, node.indices))
+    w.end_line(")")
+
+
+def _let(p: Printer, node: Let) -> None:
+    p.w.put(f"{node.var.name}: T.{node.var.dtype} = ")
+    write_expr(p.w, node.value, "value", expected=node.var.dtype)
+    p.w.end_line()
+
+
+def _allocate(p: Printer, node: Allocate) -> None:
+    p.declare(node.buffer)
+    p.w.path.append("buffer")
+    start = p.w.start()
+    write_dense(p.w, node.buffer, "alloc_buffer")
+    p.w.close(start)
+    p.w.path.pop()
+    p.w.end_line()
+
+
+def _if(p: Printer, node: If) -> None:
+    p.w.put("if ")
+    write_expr(p.w, node.condition, "condition", expected="bool")
+    p.w.end_line(":")
+    write_body(p, node.then_body, "then_body")
+    if node.else_body:
+        p.w.end_line("else:")
+        write_body(p, node.else_body, "else_body")
+
+
+def _while(p: Printer, node: While) -> None:
+    p.w.put("while ")
+    write_expr(p.w, node.condition, "condition", expected="bool")
+    p.w.end_line(":")
+    write_body(p, node.body, "body")
+
+
+def _for(p: Printer, node: For) -> None:
+    w = p.w
+    w.put(f"for {node.var} in T.{_LOOPS[node.kind]}(")
+    write_bounds(w, node.start, node.extent)
+    if node.thread is not None:
+        w.put(f', thread="{node.thread}"')
+    _write_options(p, node.weight, node.grain)
+    if node.annotations:
+        w.put(f", annotations={annotations_text(node.annotations)}")
+    w.end_line("):")
+    p.loops.append(node)
+    write_body(p, node.body, "body")
+    p.loops.pop()
+
+
+def _write_options(p: Printer, weight: Expr | None, grain: Expr | None) -> None:
+    for name, found in (("weight", weight), ("grain", grain)):
+        if found is not None:
+            p.w.put(f", {name}=")
+            write_index(p.w, found, name)
+
+
+def _block(p: Printer, node: Block) -> None:
+    p.w.end_line(f"with T.block({quoted(node.name)}):")
+    p.w.indent()
+    write_block_head(p, node)
+    if node.annotations:
+        p.w.end_line(f"T.block_attr({annotations_text(node.annotations)})")
+    _write_init_and_body(p, node)
+    p.w.dedent()
+
+
+def _iteration(p: Printer, node: Iteration) -> None:
+    w = p.w
+    w.put("with T.sp.iteration([")
+    for number, axis in enumerate(node.axes):
+        w.put(", " if number else "")
+        w.path += ("axes", number)
+        start = w.start()
+        w.put(_axis_text(axis))
+        w.close(start)
+        del w.path[-2:]
+    names = ", ".join(node.vars)
+    w.end_line(f'], "{node.kinds}", {quoted(node.name)}) as [{names}]:')
+    w.indent()
+    if node.annotations:
+        w.end_line(f"T.sp.iteration_attr({annotations_text(node.annotations)})")
+    _write_init_and_body(p, node)
+    w.dedent()
+
+
+def _write_init_and_body(p: Printer, node: Block | Iteration) -> None:
+    if node.init:
+        p.w.end_line("with T.init():")
+        write_body(p, node.init, "init")
+    write_statements(p, node.body, "body")
+    if not node.body:
+        p.w.end_line("pass")
+
+
+def _axis_text(axis: IterationAxis) -> str:
+    if isinstance(axis, FuseAxes):
+        return f"T.sp.fuse({', '.join(axis.axes)})"
+    if isinstance(axis, AttachAxis):
+        return f"T.sp.attach({axis.axis}, {axis.parent})"
+    return axis.axis
+
+
+def _prefetch(p: Printer, node: Prefetch) -> None:
+    write_access(p.w, "prefetch", node.buffer, node.indices)
+    p.w.end_line(")")
+
+
+def _guard(p: Printer, node: Guard) -> None:
+    p.w.put("T.guard(")
+    write_expr(p.w, node.condition, "condition", expected="bool")
+    p.w.end_line(f", {node.buffer})")
+
+
+def _write_args(p: Printer, args: tuple[Expr, ...]) -> None:
+    p.w.put("[")
+    for number, found in enumerate(args):
+        p.w.put(", " if number else "")
+        write_expr(p.w, found, "args", item=number)
+    p.w.put("]")
+
+
+def _parallel_for(p: Printer, node: ParallelFor) -> None:
+    p.w.put(f'T.parallel_for("{node.function}", "{node.var}", ')
+    write_bounds(p.w, node.start, node.extent)
+    if node.args:
+        p.w.put(", args=")
+        _write_args(p, node.args)
+    _write_options(p, node.weight, node.grain)
+    p.w.end_line(")")
+
+
+def _launch(p: Printer, node: Launch) -> None:
+    w = p.w
+    w.put(f'T.launch("{node.function}", ')
+    _write_args(p, node.args)
+    if node.threads:
+        w.put(", threads={")
+        for number, found in enumerate(node.threads):
+            w.path += ("threads", number)
+            start = w.start()
+            w.put(f'{", " if number else ""}"{found.tag}": ')
+            write_index(w, found.extent, "extent")
+            w.close(start)
+            del w.path[-2:]
+        w.put("}")
+    w.end_line(")")
+
+
+STATEMENTS: Mapping[type, Callable[[Printer, Any], None]] = {
+    Store: _store,
+    Combine: _combine,
+    Atomic: _atomic,
+    Let: _let,
+    Allocate: _allocate,
+    If: _if,
+    While: _while,
+    For: _for,
+    Block: _block,
+    Iteration: _iteration,
+    Prefetch: _prefetch,
+    Guard: _guard,
+    ParallelFor: _parallel_for,
+    Launch: _launch,
+}
+"""Every statement node and how it is written."""

@@ -1,0 +1,1 @@
+"""Rewrites of whole modules: fixed sizes and scalars, other dtypes."""

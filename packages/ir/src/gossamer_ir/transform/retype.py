@@ -1,0 +1,221 @@
+"""Gives buffers other dtypes; loads, literals, lets and results follow."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Mapping
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.constants import constant, value_of
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import (
+    Atomic,
+    Binary,
+    Broadcast,
+    Buffer,
+    Call,
+    Cast,
+    Combine,
+    Compare,
+    Const,
+    Expr,
+    Function,
+    IfThenElse,
+    Let,
+    Load,
+    ReduceOp,
+    Reducer,
+    Select,
+    SparseBuffer,
+    Store,
+    Unary,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import map_children, statements
+
+
+def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
+    """The function with buffers of other dtypes, by name.
+
+    Constants beside a retyped load take its dtype, lets of retyped values too, casts of an
+    expression to the dtype it has already fall away. `ArgumentError` (`specialize.dtype`) where an
+    expression that is no constant keeps another dtype.
+    """
+    retyper = _Retyper(dtypes)
+    retyper.lets |= _components(function, dtypes)
+    result: Function = retyper.visit(function)
+    return result
+
+
+def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]:
+    """The new dtypes of reducers' operands: those of the buffers that they combine."""
+    reducers = {found.name: found for found in function.reducers}
+    new: dict[str, str] = {}
+    for node in statements(function.body):
+        for store, pair in _combined(node, reducers):
+            dtype = dtypes.get(store.buffer, pair[0].dtype)
+            if new.setdefault(pair[0].name, dtype) != dtype:
+                raise ArgumentError(
+                    "specialize.dtype",
+                    f"A reducer combines elements of dtype {new[pair[0].name]} and of {dtype}.",
+                    hint="Declare a reducer for each.",
+                )
+            new[pair[1].name] = dtype
+    return new
+
+
+def _combined(
+    node: Any, reducers: Mapping[str, Reducer]
+) -> Iterable[tuple[Store, tuple[Var, Var]]]:
+    if not isinstance(node, Combine) or node.reducer not in reducers:
+        return ()
+    reducer = reducers[node.reducer]
+    return zip(node.stores, zip(reducer.lhs, reducer.rhs, strict=True), strict=True)
+
+
+class _Retyper:
+    """The new dtypes of buffers, and of lets as they are met (a let stands before its uses)."""
+
+    def __init__(self, buffers: Mapping[str, str]) -> None:
+        self.buffers = buffers
+        self.lets: dict[str, str] = {}
+
+    def visit(self, node: Any) -> Any:
+        inner = map_children(node, self.visit)
+        rule = _RULES.get(type(inner))
+        return inner if rule is None else rule(self, inner)
+
+    def buffer(self, node: SparseBuffer | Buffer) -> SparseBuffer | Buffer:
+        dtype = self.buffers.get(node.name)
+        if dtype is None or dtype == node.dtype:
+            return node
+        if isinstance(node, SparseBuffer) and node.fill is not None:
+            return replace(node, dtype=dtype, fill=constant(value_of(node.fill), dtype))
+        return replace(node, dtype=dtype)
+
+    def load(self, node: Load) -> Expr:
+        scalar = self.buffers.get(node.buffer)
+        if scalar is None:
+            return node
+        dtype = DType.parse(node.dtype).with_scalar(scalar).text
+        passthrough = None if node.passthrough is None else _follow(node.passthrough, dtype)
+        return replace(node, dtype=dtype, passthrough=passthrough)
+
+    def var(self, node: Var) -> Expr:
+        dtype = self.lets.get(node.name, node.dtype)
+        return node if dtype == node.dtype else Var(node.name, dtype)
+
+    def let(self, node: Let) -> Let:
+        dtype = dtype_of(node.value)
+        if dtype == node.var.dtype:
+            return node
+        self.lets[node.var.name] = dtype
+        return Let(Var(node.var.name, dtype), node.value)
+
+    def store(self, node: Store | Atomic) -> Store | Atomic:
+        scalar = self.buffers.get(node.buffer)
+        if scalar is None:
+            return node
+        dtype = DType.parse(dtype_of(node.value)).with_scalar(scalar).text
+        value = _follow(node.value, dtype)
+        return node if value is node.value else replace(node, value=value)
+
+    def reducer(self, node: Reducer) -> Reducer:
+        dtypes = [var.dtype for var in node.lhs]
+        if dtypes == [value.dtype for value in node.identity]:
+            return node
+        pairs = zip(node.identity, node.results, dtypes, strict=True)
+        followed = [
+            (_limit(value, dtype), _follow(result, dtype)) for value, result, dtype in pairs
+        ]
+        identity, results = zip(*followed, strict=True)
+        return replace(node, identity=identity, results=results)
+
+    def operands(self, node: Binary | Compare) -> Expr:
+        lhs, rhs = _agree([node.lhs, node.rhs])
+        return node if lhs is node.lhs and rhs is node.rhs else replace(node, lhs=lhs, rhs=rhs)
+
+    def arms(self, node: Select | IfThenElse) -> Expr:
+        first, second = _agree([node.if_true, node.if_false])
+        if first is node.if_true and second is node.if_false:
+            return node
+        return replace(node, if_true=first, if_false=second)
+
+    def call(self, node: Call) -> Expr:
+        args = _agree(list(node.args))
+        return replace(node, args=tuple(args), dtype=dtype_of(args[0])) if args else node
+
+    def cast(self, node: Cast) -> Expr:
+        is_index = isinstance(node.value, Load) and node.value.buffer in self.buffers
+        return node.value if is_index and dtype_of(node.value) == node.dtype else node
+
+
+_RULES: Mapping[type, Callable[[_Retyper, Any], Any]] = {
+    SparseBuffer: _Retyper.buffer,
+    Buffer: _Retyper.buffer,
+    Load: _Retyper.load,
+    Var: _Retyper.var,
+    Let: _Retyper.let,
+    Store: _Retyper.store,
+    Atomic: _Retyper.store,
+    Reducer: _Retyper.reducer,
+    Binary: _Retyper.operands,
+    Compare: _Retyper.operands,
+    Select: _Retyper.arms,
+    IfThenElse: _Retyper.arms,
+    Call: _Retyper.call,
+    Cast: _Retyper.cast,
+}
+
+
+def _limit(value: Const, dtype: str) -> Const:
+    """A constant in another dtype; the least or largest of its dtype becomes that of the other."""
+    for op in _LIMITS:
+        if value == identity(op, value.dtype):
+            return identity(op, dtype)
+    return constant(value_of(value), dtype)
+
+
+def _agree(nodes: list[Expr]) -> list[Expr]:
+    """Operands of one dtype: those made of constants follow the others."""
+    firm = [dtype_of(node) for node in nodes if not _is_literal(node)]
+    if not firm:
+        return nodes
+    return [_follow(node, firm[0]) for node in nodes]
+
+
+_LIMITS: tuple[ReduceOp, ...] = ("min", "max")
+
+
+def _is_literal(node: Expr) -> bool:
+    match node:
+        case Const():
+            return True
+        case Unary(operand=inner) | Broadcast(value=inner):
+            return _is_literal(inner)
+        case Binary():
+            return _is_literal(node.lhs) and _is_literal(node.rhs)
+    return False
+
+
+def _follow(node: Expr, dtype: str) -> Expr:
+    if dtype_of(node) == dtype:
+        return node
+    if not _is_literal(node):
+        raise ArgumentError(
+            "specialize.dtype",
+            f"A value of dtype {dtype_of(node)} meets one of dtype {dtype}.",
+            hint="Give the dtypes of all buffers that are computed with.",
+        )
+    scalar = DType.parse(dtype).scalar
+    return _converted(node, scalar)
+
+
+def _converted(node: Expr, scalar: str) -> Expr:
+    if isinstance(node, Const):
+        return constant(value_of(node), scalar)
+    return cast(Expr, map_children(node, lambda child: _converted(child, scalar)))

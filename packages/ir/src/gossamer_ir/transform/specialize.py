@@ -1,0 +1,159 @@
+"""Fixes sizes and scalars of a module, and the dtypes of its values and index storage, by name."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.core.build import folded
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import INDEX_STORAGE, DType
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.nodes import (
+    Axis,
+    Binary,
+    CompressedFixed,
+    CompressedVaried,
+    Const,
+    DenseVaried,
+    Expr,
+    Function,
+    Module,
+)  # fmt: skip
+from gossamer_ir.transform.retype import retype_function
+from gossamer_ir.traversal.effects import all_buffers
+from gossamer_ir.traversal.walk import rewrite, substitute
+
+
+@typed
+def specialize(
+    module: Module,
+    values: Mapping[str, bool | int | float],
+    *,
+    dtypes: Mapping[str, str] | None = None,
+) -> Module:
+    """The module with scalar parameters of the entry fixed, and buffers and axes retyped.
+
+    `values`: parameter name to value; the parameter leaves the list. `dtypes`: buffer name to the
+    dtype of its values, axis name to the storage dtype of its indices; literals beside them follow.
+    Raises `ArgumentError`: `specialize.unknown` (with what exists), `specialize.dtype` where an
+    operand of another dtype meets a retyped one, `constant.range`.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def fill(x: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n + 1,), "float32")
+    ...     for i in T.serial(n):
+    ...         X[i] = 1.0
+    ... ''')
+    >>> fixed = specialize(module, {"n": 8}, dtypes={"X": "float64"})
+    >>> from gossamer_ir.script import print_module
+    >>> print(print_module(fixed))
+    @T.prim_func
+    def fill(
+        x: T.handle,
+    ) -> None:
+        T.func_attr({"sparse_tir_level": 0})
+        X = T.match_buffer(x, (9,), "float64")
+        for i in T.serial(8):
+            X[i] = 1.0
+    <BLANKLINE>
+    """
+    entry = next(found for found in module.functions if found.name == module.entry)
+    changed = _retyped(entry, dtypes or {})
+    changed = _fixed(changed, values)
+    functions = tuple(changed if found is entry else found for found in module.functions)
+    return module if changed is entry else replace(module, functions=functions)
+
+
+def _fixed(function: Function, values: Mapping[str, bool | int | float]) -> Function:
+    if not values:
+        return function
+    scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}
+    for name in values:
+        if name not in scalars:
+            raise _unknown(name, "scalar parameter", scalars)
+    consts: dict[str, Expr] = {
+        name: constant(value, scalars[name]) for name, value in values.items()
+    }
+    kept = tuple(param for param in function.params if param.name not in values)
+    fixed: Function = rewrite(substitute(replace(function, params=kept), consts), _fold)
+    return fixed
+
+
+def _fold(node: Any) -> Expr | None:
+    """Int64 constants combined, where both sides are constant."""
+    if not isinstance(node, Binary) or not _is_index(node.lhs) or not _is_index(node.rhs):
+        return None
+    return folded(node.op, node.lhs, node.rhs)
+
+
+def _is_index(node: Expr) -> bool:
+    return isinstance(node, Const) and node.dtype == "int64"
+
+
+def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
+    if not dtypes:
+        return function
+    axes = {axis.name: axis for axis in function.axes}
+    buffers = {found.name: found for found in all_buffers(function)}
+    for name in dtypes:
+        if name not in axes and name not in buffers:
+            raise _unknown(name, "buffer or axis", {**buffers, **axes})
+    storage = _index_storage(axes, dtypes)
+    by_buffer = {name: _value_dtype(dtype) for name, dtype in dtypes.items() if name in buffers}
+    for found in buffers.values():
+        if found.handle in storage:
+            by_buffer.setdefault(found.name, storage[found.handle])
+    new_axes = tuple(_axis(axis, dtypes) for axis in function.axes)
+    return retype_function(replace(function, axes=new_axes), by_buffer)
+
+
+def _value_dtype(dtype: str) -> str:
+    if DType.parse(dtype).is_vector or dtype == "handle":
+        raise ArgumentError("specialize.dtype", f"A buffer cannot hold values of dtype {dtype}.")
+    return dtype
+
+
+def _index_storage(axes: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[str, str]:
+    """The handles of index arrays that are stored otherwise, and how."""
+    found: dict[str, str] = {}
+    for name in dtypes.keys() & axes.keys():
+        if dtypes[name] not in INDEX_STORAGE:
+            raise ArgumentError(
+                "specialize.dtype",
+                f"The indices of axis '{name}' cannot be stored as {dtypes[name]}.",
+                hint=f"Expected one of {', '.join(INDEX_STORAGE)}.",
+            )
+        for handle in (getattr(axes[name], field, None) for field in ("indptr", "indices")):
+            if handle is not None:
+                found[handle] = dtypes[name]
+    return found
+
+
+def _axis(axis: Axis, dtypes: Mapping[str, str]) -> Axis:
+    dtype = dtypes.get(axis.name)
+    if dtype is None:
+        return axis
+    match axis:
+        case DenseVaried():
+            return replace(axis, indptr_dtype=dtype)
+        case CompressedFixed():
+            return replace(axis, indices_dtype=dtype)
+        case CompressedVaried():
+            return replace(axis, indptr_dtype=dtype, indices_dtype=dtype)
+    raise ArgumentError(
+        "specialize.dtype", f"Axis '{axis.name}' is dense and fixed, it stores no indices."
+    )
+
+
+def _unknown(name: str, what: str, known: Mapping[str, object]) -> ArgumentError:
+    return ArgumentError(
+        "specialize.unknown",
+        f"There is no {what} '{name}'.",
+        hint=f"There are {', '.join(known) or 'none'}.",
+    )

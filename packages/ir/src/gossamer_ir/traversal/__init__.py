@@ -1,0 +1,1 @@
+"""Walks over nodes, the table of their effects, names, equality."""

@@ -1,0 +1,120 @@
+"""Structural equality up to renaming, and a hash that agrees with it.
+
+Parameters, axes, buffers and variables may be renamed one to one within each function; the names of
+functions, blocks and iterations and all annotations are published contract and must match, as must
+the order of everything.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from functools import cache
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import Function, Node
+
+NAMES: dict[str, frozenset[str]] = {
+    "Var": frozenset({"name"}),
+    "Load": frozenset({"buffer"}),
+    "Search": frozenset({"buffer"}),
+    "Region": frozenset({"buffer"}),
+    "BlockIter": frozenset({"var"}),
+    "Store": frozenset({"buffer"}),
+    "Combine": frozenset({"reducer"}),
+    "Atomic": frozenset({"buffer"}),
+    "For": frozenset({"var"}),
+    "OverAxis": frozenset({"axis"}),
+    "FuseAxes": frozenset({"axes"}),
+    "AttachAxis": frozenset({"axis", "parent"}),
+    "Iteration": frozenset({"vars"}),
+    "Prefetch": frozenset({"buffer"}),
+    "Guard": frozenset({"buffer"}),
+    "ParallelFor": frozenset({"var"}),
+    "DenseFixed": frozenset({"name", "parent"}),
+    "DenseVaried": frozenset({"name", "parent", "indptr"}),
+    "CompressedFixed": frozenset({"name", "parent", "indices"}),
+    "CompressedVaried": frozenset({"name", "parent", "indptr", "indices"}),
+    "Relation": frozenset({"left", "right"}),
+    "InRange": frozenset({"buffer"}),
+    "Monotone": frozenset({"buffer"}),
+    "HasValue": frozenset({"buffer"}),
+    "ProductSteps": frozenset({"buffer", "left", "right"}),
+    "SortedSegments": frozenset({"buffer", "indptr"}),
+    "Distinct": frozenset({"buffer"}),
+    "PaddedSlots": frozenset({"buffer"}),
+    "Reducer": frozenset({"name"}),
+    "SparseBuffer": frozenset({"name", "axes", "handle", "offsets"}),
+    "Buffer": frozenset({"name", "handle"}),
+    "Param": frozenset({"name"}),
+    "IndexMap": frozenset({"vars"}),
+}
+"""The fields that hold names which may differ; every other field must match as it is."""
+
+Numbers = dict[str, int]
+
+
+def structural_equal(left: Node, right: Node) -> bool:
+    """Whether two modules (or functions, statements, ...) are equal up to renaming.
+
+    >>> from gossamer_ir.nodes import Const, Let, Var
+    >>> one = Const("int64", "1")
+    >>> structural_equal(Let(Var("a", "int64"), one), Let(Var("b", "int64"), one))
+    True
+    """
+    return left is right or canonical_bytes(left) == canonical_bytes(right)
+
+
+@typed
+def structural_hash(node: Node) -> str:
+    """The SHA-256 of the canonical form, in hex: equal if and only if `structural_equal`, the same
+    in every process.
+
+    >>> from gossamer_ir.nodes import Param
+    >>> structural_hash(Param("a", "int64")) == structural_hash(Param("b", "int64"))
+    True
+    """
+    return hashlib.sha256(canonical_bytes(node)).hexdigest()
+
+
+def canonical_bytes(node: Node) -> bytes:
+    """The node as JSON of nested lists with each name replaced by the number of its first
+    occurrence in its function."""
+    tokens: list[Any] = []
+    _write(node, tokens, {})
+    return msgspec.json.encode(tokens)
+
+
+@cache
+def _plan(kind: type[Node]) -> tuple[tuple[str, bool], ...]:
+    names = NAMES.get(kind.__name__, frozenset())
+    return tuple((field, field in names) for field in kind.__struct_fields__)
+
+
+def _write(node: Node, tokens: list[Any], numbers: Numbers) -> None:
+    kind = type(node)
+    if kind is Function:
+        numbers = {}
+    tokens.append(kind.__name__)
+    for field, is_name in _plan(kind):
+        value = getattr(node, field)
+        if is_name:
+            tokens.append(_numbered(value, numbers))
+        elif isinstance(value, Node):
+            _write(value, tokens, numbers)
+        elif type(value) is tuple and value and isinstance(value[0], Node):
+            tokens.append([len(value)])
+            for item in value:
+                _write(item, tokens, numbers)
+        else:
+            tokens.append(value)
+
+
+def _numbered(value: Any, numbers: Numbers) -> Any:
+    if value is None:
+        return None
+    if type(value) is tuple:
+        return [numbers.setdefault(name, len(numbers)) for name in value]
+    return numbers.setdefault(value, len(numbers))

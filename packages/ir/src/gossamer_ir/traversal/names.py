@@ -1,0 +1,89 @@
+"""Names: what is an identifier, and fresh names that are unique in a function."""
+
+from __future__ import annotations
+
+import keyword
+import re
+from collections.abc import Iterable, Iterator
+from functools import cached_property
+
+from gossamer_ir.nodes import Function, Stmt
+from gossamer_ir.traversal.effects import BINDING, TAKING
+from gossamer_ir.traversal.walk import every_statement, statements
+
+_NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
+
+
+def is_identifier(name: str) -> bool:
+    """Whether a name may stand in a module: an ASCII identifier that is no keyword."""
+    return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
+
+
+def to_identifier(text: str) -> str:
+    """The nearest identifier.
+
+    >>> to_identifier("rgcn-forward")
+    'rgcn_forward'
+    """
+    name = _NOT_IDENTIFIER.sub("_", text) or "_"
+    if name[0].isdigit() or keyword.iskeyword(name):
+        name = "_" + name
+    return name
+
+
+class Namer:
+    """Gives names that are not taken.
+
+    >>> namer = Namer(["j"])
+    >>> namer.fresh("j"), namer.fresh("j"), namer.fresh("k")
+    ('j_1', 'j_2', 'k')
+    """
+
+    def __init__(self, taken: Iterable[str] = ()) -> None:
+        self._given = taken
+        self._counts: dict[str, int] = {}
+
+    @cached_property
+    def _taken(self) -> set[str]:
+        """Looked up when a name is asked for first: many who may need one do not."""
+        return set(self._given)
+
+    def fresh(self, base: str) -> str:
+        """`base` itself where it is free, else `base_1`, `base_2`, ..."""
+        taken = self._taken
+        count = self._counts.get(base, 0)  # all before are taken, and stay so
+        name = f"{base}_{count}" if count else base
+        while name in taken:
+            count += 1
+            name = f"{base}_{count}"
+        taken.add(name)
+        self._counts[base] = count
+        return name
+
+
+def namer_of(function: Function) -> Namer:
+    """Gives names that are not taken in a function.
+
+    >>> from gossamer_ir.nodes import Function
+    >>> namer_of(Function("scale", (), ())).fresh("scale")
+    'scale_1'
+    """
+    return Namer(names_of(function))
+
+
+def names_of(function: Function) -> Iterator[str]:
+    """Every name that is taken in a function."""
+    declared = (*function.params, *function.axes, *function.buffers, *function.reducers)
+    yield from (function.name, *[found.name for found in declared])
+    for reducer in function.reducers:
+        yield from [var.name for var in (*reducer.lhs, *reducer.rhs)]
+    for stmt in every_statement(function):
+        names = TAKING.get(type(stmt))
+        if names is not None:
+            yield from names(stmt)
+
+
+def bound_variables(body: Iterable[Stmt]) -> set[str]:
+    """The names of all variables that statements bind."""
+    binding = [stmt for stmt in statements(body) if type(stmt) in BINDING]
+    return {name for stmt in binding for name in BINDING[type(stmt)](stmt)}

@@ -1,0 +1,34 @@
+"""Loops several iterations of which are under way at once begin with copies that may run ahead."""
+
+from __future__ import annotations
+
+from gossamer_ir.analysis.software_pipelining import (
+    FEWEST_STAGES,
+    MOST_STAGES,
+    PIPELINE,
+    copies_ahead,
+)
+from gossamer_ir.nodes import Function
+from gossamer_ir.verify.context import Context
+
+
+def check_pipelines(ctx: Context, function: Function) -> None:
+    """The stages are a number that a machine may have; the loop is serial and begins with copies. Of
+    the flat stage the mark is but a memory: its buffers have places already."""
+    for loop, at in ctx.pipelined if ctx.stage.name != "flat" else ():
+        stages = dict(loop.annotations)[PIPELINE]
+        is_number = isinstance(stages, int) and not isinstance(stages, bool)
+        if not is_number or not FEWEST_STAGES <= int(stages) <= MOST_STAGES:
+            ctx.report(
+                "verify.pipeline.stages",
+                f"Loop '{loop.var}' has {stages!r} stages, expected from {FEWEST_STAGES} to "
+                f"{MOST_STAGES}.",
+                at,
+            )
+        if loop.kind != "serial" or not copies_ahead(loop, function):
+            ctx.report(
+                "verify.pipeline.copy",
+                f"The loop '{loop.var}', which is marked '{PIPELINE}', is not serial, or does not "
+                "begin with a copy that may run ahead.",
+                at,
+            )

@@ -1,0 +1,123 @@
+"""Points of an iteration that meet in one element may only accumulate (design 3.2.2)."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+
+from gossamer_ir.analysis.determined_variables import DeterminedVariables
+from gossamer_ir.analysis.reductions import REDUCE_OPS
+from gossamer_ir.core.build import ONE, index_var
+from gossamer_ir.nodes import (
+    Binary,
+    Combine,
+    CompressedFixed,
+    DenseFixed,
+    Expr,
+    If,
+    Iteration,
+    Let,
+    Load,
+    Stmt,
+    Store,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import collect, free_vars
+from gossamer_ir.verify.context import At, Context
+
+Lets = dict[str, Expr]
+
+
+def check_meeting(ctx: Context, node: Iteration, axes: list[str], at: At) -> None:
+    """Assignments use every variable of the iteration in their indices, inits depend on the element."""
+    variables = {
+        name for axis, name in zip(axes, node.vars, strict=False) if not _has_one_element(ctx, axis)
+    }
+    for store, place, lets in _stores(node.body, at, "body", {}):
+        missing = sorted(variables - _variables(store.indices, lets))
+        if missing and not is_accumulation(store):
+            ctx.report(
+                "verify.iteration.meet",
+                f"Points with different '{', '.join(missing)}' assign one element of "
+                f"'{store.buffer}'.",
+                place,
+                hint=f"Accumulate: {store.buffer}[...] = {store.buffer}[...] + ... (or *, min, max).",
+            )
+    for store, place, lets in _stores(node.init, at, "init", {}):
+        told = DeterminedVariables(store.indices, variables, lets)
+        further = sorted(variables & _variables(map(index_var, told.missing(store.value)), lets))
+        if further:
+            ctx.report(
+                "verify.iteration.init",
+                f"The init of '{store.buffer}' depends on '{', '.join(further)}', not only on the "
+                "element.",
+                place,
+            )
+
+
+def is_accumulation(store: Store) -> bool:
+    """Whether a store combines its element with values that do not depend on the buffer, by one
+    reducer: `X[i] = X[i] + a - b`, `X[i] = max(a, X[i])`."""
+    value = store.value
+    if not isinstance(value, Binary) or value.op not in (*REDUCE_OPS, "sub"):
+        return False
+    family = ("add", "sub") if value.op in ("add", "sub") else (value.op,)
+    found = [
+        (is_added, term, node)
+        for is_added, term in _terms(value, family, is_added=True)
+        for node in collect(Load, term)
+        if node.buffer == store.buffer
+    ]
+    if len(found) != 1:
+        return False
+    is_added, term, node = found[0]
+    return is_added and term is node and node.indices == store.indices
+
+
+def _terms(value: Expr, family: tuple[str, ...], *, is_added: bool) -> Iterator[tuple[bool, Expr]]:
+    """What a chain of one reducer combines, and whether it is added rather than subtracted."""
+    if isinstance(value, Binary) and value.op in family:
+        yield from _terms(value.lhs, family, is_added=is_added)
+        yield from _terms(value.rhs, family, is_added=is_added == (value.op != "sub"))
+    else:
+        yield is_added, value
+
+
+def _has_one_element(ctx: Context, name: str) -> bool:
+    axis = ctx.axes.get(name)
+    if isinstance(axis, DenseFixed):
+        return axis.length == ONE
+    return isinstance(axis, CompressedFixed) and axis.width == ONE
+
+
+def _stores(
+    body: Iterable[Stmt], at: At, field: str, lets: Lets
+) -> Iterator[tuple[Store, At, Lets]]:
+    """Every store below, with the variables that each let stands for."""
+    for count, stmt in enumerate(body):
+        inner = at.down(field, count)
+        match stmt:
+            case Store():
+                yield stmt, inner, lets
+            case Combine() if field == "init":
+                yield from _stores(stmt.stores, inner, "stores", lets)
+            case Let():
+                lets[stmt.var.name] = stmt.value
+            case If():
+                yield from _stores(stmt.then_body, inner, "then_body", lets)
+                yield from _stores(stmt.else_body, inner, "else_body", lets)
+            case Iteration():
+                yield from _stores(stmt.body, inner, "body", lets)
+            case _:
+                pass
+
+
+def _variables(values: Iterable[Expr], lets: Lets) -> frozenset[str]:
+    """The variables that values depend on, those that they are bound by lets to, too."""
+    names = [name for value in values for name in free_vars(value)]
+    found = set(names)
+    while names:
+        name = names.pop()
+        if name in lets:
+            more = free_vars(lets[name]) - found
+            found |= more
+            names += more
+    return frozenset(found)

@@ -1,0 +1,1 @@
+"""Control flow, and calls between functions."""

@@ -1,0 +1,33 @@
+"""Launch, and calls between the functions of a module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Expr, Launch
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+
+
+def emit_launch(emitter: FunctionEmitter, node: Launch) -> None:
+    """On a host a launched function is called once."""
+    if node.threads:
+        raise UnsupportedError("llvm.launch.threads", "A grid of threads is not lowered for hosts.")
+    if not emitter.is_entry:
+        raise UnsupportedError(
+            "llvm.launch.nested", "A Launch outside the entry is not lowered yet."
+        )
+    emit_checked_call(emitter, node.function, emit_arguments(emitter, node.args))
+
+
+def emit_arguments(emitter: FunctionEmitter, args: tuple[Expr, ...]) -> list[Value]:
+    """The arguments as operands."""
+    return [emitter.expr(arg) for arg in args]
+
+
+def emit_checked_call(emitter: FunctionEmitter, function: str, arguments: Sequence[Value]) -> None:
+    """Calls a function of the module and returns its status where that is not 0."""
+    symbol = emitter.unit.symbols[function]
+    operands = ", ".join(value.typed for value in [*arguments, Value(emitter.workspace, "handle")])
+    status = emitter.text.value(f"call i64 @{symbol}({operands})")
+    emitter.stop_if(emitter.text.value(f"icmp ne i64 {status}, 0"), status)

@@ -1,0 +1,122 @@
+"""Let, If, For, While and Guard."""
+
+from __future__ import annotations
+
+from gossamer_ir.analysis.atomics import is_atomic
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import For, Guard, If, Let, While
+from gossamer_llvm.abi import FAILED_BUFFER_FIELD, OUT_OF_BOUNDS, WORKSPACE
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.folding import add, literal
+
+UNROLL = "unroll"
+"""The annotation of a loop that asks LLVM for so many copies of its body."""
+
+
+def emit_let(emitter: FunctionEmitter, node: Let) -> None:
+    """Names are unique in a function, so a binding is never undone."""
+    emitter.values[node.var.name] = emitter.expr(node.value)
+
+
+def emit_if(emitter: FunctionEmitter, node: If) -> None:
+    """Either body, or none."""
+    condition = emitter.expr(node.condition)
+    text = emitter.text
+    on_true, join = text.new_block(), text.new_block()
+    on_false = text.new_block() if node.else_body else join
+    text.branch(condition.text, on_true, on_false)
+    text.begin(on_true)
+    emitter.body(node.then_body)
+    text.jump(join)
+    if node.else_body:
+        text.begin(on_false)
+        emitter.body(node.else_body)
+        text.jump(join)
+    text.begin(join)
+
+
+def emit_for(emitter: FunctionEmitter, node: For) -> None:
+    """Tests at the bottom, so that no pass has to rotate the loop; ends also where start + extent
+    wraps."""
+    if node.kind != "serial":
+        raise UnsupportedError(
+            f"llvm.for.{node.kind}", f"A {node.kind} loop is not lowered to LLVM."
+        )
+    if is_atomic(node):
+        raise UnsupportedError(
+            "llvm.for.atomic",
+            f"The loop '{node.var}' shares elements and is not lowered to LLVM.",
+            hint="Apply lower_atomics.",
+        )
+    start, extent = emitter.expr(node.start), emitter.expr(node.extent)
+    count = literal(extent)
+    if count is not None and count <= 0:
+        return
+    end = add(emitter, start, extent)
+    text = emitter.text
+    inside, outside, before = text.new_block(), text.new_block(), text.block
+    some = "true" if count is not None else text.value(f"icmp sgt {extent.typed}, 0")
+    text.enter_loop()
+    text.branch(some, inside, outside)
+    text.begin(inside)
+    _emit_iterations(emitter, node, start, end, before=before, outside=outside)
+    text.leave_loop()
+    text.begin(outside)
+
+
+def emit_while(emitter: FunctionEmitter, node: While) -> None:
+    """The condition is evaluated before each iteration."""
+    text = emitter.text
+    test, inside, outside = text.new_block(), text.new_block(), text.new_block()
+    text.enter_loop()
+    text.fall_into(test)
+    text.branch(emitter.expr(node.condition).text, inside, outside)
+    text.begin(inside)
+    emitter.body(node.body)
+    text.line(f"br label %{test}{_loop_metadata(emitter, None)}")
+    text.leave_loop()
+    text.begin(outside)
+
+
+def emit_guard(emitter: FunctionEmitter, node: Guard) -> None:
+    """Where the condition is false, leaves the buffer's number in the workspace and returns."""
+    condition = emitter.expr(node.condition)
+    text = emitter.text
+    bad, good = text.new_block(), text.new_block()
+    weights = emitter.unit.new_metadata('!{!"branch_weights", i32 100000, i32 1}')
+    text.branch(condition.text, good, bad, suffix=f", !prof {weights}")
+    text.begin(bad)
+    number = emitter.unit.guarded.index(node.buffer)
+    field = text.value(
+        f"getelementptr {WORKSPACE}, ptr {emitter.workspace}, i32 0, i32 {FAILED_BUFFER_FIELD}"
+    )
+    text.line(f"store atomic i64 {number}, ptr {field} monotonic, align 8")
+    emitter.fail(str(OUT_OF_BOUNDS))
+    text.begin(good)
+
+
+def _emit_iterations(
+    emitter: FunctionEmitter, node: For, start: Value, end: Value, *, before: str, outside: str
+) -> None:
+    text, inside = emitter.text, emitter.text.block
+    latch, following = text.new_block(), text.forward()
+    var = text.value(f"phi i64 [ {start.text}, %{before} ], [ {following}, %{latch} ]")
+    emitter.values[node.var] = Value(var, "int64")
+    emitter.body(node.body)
+    text.fall_into(latch)
+    flags = " nuw nsw" if literal(start) == 0 else ""
+    text.define(following, f"add{flags} i64 {var}, 1")
+    done = text.value(f"icmp eq i64 {following}, {end.text}")
+    text.branch(done, outside, inside, suffix=_loop_metadata(emitter, node))
+
+
+def _loop_metadata(emitter: FunctionEmitter, node: For | None) -> str:
+    unit = emitter.unit
+    wanted = dict(node.annotations).get(UNROLL) if node is not None else None
+    if isinstance(wanted, int) and not isinstance(wanted, bool) and wanted > 1:
+        unroll = unit.new_metadata(f'!{{!"llvm.loop.unroll.count", i32 {wanted}}}')
+    else:
+        unroll = unit.new_metadata('!{!"llvm.loop.unroll.disable"}')
+    own = f"!{len(unit.metadata)}"
+    unit.new_metadata(f"distinct !{{{own}, {unroll}}}")
+    return f", !llvm.loop {own}"

@@ -1,0 +1,62 @@
+"""Which function emits which node. Every kind is here; those refused are refused by their name."""
+
+from __future__ import annotations
+
+import re
+from typing import Any, NoReturn
+
+from gossamer_ir import nodes
+from gossamer_ir.errors import UnsupportedError
+from gossamer_llvm.control import calls, control_flow
+from gossamer_llvm.emitter.emitters import EmitExpr, EmitStmt, FunctionEmitter
+from gossamer_llvm.memory import allocate, atomics, loads_and_stores
+from gossamer_llvm.parallel import parallel_for
+from gossamer_llvm.values import arithmetic, scalars_and_vectors, transposes
+
+
+def _refuse(emitter: FunctionEmitter, node: Any) -> NoReturn:
+    name = type(node).__name__
+    code = re.sub(r"(?<=[a-z])(?=[A-Z])", "_", name).lower()
+    raise UnsupportedError(
+        f"llvm.{code}",
+        f"{name} is not lowered to LLVM.",
+        hint="Lower the module to the flat stage first.",
+    )
+
+
+EXPRESSIONS: dict[type, EmitExpr] = {
+    nodes.Const: scalars_and_vectors.emit_const,
+    nodes.Var: scalars_and_vectors.emit_var,
+    nodes.Unary: arithmetic.emit_unary,
+    nodes.Binary: arithmetic.emit_binary,
+    nodes.Compare: arithmetic.emit_compare,
+    nodes.Cast: arithmetic.emit_cast,
+    nodes.Reinterpret: arithmetic.emit_reinterpret,
+    nodes.Select: scalars_and_vectors.emit_select,
+    nodes.IfThenElse: scalars_and_vectors.emit_if_then_else,
+    nodes.Call: arithmetic.emit_call,
+    nodes.Load: loads_and_stores.emit_load,
+    nodes.Search: _refuse,
+    nodes.VScale: scalars_and_vectors.emit_vscale,
+    nodes.Ramp: scalars_and_vectors.emit_ramp,
+    nodes.Broadcast: scalars_and_vectors.emit_broadcast,
+    nodes.LaneReduce: scalars_and_vectors.emit_lane_reduce,
+    nodes.TransposeReduce: transposes.emit_transpose_reduce,
+}
+
+STATEMENTS: dict[type, EmitStmt] = {
+    nodes.Store: loads_and_stores.emit_store,
+    nodes.Let: control_flow.emit_let,
+    nodes.Allocate: allocate.emit_allocate,
+    nodes.If: control_flow.emit_if,
+    nodes.While: control_flow.emit_while,
+    nodes.For: control_flow.emit_for,
+    nodes.Combine: _refuse,
+    nodes.Atomic: atomics.emit_atomic,
+    nodes.Block: _refuse,
+    nodes.Iteration: _refuse,
+    nodes.Prefetch: loads_and_stores.emit_prefetch,
+    nodes.Guard: control_flow.emit_guard,
+    nodes.ParallelFor: parallel_for.emit_parallel_for,
+    nodes.Launch: calls.emit_launch,
+}

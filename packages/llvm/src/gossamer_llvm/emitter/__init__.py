@@ -1,0 +1,1 @@
+"""What every emitter writes with: types, values, lines of a function."""

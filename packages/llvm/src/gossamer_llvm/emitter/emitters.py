@@ -1,0 +1,233 @@
+"""The state of an emission: `ModuleEmitter`, and `FunctionEmitter` for the function being written."""
+
+from __future__ import annotations
+
+import contextlib
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.overflow import Magnitudes
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Buffer, Expr, Load, Stmt
+from gossamer_ir.traversal.walk import collect
+from gossamer_llvm.abi import LANES, Abi
+from gossamer_llvm.emitter.ir_builder import FunctionText
+from gossamer_llvm.emitter.types import value_type
+
+MAX_DEPTH = 150
+"""How deep expressions and bodies may nest; LLVM and Python both recurse over them."""
+
+
+class Value(msgspec.Struct, frozen=True, gc=False):
+    """An operand (a name or a constant) and its dtype."""
+
+    text: str
+    dtype: str
+
+    @property
+    def type(self) -> str:
+        return value_type(self.dtype)
+
+    @property
+    def typed(self) -> str:
+        """`TYPE OPERAND`."""
+        return f"{value_type(self.dtype)} {self.text}"
+
+
+class BufferAddress(msgspec.Struct, frozen=True, gc=False):
+    """Where a buffer is: its node, the address, and the elements reserved for it where it is in
+    stack memory that no other function sees (otherwise 0)."""
+
+    buffer: Buffer
+    address: str
+    private_elements: int = 0
+
+
+EmitExpr = Callable[["FunctionEmitter", Any], Value]
+EmitStmt = Callable[["FunctionEmitter", Any], None]
+
+
+@dataclass
+class ModuleEmitter:
+    """A module being emitted. `symbols` are the numbered names of its functions, `guarded` the
+    buffers that guards name."""
+
+    abi: Abi
+    expressions: Mapping[type, EmitExpr]
+    statements: Mapping[type, EmitStmt]
+    symbols: Mapping[str, str]
+    guarded: tuple[str, ...]
+    types: list[str] = field(default_factory=list)
+    declarations: dict[str, str] = field(default_factory=dict)
+    definitions: list[str] = field(default_factory=list)
+    metadata: list[str] = field(default_factory=list)
+    checked: set[str] = field(default_factory=set)
+    helpers: int = 0
+
+    def require_dtype(self, dtype: str) -> None:
+        """Refuses (`llvm.lanes`, `llvm.scalable`) what LLVM must not see."""
+        if dtype in self.checked:
+            return
+        kind = DType.parse(dtype)
+        if kind.scalable and not self.abi.scalable:
+            raise UnsupportedError("llvm.scalable", f"The target has no scalable vector {dtype}.")
+        if kind.is_vector and kind.lanes not in LANES and not (kind.scalable and kind.lanes == 1):
+            expected = ", ".join(map(str, LANES))
+            raise UnsupportedError(
+                "llvm.lanes",
+                f"{dtype} has {kind.lanes} lanes.",
+                hint=f"Expected one of {expected}.",
+            )
+        self.checked.add(dtype)
+
+    def declare(self, result: str, function: str, arguments: str) -> None:
+        """Declares an external function once; arguments as `TYPE X, ...`."""
+        if function not in self.declarations:
+            types = ", ".join(_types(arguments))
+            self.declarations[function] = f"declare {result} @{function}({types})"
+
+    def new_symbol(self) -> str:
+        """A fresh name for a helper function."""
+        self.helpers += 1
+        return f"h{self.helpers}"
+
+    def new_type(self, text: str) -> str:
+        """Names a structure and returns the name."""
+        self.types.append(text)
+        return f"%t{len(self.types)}"
+
+    def new_metadata(self, text: str) -> str:
+        """Adds a metadata node and returns its name; equal nodes that are not distinct are one."""
+        if text in self.metadata:
+            return f"!{self.metadata.index(text)}"
+        self.metadata.append(text)
+        return f"!{len(self.metadata) - 1}"
+
+
+@dataclass
+class FunctionEmitter:
+    """A function being written. `heap` are the slots of memory to free, `workspace` the operand,
+    `magnitudes` bounds of the integers of a function of the module, `unchanging` the buffers that nothing
+    writes while it runs, `read` what was loaded from them, in the scopes around (what stands in a scope
+    dominates what follows in it and inside it)."""
+
+    unit: ModuleEmitter
+    text: FunctionText
+    workspace: str = "%ws"
+    magnitudes: Magnitudes | None = None
+    values: dict[str, Value] = field(default_factory=dict)
+    buffers: dict[str, BufferAddress] = field(default_factory=dict)
+    heap: list[str] = field(default_factory=list)
+    shared: frozenset[str] = frozenset()
+    unchanging: frozenset[str] = frozenset()
+    read: list[dict[Load, Value]] = field(default_factory=lambda: [{}])
+    is_entry: bool = False
+    status: str = ""
+    exit: str = ""
+    depth: int = 0
+    stack_bytes: int = 0
+
+    def expr(self, node: Expr) -> Value:
+        """Emits an expression."""
+        self._enter()
+        value = self.unit.expressions[type(node)](self, node)
+        self.depth -= 1
+        return value
+
+    def body(self, body: tuple[Stmt, ...]) -> None:
+        """Emits statements, and frees at their end what they allocated."""
+        self._enter()
+        before = len(self.heap)
+        with self.scope():
+            for node in body:
+                self.unit.statements[type(node)](self, node)
+        for slot in self.heap[before:]:
+            self._free(slot)
+        self.depth -= 1
+
+    @contextlib.contextmanager
+    def scope(self) -> Iterator[None]:
+        """What is loaded inside may not have been loaded for what follows."""
+        self.read.append({})
+        yield
+        self.read.pop()
+
+    def known(self, load: Load) -> Value | None:
+        """What the same load, made before on every way here, has brought."""
+        for scope in self.read:
+            found = scope.get(load)
+            if found is not None:
+                return found
+        return None
+
+    def remember(self, load: Load, value: Value) -> None:
+        """Keeps what was loaded, where nothing that the load depends on can change."""
+        if load.buffer in self.unchanging and all(
+            node.buffer in self.unchanging and node.predicate is None
+            for node in collect(Load, load)
+        ):
+            self.read[-1][load] = value
+
+    def fail(self, status: str) -> None:
+        """Ends the block: the function returns status."""
+        self.text.line(f"store i64 {status}, ptr {self.status}, align 8")
+        self.text.jump(self.exit)
+
+    def stop_if(self, condition: str, status: str) -> None:
+        """The function returns status where condition holds."""
+        bad, good = self.text.new_block(), self.text.new_block()
+        self.text.branch(condition, bad, good)
+        self.text.begin(bad)
+        self.fail(status)
+        self.text.begin(good)
+
+    def call(self, result: str, function: str, arguments: str, *, flags: str = "") -> str:
+        """Calls an intrinsic or a library function, declaring it; arguments as `TYPE X, ...`."""
+        self.unit.declare(result, function, arguments)
+        text = f"call {flags}{result} @{function}({arguments})"
+        if result == "void":
+            self.text.line(text)
+            return ""
+        return self.text.value(text)
+
+    def open(self) -> None:
+        """Starts the body: the status slot and the common exit."""
+        self.status = self.text.alloca("i64", align=8)
+        self.text.at_entry(f"store i64 0, ptr {self.status}, align 8")
+        self.exit = self.text.new_block()
+
+    def close(self) -> None:
+        """Ends the body with the common exit."""
+        self.text.fall_into(self.exit)
+        for slot in self.heap:
+            self._free(slot)
+        status = self.text.value(f"load i64, ptr {self.status}, align 8")
+        self.text.line(f"ret i64 {status}")
+        self.unit.definitions.append(self.text.render())
+
+    def _free(self, slot: str) -> None:
+        address = self.text.value(f"load ptr, ptr {slot}, align 8")
+        self.call("void", "free", f"ptr {address}")
+        self.text.line(f"store ptr null, ptr {slot}, align 8")
+
+    def _enter(self) -> None:
+        self.depth += 1
+        if self.depth > MAX_DEPTH:
+            raise UnsupportedError("llvm.depth", f"The function nests deeper than {MAX_DEPTH}.")
+
+
+def _types(arguments: str) -> list[str]:
+    """The types of `TYPE X, TYPE Y`, where a vector type or constant may hold commas."""
+    found: list[str] = []
+    depth, start = 0, 0
+    for position, mark in enumerate(f"{arguments}," if arguments else ""):
+        depth += (mark in "<(") - (mark in ">)")
+        if mark == "," and depth == 0:
+            item = arguments[start:position].strip()
+            found.append(item[: item.index(">") + 1] if item[0] == "<" else item.split(" ")[0])
+            start = position + 1
+    return found

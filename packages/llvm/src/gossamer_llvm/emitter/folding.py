@@ -1,0 +1,73 @@
+"""Integer arithmetic on operands that folds constants, so that addresses of unrolled code are
+constants before LLVM sees them."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.types import integer_text, value_type
+
+
+def literal(value: Value) -> int | None:
+    """The integer that an operand is, None where it is computed."""
+    text = value.text
+    return int(text) if text.lstrip("-").isdigit() else None
+
+
+def index_constant(value: int) -> Value:
+    """An int64 operand."""
+    return Value(integer_text(value, "int64"), "int64")
+
+
+def add(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
+    """The sum, wrapping unless flags say that it does not."""
+    left, right = literal(lhs), literal(rhs)
+    if left is not None and right is not None:
+        return Value(integer_text(left + right, lhs.dtype), lhs.dtype)
+    if left == 0:
+        return rhs
+    if right == 0:
+        return lhs
+    return _operation(emitter, f"add{flags}", lhs, rhs)
+
+
+def sub(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
+    """The difference, wrapping."""
+    left, right = literal(lhs), literal(rhs)
+    if left is not None and right is not None:
+        return Value(integer_text(left - right, lhs.dtype), lhs.dtype)
+    return lhs if right == 0 else _operation(emitter, "sub", lhs, rhs)
+
+
+def mul(emitter: FunctionEmitter, lhs: Value, rhs: Value, *, flags: str = "") -> Value:
+    """The product, wrapping unless flags say that it does not."""
+    left, right = literal(lhs), literal(rhs)
+    if left is not None and right is not None:
+        return Value(integer_text(left * right, lhs.dtype), lhs.dtype)
+    if left == 0 or right == 0:
+        return Value(integer_text(0, lhs.dtype), lhs.dtype)
+    if left == 1:
+        return rhs
+    if right == 1:
+        return lhs
+    return _operation(emitter, f"mul{flags}", lhs, rhs)
+
+
+def broadcast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
+    """The scalar in every lane of dtype."""
+    kind = DType.parse(dtype)
+    if not kind.is_vector:
+        return value
+    if not value.text.startswith("%"):
+        return Value(f"splat ({value.typed})", dtype)
+    vector = value_type(dtype)
+    lane = emitter.text.value(f"insertelement {vector} poison, {value.typed}, i64 0")
+    mask = value_type(kind.with_scalar("int32").text)
+    spread = emitter.text.value(
+        f"shufflevector {vector} {lane}, {vector} poison, {mask} zeroinitializer"
+    )
+    return Value(spread, dtype)
+
+
+def _operation(emitter: FunctionEmitter, operation: str, lhs: Value, rhs: Value) -> Value:
+    return Value(emitter.text.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)

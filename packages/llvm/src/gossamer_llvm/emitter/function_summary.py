@@ -1,0 +1,56 @@
+"""What the emitter asks of a function before it writes it, found in one walk over its statements."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from gossamer_ir.nodes import (
+    Buffer,
+    For,
+    Function,
+    Guard,
+    Launch,
+    ParallelFor,
+    Var,
+    While,
+)
+from gossamer_ir.traversal.effects import CALLS, WRITES
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.walk import statements
+
+
+@dataclass(frozen=True)
+class Survey:
+    """`passed` are the variables given to calls, `written` the handles stored through, `guarded` the
+    buffers that guards name, `aliasing` the functions that a call gives one variable twice."""
+
+    passed: frozenset[str]
+    written: frozenset[str]
+    guarded: tuple[str, ...]
+    aliasing: frozenset[str]
+    only_calls: bool
+
+
+@memoize_by_identity
+def survey(function: Function) -> Survey:
+    """Looks at every statement once."""
+    found = tuple(statements(function.body))
+    calls = [node for node in found if isinstance(node, CALLS)]
+    passed = [(call.function, _names(call)) for call in calls]
+    stored = {node.buffer for node in found if isinstance(node, WRITES)}
+    handles = {
+        buffer.handle
+        for buffer in function.buffers
+        if isinstance(buffer, Buffer) and buffer.handle is not None and buffer.name in stored
+    }
+    return Survey(
+        passed=frozenset(name for _, names in passed for name in names),
+        written=frozenset(handles),
+        guarded=tuple(node.buffer for node in found if isinstance(node, Guard)),
+        aliasing=frozenset(name for name, names in passed if len(set(names)) < len(names)),
+        only_calls=not any(isinstance(node, (For, While, *WRITES)) for node in found),
+    )
+
+
+def _names(call: ParallelFor | Launch) -> list[str]:
+    return [arg.name for arg in call.args if isinstance(arg, Var)]

@@ -1,0 +1,128 @@
+"""Types and constants as LLVM text."""
+
+from __future__ import annotations
+
+import struct
+from functools import cache, lru_cache
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.integers import wrapped
+from gossamer_ir.nodes import Const
+
+_SCALARS = {
+    "bool": "i1",
+    "int8": "i8",
+    "int16": "i16",
+    "int32": "i32",
+    "int64": "i64",
+    "uint8": "i8",
+    "uint16": "i16",
+    "uint32": "i32",
+    "uint64": "i64",
+    "float16": "i16",
+    "bfloat16": "i16",
+    "float32": "float",
+    "float64": "double",
+    "handle": "ptr",
+}
+_SUFFIXES = {"float": "f32", "double": "f64", "ptr": "p0"}
+
+NO_SIGNED_ZEROS = "nsz "
+"""The flag of `min` and `max` of floats: the sign of a zero result is unspecified, and ordering zeros by
+their signs costs more instructions than all the rest."""
+
+
+@cache
+def value_type(dtype: str) -> str:
+    """The type of a value in a register.
+
+    >>> value_type("float32x16"), value_type("boolxvscalex4"), value_type("uint8")
+    ('<16 x float>', '<vscale x 4 x i1>', 'i8')
+    """
+    kind = DType.parse(dtype)
+    return _vector(kind, _SCALARS[kind.scalar])
+
+
+@cache
+def memory_type(dtype: str) -> str:
+    """The type of a value in memory, where a bool is a byte."""
+    kind = DType.parse(dtype)
+    return _vector(kind, "i8" if kind.scalar == "bool" else _SCALARS[kind.scalar])
+
+
+@cache
+def pointer_type(dtype: str) -> str:
+    """The type of one address for each lane of dtype."""
+    return _vector(DType.parse(dtype), "ptr")
+
+
+@cache
+def element_bytes(dtype: str) -> int:
+    """Bytes of one element in memory."""
+    return max(1, DType.parse(dtype).bits // 8)
+
+
+@cache
+def suffix(llvm_type: str) -> str:
+    """What stands for a type in the name of an intrinsic.
+
+    >>> suffix("<16 x float>"), suffix("<vscale x 4 x i1>"), suffix("i64")
+    ('v16f32', 'nxv4i1', 'i64')
+    """
+    if not llvm_type.startswith("<"):
+        return _SUFFIXES.get(llvm_type, llvm_type)
+    *lanes, element = llvm_type[1:-1].split(" x ")
+    return f"{'nx' if len(lanes) == 2 else ''}v{lanes[-1]}{suffix(element)}"
+
+
+@lru_cache(maxsize=1024)
+def constant_text(const: Const) -> str:
+    """A constant as an operand: decimal integers, floats by their bits, those of 16 as an integer.
+
+    >>> constant_text(Const("float32", "0.1")), constant_text(Const("bool", "True"))
+    ('0x3FB99999A0000000', 'true')
+    """
+    kind = DType.parse(const.dtype)
+    if kind.kind == "bool":
+        return const.text.lower()
+    if not kind.is_float:
+        return str(wrapped(int(const.text), kind.bits))
+    value = float(const.text)
+    if kind.bits == 16:
+        return half_text(value, const.dtype)
+    if const.dtype == "float32":
+        value = struct.unpack("<f", struct.pack("<f", value))[0]
+    return f"0x{struct.unpack('<Q', struct.pack('<d', value))[0]:016X}"
+
+
+def half_text(value: float, dtype: str) -> str:
+    """The bits of a constant, a number that the dtype has, as an operand.
+
+    >>> half_text(1.5, "float16"), half_text(-2.0, "bfloat16")
+    ('15872', '-16384')
+    """
+    if dtype == "float16":
+        (bits,) = struct.unpack("<h", struct.pack("<e", value))
+    else:
+        (bits,) = struct.unpack("<h", struct.pack("<f", value)[2:])
+    return str(bits)
+
+
+def splat(operand: str, dtype: str) -> str:
+    """A constant operand of the element type, in all lanes of dtype."""
+    kind = DType.parse(dtype)
+    if not kind.is_vector:
+        return operand
+    return f"splat ({value_type(kind.scalar)} {operand})"
+
+
+def integer_text(value: int, dtype: str) -> str:
+    """An integer constant of dtype, in all of its lanes, wrapped to its bits."""
+    bits = DType.parse(dtype).bits
+    return splat(str(wrapped(value, bits)), dtype)
+
+
+def _vector(kind: DType, element: str) -> str:
+    if not kind.is_vector:
+        return element
+    return f"<{'vscale x ' if kind.scalable else ''}{kind.lanes} x {element}>"

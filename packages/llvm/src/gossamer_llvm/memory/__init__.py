@@ -1,0 +1,1 @@
+"""Loads, stores, allocations, atomic accumulations."""

@@ -1,0 +1,125 @@
+"""From a buffer and its indices to one address, or to a vector of addresses."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.arith.affine import Affine, affine_of, expr_of
+from gossamer_ir.core.build import ZERO, dtype_of, integer_value
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Cast, Expr, Ramp
+from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
+from gossamer_llvm.emitter.folding import add, broadcast, index_constant, mul
+from gossamer_llvm.emitter.types import memory_type
+
+
+class Address(msgspec.Struct, frozen=True, gc=False):
+    """Where an access goes. `offset` counts elements, those of the first lane where `lanes` follow
+    each other; `is_scattered` where the pointer is a vector of addresses."""
+
+    place: BufferAddress
+    pointer: str
+    offset: Value
+    is_scattered: bool
+
+
+def emit_address(
+    emitter: FunctionEmitter, buffer: str, indices: tuple[Expr, ...], *, is_certain: bool
+) -> Address:
+    """`is_certain` says that the access happens, hence that the address lies in the buffer."""
+    place = emitter.buffers[buffer]
+    indices, distance = _apart(indices)
+    is_certain &= distance == 0
+    last = indices[-1] if indices else None
+    if isinstance(last, Ramp) and _is_run(indices):
+        values = [*map(emitter.expr, indices[:-1]), emitter.expr(last.base)]
+        _require_vector_dtype(emitter, last)
+    else:
+        values = [emitter.expr(_wide(index) if len(indices) > 1 else index) for index in indices]
+    is_scattered = any(DType.parse(value.dtype).is_vector for value in values)
+    offset = _flatten(emitter, place, values, flags=" nsw" if is_certain else "")
+    kind = " inbounds" if is_certain else ""
+    pointer = _step(emitter, place, offset, kind)
+    if distance:
+        pointer, offset = _further(emitter, place, pointer, offset=offset, distance=distance)
+    return Address(place, pointer, offset, is_scattered)
+
+
+def _apart(indices: tuple[Expr, ...]) -> tuple[tuple[Expr, ...], int]:
+    """Indices without the constant from which the last one subtracts something, and that constant: by
+    itself it is a part of an instruction, and what is left is shared."""
+    *outer, last = indices or (ZERO,)
+    first = last.base if isinstance(last, Ramp) and _is_run(indices) else last
+    if dtype_of(first) != "int64" or _has_vector(tuple(outer)):
+        return indices, 0
+    form = affine_of(first)
+    if not form.constant or not any(factor < 0 for factor in form.terms.values()):
+        return indices, 0
+    rest = expr_of(Affine(form.terms, 0))
+    if isinstance(last, Ramp):
+        rest = Ramp(rest, last.stride, last.lanes)
+    return (*outer, rest), form.constant
+
+
+def _is_run(indices: tuple[Expr, ...]) -> bool:
+    """Whether the lanes of an access follow each other."""
+    *outer, last = indices
+    is_by_one = isinstance(last, Ramp) and integer_value(last.stride) == 1
+    return is_by_one and not _has_vector(tuple(outer))
+
+
+def _wide(index: Expr) -> Expr:
+    """A vector of indices in 64 bits, as the offsets that it is added to."""
+    dtype = DType.parse(dtype_of(index))
+    is_narrow = dtype.is_vector and dtype.scalar != "int64"
+    return Cast(dtype.with_scalar("int64").text, index) if is_narrow else index
+
+
+def _has_vector(indices: tuple[Expr, ...]) -> bool:
+    return any(DType.parse(dtype_of(index)).is_vector for index in indices)
+
+
+def _further(
+    emitter: FunctionEmitter, place: BufferAddress, pointer: str, *, offset: Value, distance: int
+) -> tuple[str, Value]:
+    element = memory_type(place.buffer.dtype)
+    moved = emitter.text.value(f"getelementptr {element}, ptr {pointer}, i64 {distance}")
+    return moved, add(emitter, offset, index_constant(distance))
+
+
+def _flatten(
+    emitter: FunctionEmitter, place: BufferAddress, values: list[Value], *, flags: str
+) -> Value:
+    """Row-major. An element that is accessed has an offset below the buffer's size: no overflow."""
+    if not values:
+        return index_constant(0)
+    offset = values[0]
+    for extent, value in zip(place.buffer.shape[1:], values[1:], strict=True):
+        factor = _alike(emitter, emitter.expr(extent), offset)
+        offset = mul(emitter, offset, factor, flags=flags)
+        offset, step = _alike(emitter, offset, value), _alike(emitter, value, offset)
+        offset = add(emitter, offset, step, flags=flags)
+    return offset
+
+
+def _alike(emitter: FunctionEmitter, value: Value, other: Value) -> Value:
+    """A value in as many lanes as another has, if that is a vector."""
+    is_scalar = not DType.parse(value.dtype).is_vector
+    if is_scalar and DType.parse(other.dtype).is_vector:
+        return broadcast(emitter, value, other.dtype)
+    return value
+
+
+def _step(emitter: FunctionEmitter, place: BufferAddress, offset: Value, kind: str) -> str:
+    if offset.text == "0":
+        return place.address
+    element = memory_type(place.buffer.dtype)
+    return emitter.text.value(f"getelementptr{kind} {element}, ptr {place.address}, {offset.typed}")
+
+
+def _require_vector_dtype(emitter: FunctionEmitter, ramp: Ramp) -> None:
+    lanes = DType("int64", ramp.lanes.count, ramp.lanes.scalable)
+    if lanes.scalable and lanes.lanes == 1:
+        raise UnsupportedError("llvm.lanes", "A vector of vscale lanes is not lowered yet.")
+    emitter.unit.require_dtype(lanes.text)

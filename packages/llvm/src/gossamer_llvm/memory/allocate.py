@@ -1,0 +1,88 @@
+"""Allocate: small buffers of constant shape on the stack, where registers come from, all others
+from the heap. New memory holds zeros, so that no program reads an undefined value."""
+
+from __future__ import annotations
+
+from math import prod
+
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Allocate, Buffer
+from gossamer_llvm.abi import OUT_OF_MEMORY
+from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
+from gossamer_llvm.emitter.folding import literal
+from gossamer_llvm.emitter.types import element_bytes, memory_type
+
+MAX_STACK_BYTES = 131072
+"""What the buffers of one function may take of the stack; worker threads have small ones."""
+
+_ROUND = 64
+
+
+def emit_allocate(emitter: FunctionEmitter, node: Allocate) -> None:
+    """The buffer lives to the end of the enclosing body."""
+    buffer = node.buffer
+    emitter.unit.require_dtype(buffer.dtype)
+    if buffer.scope not in ("global", "local"):
+        raise UnsupportedError(
+            f"llvm.scope.{buffer.scope}", f"Memory of scope {buffer.scope} is not lowered to LLVM."
+        )
+    elements = _reserved_elements(buffer)
+    size = emitter.stack_bytes + (elements or 0) * element_bytes(buffer.dtype)
+    if elements is not None and size <= MAX_STACK_BYTES:
+        emitter.stack_bytes = size
+        _on_stack(emitter, buffer, elements)
+    else:
+        _on_heap(emitter, buffer)
+
+
+def _reserved_elements(buffer: Buffer) -> int | None:
+    """The elements of a constant shape, rounded up so that whole vectors fit at its end."""
+    extents = [integer_value(extent) for extent in buffer.shape]
+    known = [max(extent, 0) for extent in extents if extent is not None]
+    if len(known) != len(extents):
+        return None
+    return -(-max(prod(known), 1) // _ROUND) * _ROUND
+
+
+def _on_stack(emitter: FunctionEmitter, buffer: Buffer, reserved: int) -> None:
+    address = emitter.text.alloca(f"[{reserved} x {memory_type(buffer.dtype)}]", align=64)
+    size = reserved * element_bytes(buffer.dtype)
+    emitter.call(
+        "void", "llvm.memset.p0.i64", f"ptr align 64 {address}, i8 0, i64 {size}, i1 false"
+    )
+    is_private = buffer.name not in emitter.shared
+    emitter.buffers[buffer.name] = BufferAddress(buffer, address, reserved if is_private else 0)
+
+
+def _on_heap(emitter: FunctionEmitter, buffer: Buffer) -> None:
+    text = emitter.text
+    slot = text.alloca("ptr", align=8)
+    text.at_entry(f"store ptr null, ptr {slot}, align 8")
+    count = _checked_count(emitter, buffer)
+    arguments = f"i64 {count.text}, i64 {element_bytes(buffer.dtype)}"
+    address = emitter.call("noalias ptr", "calloc", arguments)
+    text.line(f"store ptr {address}, ptr {slot}, align 8")
+    emitter.stop_if(text.value(f"icmp eq ptr {address}, null"), str(OUT_OF_MEMORY))
+    emitter.heap.append(slot)
+    emitter.buffers[buffer.name] = BufferAddress(buffer, address)
+
+
+def _checked_count(emitter: FunctionEmitter, buffer: Buffer) -> Value:
+    """The number of elements, at least 1; stops where the product does not fit."""
+    count = Value("1", "int64")
+    for extent in buffer.shape:
+        size = emitter.expr(extent)
+        positive = emitter.call("i64", "llvm.smax.i64", f"{size.typed}, i64 0")
+        if literal(count) == 1:
+            count = Value(positive, "int64")
+            continue
+        count = _checked_product(emitter, count, positive)
+    return Value(emitter.call("i64", "llvm.smax.i64", f"{count.typed}, i64 1"), "int64")
+
+
+def _checked_product(emitter: FunctionEmitter, count: Value, size: str) -> Value:
+    pair = emitter.call("{ i64, i1 }", "llvm.smul.with.overflow.i64", f"{count.typed}, i64 {size}")
+    overflow = emitter.text.value(f"extractvalue {{ i64, i1 }} {pair}, 1")
+    emitter.stop_if(overflow, str(OUT_OF_MEMORY))
+    return Value(emitter.text.value(f"extractvalue {{ i64, i1 }} {pair}, 0"), "int64")

@@ -1,0 +1,62 @@
+"""Atomic accumulations: one instruction where LLVM has it, else a loop that compares and exchanges."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import Atomic, AtomicOp
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.types import element_bytes
+from gossamer_llvm.memory.addresses import emit_address
+from gossamer_llvm.values.arithmetic import binary
+from gossamer_llvm.values.half_precision import is_half
+
+
+def emit_atomic(emitter: FunctionEmitter, node: Atomic) -> None:
+    """Nothing is ordered by it but the steps on one element."""
+    dtype = dtype_of(node.value)
+    emitter.unit.require_dtype(dtype)
+    value = emitter.expr(node.value)
+    pointer = emit_address(emitter, node.buffer, node.indices, is_certain=True).pointer
+    operation = _operation(node.op, dtype)
+    if operation is None:
+        _exchange(emitter, node.op, pointer, value)
+    else:
+        place = f"ptr {pointer}, {value.typed} monotonic, align {element_bytes(dtype)}"
+        emitter.text.value(f"atomicrmw {operation} {place}")
+
+
+def _operation(op: AtomicOp, dtype: str) -> str | None:
+    """The instruction's name. LLVM's extrema of floats ignore NaN, and it has no 16-bit floats here."""
+    kind = DType.parse(dtype)
+    if kind.is_float:
+        return "fadd" if op == "add" and not is_half(dtype) else None
+    return op if op == "add" or kind.kind == "int" else f"u{op}"
+
+
+def _exchange(emitter: FunctionEmitter, op: AtomicOp, pointer: str, value: Value) -> None:
+    """Combines what was seen, and starts again with what is there where that has changed meanwhile."""
+    text, size = emitter.text, element_bytes(value.dtype)
+    word = f"i{8 * size}"
+    first = text.value(f"load atomic {word}, ptr {pointer} monotonic, align {size}")
+    again, latch, done = text.new_block(), text.new_block(), text.new_block()
+    text.enter_loop()
+    before, found = text.block, text.forward()
+    text.fall_into(again)
+    seen = text.value(f"phi {word} [ {first}, %{before} ], [ {found}, %{latch} ]")
+    old = Value(_as_type(emitter, seen, word, value.type), value.dtype)
+    new = binary(emitter, op, old, value)
+    bits = _as_type(emitter, new.text, new.type, word)
+    text.fall_into(latch)
+    step = f"ptr {pointer}, {word} {seen}, {word} {bits} monotonic monotonic, align {size}"
+    pair = text.value(f"cmpxchg {step}")
+    text.define(found, f"extractvalue {{ {word}, i1 }} {pair}, 0")
+    text.branch(text.value(f"extractvalue {{ {word}, i1 }} {pair}, 1"), done, again)
+    text.leave_loop()
+    text.begin(done)
+
+
+def _as_type(emitter: FunctionEmitter, operand: str, type_: str, wanted: str) -> str:
+    if type_ == wanted:
+        return operand
+    return emitter.text.value(f"bitcast {type_} {operand} to {wanted}")

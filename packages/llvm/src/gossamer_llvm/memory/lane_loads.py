@@ -1,0 +1,36 @@
+"""Loads of vectors as one scalar load for each lane."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_ir.analysis.lane_projection import lane_of, lanes_of
+from gossamer_ir.core import build
+from gossamer_ir.nodes import Binary, Broadcast, Cast, Load, Ramp, Reinterpret, Unary
+from gossamer_ir.traversal.walk import children
+
+_CHEAP = frozenset({Cast, Reinterpret, Unary, Binary, Load})
+"""What costs no more for each lane than for all of them at once."""
+
+
+def loads_of_lanes(load: Load, lanes: int) -> list[Load] | None:
+    """The scalar loads that an unmasked vector load does, where their places are cheap to compute one
+    by one.
+
+    >>> from gossamer_ir.nodes import Lanes
+    >>> ramp = Ramp(build.index_var("i"), build.index(2), Lanes(4))
+    >>> loads_of_lanes(Load("X", (ramp,), "float32x4"), 4)[3]
+    Load(buffer='X', indices=(Binary(op='add', lhs=Var(name='i', dtype='int64'), rhs=Const(dtype='int64', \
+text='6')),), dtype='float32', predicate=None, passthrough=None)
+    """
+    if not _is_cheap(load):
+        return None
+    found = [lane_of(load, build.index(lane)) for lane in range(lanes)]
+    return [one for one in found if isinstance(one, Load)]
+
+
+def _is_cheap(expr: Any) -> bool:
+    if isinstance(expr, (Ramp, Broadcast)) or lanes_of(expr) is None:
+        return True
+    is_masked = isinstance(expr, Load) and expr.predicate is not None
+    return type(expr) in _CHEAP and not is_masked and all(map(_is_cheap, children(expr)))

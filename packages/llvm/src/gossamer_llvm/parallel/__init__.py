@@ -1,0 +1,1 @@
+"""Parallel loops, whose chunks threads take."""

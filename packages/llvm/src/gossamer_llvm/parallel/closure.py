@@ -1,0 +1,53 @@
+"""The structure through which a parallel region sees its caller's values.
+
+The counter and the status, which threads write, have a cache line of their own.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+
+COUNTER, STATUS, FIRST = 0, 1, 8
+"""Field numbers; fields 2 to 7 fill the line."""
+
+
+@dataclass(frozen=True)
+class Closure:
+    """The name of the structure, and the types of the fields behind the first line."""
+
+    type: str
+    types: tuple[str, ...]
+
+    def field(self, emitter: FunctionEmitter, address: str, number: int) -> str:
+        """The address of a field."""
+        return emitter.text.value(
+            f"getelementptr inbounds {self.type}, ptr {address}, i32 0, i32 {number}"
+        )
+
+
+def write_closure(emitter: FunctionEmitter, values: Sequence[Value]) -> tuple[Closure, str]:
+    """Fills a closure on the stack; the counter and the status start at 0."""
+    types = tuple(value.type for value in values)
+    body = ", ".join([*["i64"] * FIRST, *types])
+    closure = Closure(emitter.unit.new_type(f"{{ {body} }}"), types)
+    address = emitter.text.alloca(closure.type, align=64)
+    zero = Value("0", "int64")
+    stored = [(COUNTER, zero), (STATUS, zero), *enumerate(values, FIRST)]
+    for number, value in stored:
+        emitter.text.line(f"store {value.typed}, ptr {closure.field(emitter, address, number)}")
+    return closure, address
+
+
+def read_closure(
+    emitter: FunctionEmitter, closure: Closure, address: str, dtypes: Sequence[str]
+) -> list[Value]:
+    """The values, in the order of `write_closure`."""
+    values = []
+    for number, dtype in enumerate(dtypes, FIRST):
+        field = closure.field(emitter, address, number)
+        loaded = emitter.text.value(f"load {closure.types[number - FIRST]}, ptr {field}")
+        values.append(Value(loaded, dtype))
+    return values

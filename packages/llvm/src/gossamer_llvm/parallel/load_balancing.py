@@ -1,0 +1,95 @@
+"""The weight of a parallel loop as a function, and the search for a given weight."""
+
+from __future__ import annotations
+
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Expr, Load, ParallelFor, Var
+from gossamer_ir.traversal.walk import walk
+from gossamer_llvm.emitter.emitters import BufferAddress, FunctionEmitter, Value
+from gossamer_llvm.emitter.ir_builder import HOT, FunctionText
+
+Captures = dict[str, Value]
+"""What a weight needs besides its variable: scalars by name, and the addresses of buffers."""
+
+_BUFFER = "&"
+"""Before the name of a buffer."""
+
+
+def captures_of(emitter: FunctionEmitter, node: ParallelFor) -> Captures:
+    """The values that the weight reads, in the order of their occurrence."""
+    found: Captures = {}
+    if node.weight is not None:
+        _collect(emitter, node.weight, node.var, found)
+    return found
+
+
+def define_weight(emitter: FunctionEmitter, node: ParallelFor, captures: Captures) -> str:
+    """Writes `i64 weight(i64 var, captures...)` and returns its name."""
+    symbol = emitter.unit.new_symbol()
+    names = {name: Value(f"%c{number}", value.dtype) for number, (name, value) in
+             enumerate(captures.items())}  # fmt: skip
+    parameters = ", ".join(["i64 %i", *(value.typed for value in names.values())])
+    inner = FunctionEmitter(
+        emitter.unit, FunctionText(f"internal i64 @{symbol}({parameters}) {HOT}")
+    )
+    inner.values = {node.var: Value("%i", "int64"), **names}
+    inner.buffers = {
+        name: BufferAddress(place.buffer, names[_BUFFER + name].text)
+        for name, place in emitter.buffers.items()
+        if _BUFFER + name in names
+    }
+    result = Value("%i", "int64") if node.weight is None else inner.expr(node.weight)
+    inner.text.line(f"ret {result.typed}")
+    emitter.unit.definitions.append(inner.text.render())
+    return symbol
+
+
+def define_search(emitter: FunctionEmitter, weight: str, captures: Captures) -> str:
+    """Writes `i64 search(i64 low, i64 high, i64 target, captures...)`: the first index in
+    [low, high) of at least the target weight, high where there is none."""
+    symbol = emitter.unit.new_symbol()
+    extra = "".join(f", {value.type} %c{number}" for number, value in enumerate(captures.values()))
+    emitter.unit.definitions.append(_SEARCH.format(symbol=symbol, weight=weight, extra=extra))
+    return symbol
+
+
+def _collect(emitter: FunctionEmitter, node: Expr, var: str, found: Captures) -> None:
+    for inner in walk(node):
+        if isinstance(inner, Var) and inner.name != var:
+            found[inner.name] = emitter.values[inner.name]
+        elif isinstance(inner, Load) and _BUFFER + inner.buffer not in found:
+            place = emitter.buffers[inner.buffer]
+            found[_BUFFER + inner.buffer] = Value(place.address, "handle")
+            for extent in place.buffer.shape:
+                _collect(emitter, extent, var, found)
+    if len(found) > _MAX_CAPTURES:
+        raise UnsupportedError(
+            "llvm.weight", f"A weight of {len(found)} values is not lowered yet."
+        )
+
+
+_MAX_CAPTURES = 64
+
+_SEARCH = """\
+define internal i64 @{symbol}(i64 %low, i64 %high, i64 %target{extra}) #0 {{
+entry:
+  br label %test
+test:
+  %l = phi i64 [ %low, %entry ], [ %l2, %step ]
+  %h = phi i64 [ %high, %entry ], [ %h2, %step ]
+  %more = icmp slt i64 %l, %h
+  br i1 %more, label %step, label %found
+step:
+  %length = sub i64 %h, %l
+  %half = lshr i64 %length, 1
+  %m = add i64 %l, %half
+  %w = call i64 @{weight}(i64 %m{extra})
+  %less = icmp slt i64 %w, %target
+  %next = add i64 %m, 1
+  %l2 = select i1 %less, i64 %next, i64 %l
+  %h2 = select i1 %less, i64 %h, i64 %m
+  br label %test
+found:
+  ret i64 %l
+}}
+"""

@@ -1,0 +1,135 @@
+"""The function that each thread of a parallel region runs: takes chunks until none is left or one
+has failed.
+
+The range is cut into one share of equal weight for each thread. The n-th thread to arrive begins with
+the greater part of share n, so that repeated calls find their data in the caches they left it
+in; the rest of all shares is in small chunks, which balance what the threads took longer for.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+from gossamer_llvm.emitter.emitters import FunctionEmitter, ModuleEmitter, Value
+from gossamer_llvm.emitter.ir_builder import COLD, FunctionText
+from gossamer_llvm.parallel.closure import COUNTER, STATUS, Closure, read_closure
+
+
+class Region(NamedTuple):
+    """The function a chunk is given to, the search for its bounds, what the search captures."""
+
+    function: str
+    search: str
+    captures: tuple[Value, ...]
+
+
+class _Range(NamedTuple):
+    start: Value
+    end: Value
+    low: Value
+    total: Value
+    units: Value
+    captures: str
+
+
+UNITS = 16
+"""Equal parts of a share; chunks are made of them."""
+
+FIRST_UNITS = 14
+"""Those of the chunk that a thread begins with, where there is much work."""
+
+
+def define_trampoline(
+    unit: ModuleEmitter, region: Region, closure: Closure, dtypes: tuple[str, ...]
+) -> str:
+    """Writes `void trampoline(ptr closure)` and returns its name. The closure holds the workspace,
+    start, end, the weight at start, the total weight, the number of threads, the units of a first chunk,
+    captures, arguments."""
+    symbol = unit.new_symbol()
+    emitter = FunctionEmitter(unit, FunctionText(f"internal void @{symbol}(ptr %closure) {COLD}"))
+    workspace, *values = read_closure(emitter, closure, "%closure", ("handle", *dtypes))
+    split = 6 + len(region.captures)
+    captures = "".join(f", {value.typed}" for value in values[6:split])
+    start, end, low, total, threads, first_units = values[:6]
+    text = emitter.text
+    units = Value(text.value(f"mul i64 {threads.text}, {UNITS}"), "int64")
+    whole = _Range(start, end, low, total, units, captures)
+    take, run, done, stop = (text.new_block() for _ in range(4))
+    text.fall_into(take)
+    left = Value(text.value(f"sub i64 {UNITS}, {first_units.text}"), "int64")
+    chunks = text.value(f"mul i64 {threads.text}, " + text.value(f"add i64 {left.text}, 1"))
+    ticket = _take_ticket(emitter, closure, chunks, run, stop)
+    text.begin(run)
+    first, behind = _units_of(emitter, ticket, threads, first_units=first_units, left=left)
+    begin = _bound(emitter, region, whole, first)
+    end = _bound(emitter, region, whole, behind)
+    arguments = ", ".join(value.typed for value in [begin, end, *values[split:], workspace])
+    status = text.value(f"call i64 @{unit.symbols[region.function]}({arguments})")
+    text.branch(text.value(f"icmp eq i64 {status}, 0"), take, done)
+    text.begin(done)
+    field = closure.field(emitter, "%closure", STATUS)
+    text.line(f"store atomic i64 {status}, ptr {field} monotonic, align 8")
+    text.fall_into(stop)
+    text.line("ret void")
+    unit.definitions.append(text.render())
+    return symbol
+
+
+def _take_ticket(
+    emitter: FunctionEmitter, closure: Closure, chunks: str, run: str, stop: str
+) -> str:
+    """Goes to run with the number of a chunk, or to stop."""
+    text = emitter.text
+    going = text.new_block()
+    status = closure.field(emitter, "%closure", STATUS)
+    failed = text.value(f"load atomic i64, ptr {status} monotonic, align 8")
+    text.branch(text.value(f"icmp eq i64 {failed}, 0"), going, stop)
+    text.begin(going)
+    counter = closure.field(emitter, "%closure", COUNTER)
+    ticket = text.value(f"atomicrmw add ptr {counter}, i64 1 monotonic")
+    text.branch(text.value(f"icmp slt i64 {ticket}, {chunks}"), run, stop)
+    return ticket
+
+
+def _units_of(
+    emitter: FunctionEmitter, ticket: str, threads: Value, *, first_units: Value, left: Value
+) -> tuple[Value, Value]:
+    """The first unit of a chunk and the one behind its last; `left` are the units of a share that are
+    chunks of their own."""
+    text = emitter.text
+    small = emitter.call("i64", "llvm.smax.i64", f"{left.typed}, i64 1")
+    rest = text.value(f"sub i64 {ticket}, {threads.text}")
+    share = text.value(f"sdiv i64 {rest}, {small}")
+    within = text.value(f"srem i64 {rest}, {small}")
+    base = text.value(f"mul i64 {share}, {UNITS}")
+    offset = text.value(f"add i64 {within}, {first_units.text}")
+    late = text.value(f"add i64 {base}, {offset}")
+    early = text.value(f"mul i64 {ticket}, {UNITS}")
+    is_early = text.value(f"icmp slt i64 {rest}, 0")
+    first = text.value(f"select i1 {is_early}, i64 {early}, i64 {late}")
+    length = text.value(f"select i1 {is_early}, {first_units.typed}, i64 1")
+    return Value(first, "int64"), Value(text.value(f"add i64 {first}, {length}"), "int64")
+
+
+def _bound(emitter: FunctionEmitter, region: Region, whole: _Range, unit: Value) -> Value:
+    """Where a unit begins: at its share of the total weight; the first at start, the one behind
+    the last at end, whatever the weights are."""
+    text = emitter.text
+    share = _share(emitter, whole, unit)
+    target = text.value(f"add {whole.low.typed}, {share}")
+    arguments = f"{whole.start.typed}, {whole.end.typed}, i64 {target}{whole.captures}"
+    found = text.value(f"call i64 @{region.search}({arguments})")
+    is_first = text.value(f"icmp eq {unit.typed}, 0")
+    inner = text.value(f"select i1 {is_first}, {whole.start.typed}, i64 {found}")
+    is_last = text.value(f"icmp eq {unit.typed}, {whole.units.text}")
+    return Value(text.value(f"select i1 {is_last}, {whole.end.typed}, i64 {inner}"), "int64")
+
+
+def _share(emitter: FunctionEmitter, whole: _Range, unit: Value) -> str:
+    """Total * unit / units without an overflow on the way; units is at least 1."""
+    text = emitter.text
+    each = text.value(f"udiv {whole.total.typed}, {whole.units.text}")
+    rest = text.value(f"urem {whole.total.typed}, {whole.units.text}")
+    main = text.value(f"mul i64 {each}, {unit.text}")
+    scaled = text.value(f"mul i64 {rest}, {unit.text}")
+    return text.value(f"add i64 {main}, " + text.value(f"udiv i64 {scaled}, {whole.units.text}"))

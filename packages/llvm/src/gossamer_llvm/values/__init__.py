@@ -1,0 +1,1 @@
+"""Expressions: arithmetic, constants, vectors, masks."""

@@ -1,0 +1,236 @@
+"""Unary and binary operations, comparisons, casts and math calls, none of them ever undefined."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Binary, BinaryOp, Call, Cast, Compare, Reinterpret, Unary
+from gossamer_llvm.emitter import folding
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, integer_text, splat, suffix, value_type
+from gossamer_llvm.values import division
+from gossamer_llvm.values.half_precision import is_half, narrowed, widened
+from gossamer_llvm.values.masks import lane_mask
+
+_FLOATS = {"add": "fadd", "sub": "fsub", "mul": "fmul", "div": "fdiv"}
+# Only vectors contract. A scalar sum of products waits for its own last addition, and a fused one
+# takes longer than a plain one on some CPUs (Zen 5: 4 cycles to 2) and nowhere less.
+_CONTRACTED = {**_FLOATS, "add": "fadd contract", "sub": "fsub contract", "mul": "fmul contract"}
+_BITS = {"and": "and", "or": "or", "bitand": "and", "bitor": "or", "bitxor": "xor"}
+_BOOLS = {**_BITS, "min": "and", "max": "or"}
+_SIGNED = {"eq": "eq", "ne": "ne", "lt": "slt", "le": "sle", "gt": "sgt", "ge": "sge"}
+_UNSIGNED = {"eq": "eq", "ne": "ne", "lt": "ult", "le": "ule", "gt": "ugt", "ge": "uge"}
+_ORDERED = {"eq": "oeq", "ne": "une", "lt": "olt", "le": "ole", "gt": "ogt", "ge": "oge"}
+_CALLS = {
+    "sqrt": "sqrt", "abs": "fabs", "fma": "fma",
+    "floor": "floor", "ceil": "ceil", "trunc": "trunc", "round": "roundeven",
+}  # fmt: skip
+
+
+def emit_unary(emitter: FunctionEmitter, node: Unary) -> Value:
+    """`neg`, `not`, `bitnot`."""
+    value = emitter.expr(node.operand)
+    if node.op == "neg" and is_half(value.dtype):
+        text = f"xor {value.typed}, {integer_text(0x8000, value.dtype)}"
+    elif node.op == "neg" and DType.parse(value.dtype).is_float:
+        text = f"fneg {value.typed}"
+    elif node.op == "neg":
+        text = f"sub {value.type} {integer_text(0, value.dtype)}, {value.text}"
+    else:
+        ones = integer_text(-1, value.dtype)
+        text = f"xor {value.typed}, {'true' if value.type == 'i1' else ones}"
+    return Value(emitter.text.value(text), value.dtype)
+
+
+def emit_binary(emitter: FunctionEmitter, node: Binary) -> Value:
+    """Both operands are evaluated, also of `and` and `or`."""
+    return binary(emitter, node.op, emitter.expr(node.lhs), emitter.expr(node.rhs))
+
+
+def binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
+    """The operation on two operands of one dtype."""
+    kind = DType.parse(lhs.dtype)
+    if is_half(lhs.dtype):
+        wide = _float_binary(emitter, op, widened(emitter, lhs), widened(emitter, rhs))
+        return narrowed(emitter, wide, lhs.dtype)
+    if kind.is_float:
+        return _float_binary(emitter, op, lhs, rhs)
+    if kind.kind == "bool":
+        return _simple(emitter, _BOOLS, op, lhs, rhs)
+    special = _INTEGERS.get(op)
+    if special is not None:
+        return special(emitter, lhs, rhs)
+    if op in ("min", "max"):
+        return _minmax(emitter, f"{'u' if kind.kind == 'uint' else 's'}{op}", lhs, rhs)
+    if op in ("shl", "shr"):
+        return _shift(emitter, op, lhs, rhs)
+    return _simple(emitter, _BITS, op, lhs, rhs)
+
+
+def emit_compare(emitter: FunctionEmitter, node: Compare) -> Value:
+    """Comparisons with NaN are false, `ne` is true."""
+    lanes = lane_mask(emitter, node)
+    if lanes is not None:
+        dtype = dtype_of(node)
+        return lanes if lanes.dtype == dtype else Value(splat(lanes.text, dtype), dtype)
+    lhs, rhs = (widened(emitter, emitter.expr(side)) for side in (node.lhs, node.rhs))
+    kind = DType.parse(lhs.dtype)
+    if kind.is_float:
+        text = f"fcmp {_ORDERED[node.op]} {lhs.typed}, {rhs.text}"
+    else:
+        table = _SIGNED if kind.kind == "int" else _UNSIGNED
+        text = f"icmp {table[node.op]} {lhs.typed}, {rhs.text}"
+    return Value(emitter.text.value(text), kind.with_scalar("bool").text)
+
+
+def emit_cast(emitter: FunctionEmitter, node: Cast) -> Value:
+    """Integers wrap; floats out of an integer's range saturate and NaN becomes 0."""
+    emitter.unit.require_dtype(node.dtype)
+    value = emitter.expr(node.value)
+    if value.dtype == node.dtype:
+        return value
+    if is_half(node.dtype):
+        return narrowed(emitter, _as_wide_float(emitter, value), node.dtype)
+    return _plain_cast(emitter, widened(emitter, value), node.dtype)
+
+
+def _as_wide_float(emitter: FunctionEmitter, value: Value) -> Value:
+    """What is rounded to 16 bits: a float, or an integer as the float that holds it."""
+    kind = DType.parse(value.dtype)
+    if kind.is_float:
+        return widened(emitter, value)
+    scalar = "float64" if kind.bits > 16 else "float32"
+    return _plain_cast(emitter, value, kind.with_scalar(scalar).text)
+
+
+def _plain_cast(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
+    """Between dtypes that LLVM has."""
+    if value.dtype == dtype:
+        return value
+    source, target = DType.parse(value.dtype), DType.parse(dtype)
+    if target.kind == "bool":
+        return Value(_nonzero(emitter, value), dtype)
+    operation = _cast_operation(source, target)
+    if operation == "":
+        return Value(value.text, dtype)
+    number = folding.literal(value)
+    if operation in ("sext", "zext", "trunc") and number is not None:
+        return Value(_cast_literal(number, source, dtype), dtype)
+    if operation.startswith("llvm."):
+        name = f"{operation}.{suffix(value_type(dtype))}.{suffix(value.type)}"
+        return Value(emitter.call(value_type(dtype), name, value.typed), dtype)
+    text = f"{operation} {value.typed} to {value_type(dtype)}"
+    return Value(emitter.text.value(text), dtype)
+
+
+def emit_reinterpret(emitter: FunctionEmitter, node: Reinterpret) -> Value:
+    """The same bits."""
+    emitter.unit.require_dtype(node.dtype)
+    value = emitter.expr(node.value)
+    target = value_type(node.dtype)
+    if target == value.type:
+        return Value(value.text, node.dtype)
+    operation = "ptrtoint" if value.dtype == "handle" else "bitcast"
+    return Value(emitter.text.value(f"{operation} {value.typed} to {target}"), node.dtype)
+
+
+def emit_call(emitter: FunctionEmitter, node: Call) -> Value:
+    """A math function that is an instruction on the target."""
+    kind = DType.parse(node.dtype)
+    if node.function == "abs" and kind.is_integer:
+        value = emitter.expr(node.args[0])
+        return value if kind.kind == "uint" else _integer_abs(emitter, value)
+    is_fused_half = (
+        is_half(node.dtype) and len(node.args) > 1
+    )  # by way of float32 it is rounded twice
+    if node.function not in _CALLS.keys() & emitter.unit.abi.functions or is_fused_half:
+        raise UnsupportedError(
+            f"llvm.call.{node.function}", f"The function {node.function} is not lowered yet."
+        )
+    values = [widened(emitter, emitter.expr(arg)) for arg in node.args]
+    name = f"llvm.{_CALLS[node.function]}.{suffix(values[0].type)}"
+    arguments = ", ".join(value.typed for value in values)
+    result = Value(emitter.call(values[0].type, name, arguments), values[0].dtype)
+    return narrowed(emitter, result, node.dtype) if is_half(node.dtype) else result
+
+
+def _float_binary(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
+    if op in ("min", "max"):
+        return _minmax(emitter, f"{op}imum", lhs, rhs, flags=NO_SIGNED_ZEROS)
+    table = _CONTRACTED if DType.parse(lhs.dtype).is_vector else _FLOATS
+    return _simple(emitter, table, op, lhs, rhs)
+
+
+def _simple(
+    emitter: FunctionEmitter, table: dict[str, str], op: BinaryOp, lhs: Value, rhs: Value
+) -> Value:
+    operation = table.get(op)
+    if operation is None:
+        raise UnsupportedError(f"llvm.{op}", f"{op} of {lhs.dtype} is not lowered yet.")
+    return Value(emitter.text.value(f"{operation} {lhs.typed}, {rhs.text}"), lhs.dtype)
+
+
+def _minmax(
+    emitter: FunctionEmitter, name: str, lhs: Value, rhs: Value, *, flags: str = ""
+) -> Value:
+    function, arguments = f"llvm.{name}.{suffix(lhs.type)}", f"{lhs.typed}, {rhs.typed}"
+    return Value(emitter.call(lhs.type, function, arguments, flags=flags), lhs.dtype)
+
+
+def _shift(emitter: FunctionEmitter, op: BinaryOp, lhs: Value, rhs: Value) -> Value:
+    """Shifting out every bit gives 0, or -1 from a negative number to the right."""
+    kind = DType.parse(lhs.dtype)
+    operation = {"shl": "shl", "shr": "ashr" if kind.kind == "int" else "lshr"}[op]
+    last = integer_text(kind.bits - 1, lhs.dtype)
+    name = f"llvm.umin.{suffix(lhs.type)}"
+    count = emitter.call(lhs.type, name, f"{rhs.typed}, {lhs.type} {last}")
+    moved = Value(emitter.text.value(f"{operation} {lhs.typed}, {count}"), lhs.dtype)
+    if operation == "ashr":
+        return moved
+    mask = value_type(kind.with_scalar("bool").text)
+    fits = emitter.text.value(f"icmp ule {rhs.typed}, {last}")
+    zero = integer_text(0, lhs.dtype)
+    chosen = emitter.text.value(f"select {mask} {fits}, {moved.typed}, {lhs.type} {zero}")
+    return Value(chosen, lhs.dtype)
+
+
+def _integer_abs(emitter: FunctionEmitter, value: Value) -> Value:
+    name = f"llvm.abs.{suffix(value.type)}"
+    return Value(emitter.call(value.type, name, f"{value.typed}, i1 false"), value.dtype)
+
+
+def _nonzero(emitter: FunctionEmitter, value: Value) -> str:
+    if DType.parse(value.dtype).is_float:
+        return emitter.text.value(f"fcmp une {value.typed}, zeroinitializer")
+    return emitter.text.value(f"icmp ne {value.typed}, {integer_text(0, value.dtype)}")
+
+
+def _cast_operation(source: DType, target: DType) -> str:
+    if source.is_float and target.is_float:
+        return "fpext" if target.bits > source.bits else "fptrunc"
+    if source.is_float:
+        return "llvm.fptosi.sat" if target.kind == "int" else "llvm.fptoui.sat"
+    if target.is_float:
+        return "sitofp" if source.kind == "int" else "uitofp"
+    if target.bits == source.bits:
+        return ""
+    if target.bits < source.bits:
+        return "trunc"
+    return "sext" if source.kind == "int" else "zext"
+
+
+def _cast_literal(number: int, source: DType, dtype: str) -> str:
+    is_signed = source.kind == "int"
+    return integer_text(number if is_signed else number % (1 << source.bits), dtype)
+
+
+_INTEGERS: dict[str, Callable[[FunctionEmitter, Value, Value], Value]] = {
+    "add": folding.add,
+    "sub": folding.sub,
+    "mul": folding.mul,
+    "floordiv": division.floordiv,
+    "floormod": division.floormod,
+}

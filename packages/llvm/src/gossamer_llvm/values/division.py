@@ -1,0 +1,98 @@
+"""Division that rounds to minus infinity and is defined for every operand: by zero it gives 0,
+and the most negative integer divided by -1 is itself, as in NumPy."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.folding import literal
+from gossamer_llvm.emitter.types import integer_text, value_type
+
+
+def floordiv(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
+    """Lhs // rhs of integers."""
+    divisor = literal(rhs)
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        shift = "lshr" if _is_unsigned(lhs) else "ashr"
+        return _op(emitter, shift, lhs, str(divisor.bit_length() - 1))
+    if _is_unsigned(lhs):
+        quotient = _op(emitter, "udiv", lhs, _safe_divisor(emitter, lhs, rhs))
+    else:
+        quotient = _signed_quotient(emitter, lhs, _safe_divisor(emitter, lhs, rhs))
+    return _zero_where_divided_by_zero(emitter, quotient, rhs)
+
+
+def floormod(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> Value:
+    """Lhs - (lhs // rhs) * rhs of integers, with the sign of rhs."""
+    divisor = literal(rhs)
+    if divisor is not None and divisor > 0 and divisor & (divisor - 1) == 0:
+        return _op(emitter, "and", lhs, str(divisor - 1))
+    safe = _safe_divisor(emitter, lhs, rhs)
+    if _is_unsigned(lhs):
+        return _zero_where_divided_by_zero(emitter, _op(emitter, "urem", lhs, safe), rhs)
+    remainder = _op(emitter, "srem", lhs, safe)
+    moved = _op(emitter, "add", remainder, safe)
+    chosen = _choose(emitter, _rounds_down(emitter, remainder, safe), moved, remainder)
+    return _zero_where_divided_by_zero(emitter, chosen, rhs)
+
+
+def _signed_quotient(emitter: FunctionEmitter, lhs: Value, divisor: str) -> Value:
+    quotient = _op(emitter, "sdiv", lhs, divisor)
+    remainder = _op(emitter, "srem", lhs, divisor)
+    lower = _op(emitter, "add", quotient, integer_text(-1, lhs.dtype))
+    return _choose(emitter, _rounds_down(emitter, remainder, divisor), lower, quotient)
+
+
+def _rounds_down(emitter: FunctionEmitter, remainder: Value, divisor: str) -> str:
+    """Whether the remainder is not zero and its sign differs from the divisor's."""
+    signs = _op(emitter, "xor", remainder, divisor)
+    differ = emitter.text.value(f"icmp slt {signs.typed}, {integer_text(0, signs.dtype)}")
+    some = emitter.text.value(f"icmp ne {remainder.typed}, {integer_text(0, signs.dtype)}")
+    return emitter.text.value(f"and {_mask(signs)} {differ}, {some}")
+
+
+def _safe_divisor(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
+    """The divisor, 1 in its place where the machine's division is undefined."""
+    divisor = literal(rhs)
+    if divisor is not None and divisor not in (0, -1):
+        return rhs.text
+    bad = emitter.text.value(f"icmp eq {rhs.typed}, {integer_text(0, rhs.dtype)}")
+    if not _is_unsigned(lhs):
+        overflow = _overflows(emitter, lhs, rhs)
+        bad = emitter.text.value(f"or {_mask(lhs)} {bad}, {overflow}")
+    one = Value(integer_text(1, rhs.dtype), rhs.dtype)
+    return _choose(emitter, bad, one, rhs).text
+
+
+def _overflows(emitter: FunctionEmitter, lhs: Value, rhs: Value) -> str:
+    lowest = integer_text(1 << (DType.parse(lhs.dtype).bits - 1), lhs.dtype)
+    is_lowest = emitter.text.value(f"icmp eq {lhs.typed}, {lowest}")
+    is_minus_one = emitter.text.value(f"icmp eq {rhs.typed}, {integer_text(-1, rhs.dtype)}")
+    return emitter.text.value(f"and {_mask(lhs)} {is_lowest}, {is_minus_one}")
+
+
+def _zero_where_divided_by_zero(emitter: FunctionEmitter, result: Value, rhs: Value) -> Value:
+    if literal(rhs):
+        return result
+    zero = Value(integer_text(0, rhs.dtype), rhs.dtype)
+    is_zero = emitter.text.value(f"icmp eq {rhs.typed}, {zero.text}")
+    return _choose(emitter, is_zero, zero, result)
+
+
+def _choose(emitter: FunctionEmitter, condition: str, if_true: Value, if_false: Value) -> Value:
+    chosen = emitter.text.value(
+        f"select {_mask(if_true)} {condition}, {if_true.typed}, {if_false.typed}"
+    )
+    return Value(chosen, if_true.dtype)
+
+
+def _op(emitter: FunctionEmitter, operation: str, lhs: Value, rhs: str) -> Value:
+    return Value(emitter.text.value(f"{operation} {lhs.typed}, {rhs}"), lhs.dtype)
+
+
+def _mask(value: Value) -> str:
+    return value_type(DType.parse(value.dtype).with_scalar("bool").text)
+
+
+def _is_unsigned(value: Value) -> bool:
+    return DType.parse(value.dtype).kind == "uint"

@@ -1,0 +1,158 @@
+"""float16 and bfloat16: 16 bits in memory and in registers, float32 where they are computed with.
+
+LLVM calls a library for conversions that the CPU has no instruction for, so these are integer
+arithmetic here. Every result is rounded to nearest, ties to even; a NaN becomes a quiet one.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.core.dtypes import DType
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.types import integer_text, splat, suffix, value_type
+
+HALVES = frozenset({"float16", "bfloat16"})
+
+
+def is_half(dtype: str) -> bool:
+    """Whether the lanes are float16 or bfloat16."""
+    return DType.parse(dtype).scalar in HALVES
+
+
+def widened(emitter: FunctionEmitter, value: Value) -> Value:
+    """Float16 or bfloat16 as float32, exactly; anything else as it is."""
+    kind = DType.parse(value.dtype)
+    if kind.scalar == "bfloat16":
+        return _bits(_Bits(emitter, kind).extended(value).op("shl", 16))
+    if kind.scalar == "float16" and emitter.unit.abi.half_conversions:
+        half = emitter.text.value(f"bitcast {value.typed} to {_half_type(kind)}")
+        single = kind.with_scalar("float32").text
+        text = f"fpext {_half_type(kind)} {half} to {value_type(single)}"
+        return Value(emitter.text.value(text), single)
+    return _widened_by_bits(emitter, value) if kind.scalar == "float16" else value
+
+
+def narrowed(emitter: FunctionEmitter, value: Value, dtype: str) -> Value:
+    """A float32 or float64 rounded once to a dtype of 16 bits.
+
+    The fence keeps LLVM from moving a sign that a float64 gives to the result behind the conversion,
+    where it calls a library to convert that, too.
+    """
+    kind = DType.parse(dtype)
+    single = value if DType.parse(value.dtype).bits == 32 else _rounded_to_odd(emitter, value)
+    if kind.scalar == "float16" and emitter.unit.abi.half_conversions:
+        fence = f"llvm.arithmetic.fence.{suffix(single.type)}"
+        kept = Value(emitter.call(single.type, fence, single.typed), single.dtype)
+        half = emitter.text.value(f"fptrunc {kept.typed} to {_half_type(kind)}")
+        text = f"bitcast {_half_type(kind)} {half} to {value_type(dtype)}"
+        return Value(emitter.text.value(text), dtype)
+    bits = _Bits(emitter, kind).of(single)
+    found = _bfloat16_bits(bits) if kind.scalar == "bfloat16" else _float16_bits(bits, single)
+    text = f"trunc {found.value.typed} to {value_type(dtype)}"
+    return Value(emitter.text.value(text), dtype)
+
+
+class _Bits:
+    """32-bit integers under construction."""
+
+    def __init__(self, emitter: FunctionEmitter, kind: DType, value: Value | None = None) -> None:
+        self.emitter = emitter
+        self.kind = kind
+        self.dtype = kind.with_scalar("uint32").text
+        self._value = value
+
+    @property
+    def value(self) -> Value:
+        assert self._value is not None
+        return self._value
+
+    def _new(self, text: str) -> _Bits:
+        return _Bits(self.emitter, self.kind, Value(self.emitter.text.value(text), self.dtype))
+
+    def of(self, single: Value) -> _Bits:
+        """The bits of a float32."""
+        return self._new(f"bitcast {single.typed} to {value_type(self.dtype)}")
+
+    def extended(self, half: Value) -> _Bits:
+        """16 bits and zeros before them."""
+        return self._new(f"zext {half.typed} to {value_type(self.dtype)}")
+
+    def op(self, operation: str, other: _Bits | int) -> _Bits:
+        operand = integer_text(other, self.dtype) if isinstance(other, int) else other.value.text
+        return self._new(f"{operation} {self.value.typed}, {operand}")
+
+    def least(self, limit: int) -> _Bits:
+        name, operand = f"llvm.umin.{suffix(self.value.type)}", integer_text(limit, self.dtype)
+        text = self.emitter.call(
+            self.value.type, name, f"{self.value.typed}, {self.value.type} {operand}"
+        )
+        return _Bits(self.emitter, self.kind, Value(text, self.dtype))
+
+    def select(self, tested: _Bits, test: str, limit: int, if_true: _Bits | int) -> _Bits:
+        """`if_true` where `tested` compares so with limit, else this."""
+        mask = value_type(self.kind.with_scalar("bool").text)
+        against = integer_text(limit, self.dtype)
+        holds = self.emitter.text.value(f"icmp {test} {tested.value.typed}, {against}")
+        one = integer_text(if_true, self.dtype) if isinstance(if_true, int) else if_true.value.text
+        return self._new(f"select {mask} {holds}, {self.value.type} {one}, {self.value.typed}")
+
+
+def _bits(bits: _Bits) -> Value:
+    """The float32 of its bits."""
+    single = bits.kind.with_scalar("float32").text
+    text = f"bitcast {bits.value.typed} to {value_type(single)}"
+    return Value(bits.emitter.text.value(text), single)
+
+
+def _widened_by_bits(emitter: FunctionEmitter, value: Value) -> Value:
+    """The exponent is moved by a product with 2^112, which is exact for subnormal numbers, too."""
+    bits = _Bits(emitter, DType.parse(value.dtype)).extended(value)
+    size = bits.op("and", 0x7FFF)
+    moved = size.op("shl", 13)
+    scale = splat("0x46F0000000000000", _bits(moved).dtype)
+    product = emitter.text.value(f"fmul {_bits(moved).typed}, {scale}")
+    finite = bits.of(Value(product, bits.kind.with_scalar("float32").text))
+    chosen = finite.select(size, "uge", 0x7C00, moved.op("or", 0x7F800000))
+    return _bits(chosen.op("or", bits.op("and", 0x8000).op("shl", 16)))
+
+
+def _bfloat16_bits(bits: _Bits) -> _Bits:
+    upper = bits.op("lshr", 16)
+    rounded = bits.op("add", upper.op("and", 1)).op("add", 0x7FFF).op("lshr", 16)
+    return rounded.select(bits.op("and", 0x7FFFFFFF), "ugt", 0x7F800000, upper.op("or", 0x40))
+
+
+def _float16_bits(bits: _Bits, single: Value) -> _Bits:
+    """Numbers that become subnormal are rounded by adding a half, whose last bit is their last bit."""
+    emitter = bits.emitter
+    size = bits.op("and", 0x7FFFFFFF)
+    even = size.op("lshr", 13).op("and", 1)
+    usual = size.op("add", even).op("add", 0xFFF).op("lshr", 13).op("sub", 112 << 10)
+    half = splat("0x3FE0000000000000", single.dtype)
+    total = Value(emitter.text.value(f"fadd {_bits(size).typed}, {half}"), single.dtype)
+    small = bits.of(total).op("sub", 0x3F000000)
+    result = usual.least(0x7C00).select(size, "ult", 0x38800000, small)
+    result = result.select(size, "ugt", 0x7F800000, 0x7E00)
+    return result.op("or", bits.op("lshr", 16).op("and", 0x8000))
+
+
+def _rounded_to_odd(emitter: FunctionEmitter, value: Value) -> Value:
+    """A float64 as a float32 whose last bit says that something was lost, so that rounding again is
+    exact (S. Boldo and G. Melquiond, 2008)."""
+    kind = DType.parse(value.dtype)
+    single = kind.with_scalar("float32").text
+    narrow = Value(emitter.text.value(f"fptrunc {value.typed} to {value_type(single)}"), single)
+    back = emitter.text.value(f"fpext {narrow.typed} to {value.type}")
+    name = f"llvm.fabs.{suffix(value.type)}"
+    sizes = [emitter.call(value.type, name, f"{value.type} {text}") for text in (back, value.text)]
+    mask = value_type(kind.with_scalar("bool").text)
+    grew = emitter.text.value(f"fcmp ogt {value.type} {sizes[0]}, {sizes[1]}")
+    bits = _Bits(emitter, kind).of(narrow)
+    step = emitter.text.value(f"zext {mask} {grew} to {bits.value.type}")
+    odd = bits.op("sub", _Bits(emitter, kind, Value(step, bits.dtype))).op("or", 1)
+    lost = emitter.text.value(f"fcmp one {value.type} {back}, {value.text}")
+    text = f"select {mask} {lost}, {odd.value.typed}, {bits.value.typed}"
+    return _bits(_Bits(emitter, kind, Value(emitter.text.value(text), bits.dtype)))
+
+
+def _half_type(kind: DType) -> str:
+    return value_type(kind.with_scalar("int16").text).replace("i16", "half")

@@ -1,0 +1,90 @@
+"""Predicates of loads and stores: which are constant, and the short form of a lane mask."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.nodes import Broadcast, Compare, Const, Expr, Ramp
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.folding import broadcast, index_constant, literal
+from gossamer_llvm.emitter.types import value_type
+from gossamer_llvm.values.scalars_and_vectors import lane_numbers
+
+ON = Value("true", "bool")
+OFF = Value("false", "bool")
+"""All lanes, and none, of whatever is accessed."""
+_LARGEST = (1 << 63) - 1
+
+
+def emit_predicate(emitter: FunctionEmitter, node: Expr | None) -> Value:
+    """The mask; `ON` or `OFF` where that is known."""
+    known = _known(node)
+    if known is not None:
+        return ON if known else OFF
+    assert node is not None
+    if isinstance(node, Compare):
+        found = lane_mask(emitter, node)
+        if found is not None:
+            return found
+    return emitter.expr(node)
+
+
+def _known(node: Expr | None) -> bool | None:
+    match node:
+        case None:
+            return True
+        case Const(text=text):
+            return text == "True"
+        case Broadcast(value=value):
+            return _known(value) if isinstance(value, Const) else None
+    return None
+
+
+def lane_mask(emitter: FunctionEmitter, node: Compare) -> Value | None:
+    """`lt(Ramp(base, 1, L), Broadcast(limit, L))` compares lane numbers of 32 bits with the number
+    of lanes that are left, a quarter of the work of comparing indices of 64 bits. None where the
+    comparison is another one, or the ramp may wrap around: then the first lanes are not the lowest."""
+    ramp, limit = node.lhs, node.rhs
+    if node.op != "lt" or not isinstance(ramp, Ramp) or not isinstance(limit, Broadcast):
+        return None
+    if ramp.lanes.scalable or not _is_ascending(emitter, ramp):
+        return None
+    base, bound = emitter.expr(ramp.base), emitter.expr(limit.value)
+    if integer_value(ramp.stride) != 1 or base.dtype != "int64":
+        return None
+    left, right, count = literal(base), literal(bound), ramp.lanes.count
+    if left is not None and right is not None and not left < right < left + count:
+        return ON if right > left else OFF
+    return _first_lanes(emitter, _lanes_left(emitter, base, bound, count), count)
+
+
+def _is_ascending(emitter: FunctionEmitter, ramp: Ramp) -> bool:
+    """Whether no lane of a ramp with a stride of 1 wraps around."""
+    if emitter.magnitudes is None:
+        return False
+    return emitter.magnitudes.of(ramp.base) + ramp.lanes.count <= _LARGEST
+
+
+def _lanes_left(emitter: FunctionEmitter, base: Value, bound: Value, count: int) -> Value:
+    """The number of lanes below the bound, between 0 and count."""
+    left, right = literal(base), literal(bound)
+    if left is not None and right is not None:
+        return index_constant(right - left)
+    # Without overflow: where base < bound, their difference fits an unsigned number.
+    rest = emitter.text.value(f"sub {bound.typed}, {base.text}")
+    some = emitter.call("i64", "llvm.umin.i64", f"i64 {rest}, i64 {count}")
+    is_inside = emitter.text.value(f"icmp slt {base.typed}, {bound.text}")
+    return Value(emitter.text.value(f"select i1 {is_inside}, i64 {some}, i64 0"), "int64")
+
+
+def _first_lanes(emitter: FunctionEmitter, lanes: Value, count: int) -> Value:
+    dtype = f"int32x{count}"
+    emitter.unit.require_dtype(dtype)
+    number = literal(lanes)
+    narrow = (
+        Value(str(number), "int32")
+        if number is not None
+        else Value(emitter.text.value(f"trunc {lanes.typed} to i32"), "int32")
+    )
+    limits, steps = broadcast(emitter, narrow, dtype), lane_numbers(emitter, dtype)
+    mask = emitter.text.value(f"icmp ult {value_type(dtype)} {steps.text}, {limits.text}")
+    return Value(mask, f"boolx{count}")

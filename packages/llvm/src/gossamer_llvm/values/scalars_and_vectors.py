@@ -1,0 +1,160 @@
+"""Constants, variables, choices and vectors."""
+
+from __future__ import annotations
+
+from gossamer_ir.core.constants import value_of
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Broadcast,
+    Const,
+    Expr,
+    IfThenElse,
+    LaneReduce,
+    Lanes,
+    Ramp,
+    ReduceOp,
+    Select,
+    Var,
+    VScale,
+)  # fmt: skip
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.emitter.folding import add, broadcast, literal
+from gossamer_llvm.emitter.types import NO_SIGNED_ZEROS, constant_text, suffix, value_type
+from gossamer_llvm.values.half_precision import narrowed, widened
+
+_REDUCERS = {"add": "add", "mul": "mul", "and": "and", "or": "or"}
+_OF_BOOLS: dict[str, ReduceOp] = {"min": "and", "max": "or"}
+
+
+def emit_const(emitter: FunctionEmitter, node: Const) -> Value:
+    """A constant operand."""
+    emitter.unit.require_dtype(node.dtype)
+    value_of(node)
+    return Value(constant_text(node), node.dtype)
+
+
+def emit_var(emitter: FunctionEmitter, node: Var) -> Value:
+    """The operand that the name is bound to; a handle is its buffer's address."""
+    bound = emitter.values.get(node.name)
+    if bound is not None:
+        return bound
+    return Value(emitter.buffers[node.name].address, "handle")
+
+
+def emit_select(emitter: FunctionEmitter, node: Select) -> Value:
+    """Both sides are evaluated."""
+    condition, if_true = emitter.expr(node.condition), emitter.expr(node.if_true)
+    if_false = emitter.expr(node.if_false)
+    text = f"select {condition.typed}, {if_true.typed}, {if_false.typed}"
+    return Value(emitter.text.value(text), if_true.dtype)
+
+
+def emit_if_then_else(emitter: FunctionEmitter, node: IfThenElse) -> Value:
+    """Only the chosen side is evaluated."""
+    condition = emitter.expr(node.condition)
+    if DType.parse(condition.dtype).is_vector:
+        raise UnsupportedError(
+            "llvm.if_then_else.vector", "An IfThenElse with a vector condition is not lowered yet."
+        )
+    text = emitter.text
+    on_true, on_false, join = text.new_block(), text.new_block(), text.new_block()
+    text.branch(condition.text, on_true, on_false)
+    sides = [
+        _side(emitter, node.if_true, on_true, join),
+        _side(emitter, node.if_false, on_false, join),
+    ]
+    text.begin(join)
+    incoming = ", ".join(f"[ {value.text}, %{block} ]" for value, block in sides)
+    first = sides[0][0]
+    return Value(text.value(f"phi {first.type} {incoming}"), first.dtype)
+
+
+def emit_vscale(emitter: FunctionEmitter, node: VScale) -> Value:
+    """A number that the processor knows."""
+    _require_lanes(emitter, Lanes(1, scalable=True))
+    return Value(emitter.call("i64", "llvm.vscale.i64", ""), "int64")
+
+
+def emit_ramp(emitter: FunctionEmitter, node: Ramp) -> Value:
+    """The vector base + stride * lane, wrapping."""
+    base, stride = emitter.expr(node.base), emitter.expr(node.stride)
+    dtype = _vector_dtype(emitter, base, node.lanes)
+    steps = lane_numbers(emitter, dtype)
+    if literal(stride) != 1:
+        factor = broadcast(emitter, stride, dtype)
+        steps = Value(emitter.text.value(f"mul {steps.typed}, {factor.text}"), dtype)
+    return add(emitter, broadcast(emitter, base, dtype), steps)
+
+
+def emit_broadcast(emitter: FunctionEmitter, node: Broadcast) -> Value:
+    """The value in every lane."""
+    value = emitter.expr(node.value)
+    return broadcast(emitter, value, _vector_dtype(emitter, value, node.lanes))
+
+
+def emit_lane_reduce(emitter: FunctionEmitter, node: LaneReduce) -> Value:
+    """The only place where floating-point additions may be reassociated."""
+    value = emitter.expr(node.value)
+    scalar = DType.parse(value.dtype).scalar
+    if DType.parse(scalar).is_float:
+        return _reduce_floats(emitter, node, value)
+    if scalar == "bool" and node.op in _OF_BOOLS:
+        node = LaneReduce(_OF_BOOLS[node.op], node.value)
+    name = _REDUCERS.get(node.op)
+    if name is None:
+        prefix = "s" if DType.parse(scalar).kind == "int" else "u"
+        name = f"{prefix}{node.op}"
+    function = f"llvm.vector.reduce.{name}.{suffix(value.type)}"
+    return Value(emitter.call(value_type(scalar), function, value.typed), scalar)
+
+
+def lane_numbers(emitter: FunctionEmitter, dtype: str) -> Value:
+    """The integers 0, 1, ... in the lanes of dtype."""
+    kind = DType.parse(dtype)
+    vector = value_type(dtype)
+    if kind.scalable:
+        return Value(emitter.call(vector, f"llvm.stepvector.{suffix(vector)}", ""), dtype)
+    element = value_type(kind.scalar)
+    lanes = ", ".join(f"{element} {lane}" for lane in range(kind.lanes))
+    return Value(f"<{lanes}>", dtype)
+
+
+def _reduce_floats(emitter: FunctionEmitter, node: LaneReduce, value: Value) -> Value:
+    wide = widened(emitter, value)
+    scalar = DType.parse(wide.dtype).scalar
+    reduced = Value(_reduce_plain(emitter, node, wide, scalar), scalar)
+    return narrowed(emitter, reduced, DType.parse(value.dtype).scalar) if wide != value else reduced
+
+
+def _reduce_plain(emitter: FunctionEmitter, node: LaneReduce, value: Value, scalar: str) -> str:
+    result, shape = value_type(scalar), suffix(value.type)
+    if node.op in ("min", "max"):
+        function = f"llvm.vector.reduce.f{node.op}imum.{shape}"
+        return emitter.call(result, function, value.typed, flags=NO_SIGNED_ZEROS)
+    if node.op not in ("add", "mul"):
+        raise UnsupportedError(
+            f"llvm.lane_reduce.{node.op}", f"{node.op} of floats has no meaning."
+        )
+    start = constant_text(Const(scalar, "-0.0" if node.op == "add" else "1.0"))
+    function = f"llvm.vector.reduce.f{node.op}.{shape}"
+    return emitter.call(result, function, f"{result} {start}, {value.typed}", flags="reassoc ")
+
+
+def _side(emitter: FunctionEmitter, node: Expr, block: str, join: str) -> tuple[Value, str]:
+    emitter.text.begin(block)
+    with emitter.scope():
+        value = emitter.expr(node)
+    end = emitter.text.block
+    emitter.text.jump(join)
+    return value, end
+
+
+def _vector_dtype(emitter: FunctionEmitter, value: Value, lanes: Lanes) -> str:
+    dtype = DType(value.dtype, lanes.count, lanes.scalable).text
+    emitter.unit.require_dtype(dtype)
+    return dtype
+
+
+def _require_lanes(emitter: FunctionEmitter, lanes: Lanes) -> None:
+    emitter.unit.require_dtype(DType("int64", lanes.count, lanes.scalable).text)

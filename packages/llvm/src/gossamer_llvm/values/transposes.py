@@ -1,0 +1,100 @@
+"""The lanes of several vectors combined at once: shuffles that transpose, with additions in between.
+
+A pair of vectors becomes one of half the partial results of each; after log2(n) such levels n
+vectors are one. That is n - 1 operations and 2 (n - 1) shuffles, where a reduction of each vector by
+itself takes n log2(n) of both. The levels are those of a matrix transpose (H. S. Warren, Hacker's
+Delight, 2nd edition, section 7-3).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from gossamer_ir.core.dtypes import DType, scalar_of, with_lanes
+from gossamer_ir.nodes import ReduceOp, TransposeReduce
+from gossamer_llvm.emitter.emitters import FunctionEmitter, Value
+from gossamer_llvm.values.arithmetic import binary
+
+_BLOCK_BITS = 128
+"""Shuffles inside blocks of so many bits, and of whole blocks, are one instruction everywhere."""
+
+
+def emit_transpose_reduce(emitter: FunctionEmitter, node: TransposeReduce) -> Value:
+    """As many values at a time as they have lanes."""
+    values = [emitter.expr(value) for value in node.values]
+    lanes = DType.parse(values[0].dtype).lanes
+    parts = [
+        _reduced(emitter, node.op, values[at : at + lanes]) for at in range(0, len(values), lanes)
+    ]
+    while len(parts) > 1:
+        parts = [_joined(emitter, *pair) for pair in _pairs(parts)]
+    return parts[0]
+
+
+def _reduced(emitter: FunctionEmitter, op: ReduceOp, values: Sequence[Value]) -> Value:
+    """One lane for each value; there are at most as many values as lanes."""
+    kind = DType.parse(values[0].dtype)
+    lanes, count = kind.lanes, len(values)
+    block = min(lanes, _BLOCK_BITS // kind.bits)
+    unit = 1
+    while len(values) > 1:
+        is_inside = unit < block
+        halves = _interleaved(lanes, block, unit) if is_inside else _alternate(2 * lanes, block)
+        values = [_combined(emitter, op, pair, halves) for pair in _pairs(values)]
+        unit *= 2
+    result = values[0]
+    while lanes > count:
+        halves = _alternate(lanes, min(block, count))
+        result = _combined(emitter, op, (result, result), halves)
+        lanes //= 2
+    return result
+
+
+def _interleaved(lanes: int, block: int, unit: int) -> tuple[list[int], list[int]]:
+    """Units of the lower halves of the blocks of two vectors in turn, and those of the upper halves.
+
+    >>> _interleaved(4, 4, 1), _interleaved(4, 4, 2)
+    (([0, 4, 1, 5], [2, 6, 3, 7]), ([0, 1, 4, 5], [2, 3, 6, 7]))
+    """
+    low = [
+        vector + start + lane
+        for first in range(0, lanes, block)
+        for start in range(first, first + block // 2, unit)
+        for vector in (0, lanes)
+        for lane in range(unit)
+    ]
+    return low, [lane + block // 2 for lane in low]
+
+
+def _alternate(lanes: int, unit: int) -> tuple[list[int], list[int]]:
+    """Every other unit, and the rest.
+
+    >>> _alternate(8, 2)
+    ([0, 1, 4, 5], [2, 3, 6, 7])
+    """
+    low = [start + lane for start in range(0, lanes, 2 * unit) for lane in range(unit)]
+    return low, [lane + unit for lane in low]
+
+
+def _combined(
+    emitter: FunctionEmitter,
+    op: ReduceOp,
+    pair: tuple[Value, Value],
+    halves: tuple[list[int], list[int]],
+) -> Value:
+    low, high = (_shuffled(emitter, pair, lanes) for lanes in halves)
+    return binary(emitter, op, low, high)
+
+
+def _joined(emitter: FunctionEmitter, low: Value, high: Value) -> Value:
+    return _shuffled(emitter, (low, high), list(range(2 * DType.parse(low.dtype).lanes)))
+
+
+def _shuffled(emitter: FunctionEmitter, pair: tuple[Value, Value], lanes: Sequence[int]) -> Value:
+    mask = ", ".join(f"i32 {lane}" for lane in lanes)
+    text = f"shufflevector {pair[0].typed}, {pair[1].typed}, <{len(lanes)} x i32> <{mask}>"
+    return Value(emitter.text.value(text), with_lanes(scalar_of(pair[0].dtype), len(lanes)))
+
+
+def _pairs(values: Sequence[Value]) -> Iterator[tuple[Value, Value]]:
+    return zip(values[::2], values[1::2], strict=True)

@@ -1,0 +1,1 @@
+"""Blocks, their inits and declared reducers become plain statements."""

@@ -1,0 +1,71 @@
+"""What reducers that the user declared combine becomes lets and stores."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import Combine, Expr, Function, Let, Load, Module, Reducer, Stmt, Store, Var
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.walk import rewrite_body, substitute
+from gossamer_lower.stages import map_functions
+
+
+@typed
+def expand_reducers(module: Module) -> Module:
+    """Writes out every combination of a loop-stage module, and drops the reducers: all elements and
+    values are read, then all results are stored.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ...     f = T.comm_reducer(lambda a, b: (T.max(a, T.abs(b)),), (T.float32(0),))
+    ...     for i in T.serial(n):
+    ...         Y[0] = f(Y[0], X[i])
+    ... ''')
+    >>> print(body_text(before))
+    for i in T.serial(n):
+        Y[0] = f(Y[0], X[i])
+    >>> print(body_text(expand_reducers(before)))
+    for i in T.serial(n):
+        a: T.float32 = Y[0]
+        b: T.float32 = X[i]
+        Y[0] = T.max(a, T.abs(b))
+    """
+    return map_functions(module, "loop", "loop", _expand_function)
+
+
+def _expand_function(function: Function) -> Function:
+    if not function.reducers:
+        return function
+    reducers = {found.name: found for found in function.reducers}
+    bare = msgspec.structs.replace(function, reducers=())
+    namer = namer_of(bare)
+
+    def rule(node: Any) -> tuple[Stmt, ...] | None:
+        return _expanded(node, reducers, namer) if isinstance(node, Combine) else None
+
+    return msgspec.structs.replace(bare, body=rewrite_body(function.body, rule))
+
+
+def _expanded(node: Combine, reducers: Mapping[str, Reducer], namer: Namer) -> tuple[Stmt, ...]:
+    reducer = reducers[node.reducer]
+    old = [
+        Load(s.buffer, s.indices, v.dtype) for s, v in zip(node.stores, reducer.lhs, strict=True)
+    ]
+    operands = [*old, *(store.value for store in node.stores)]
+    lets = [
+        Let(Var(namer.fresh(var.name), var.dtype), value)
+        for var, value in zip((*reducer.lhs, *reducer.rhs), operands, strict=True)
+    ]
+    names: dict[str, Expr] = {
+        var.name: let.var for var, let in zip((*reducer.lhs, *reducer.rhs), lets, strict=True)
+    }
+    results = [substitute(result, names) for result in reducer.results]
+    stores = [
+        Store(store.buffer, store.indices, result)
+        for store, result in zip(node.stores, results, strict=True)
+    ]
+    return (*lets, *stores)

@@ -1,0 +1,275 @@
+"""Blocks become plain statements: bindings are substituted, predicates become `If`, and `init` is
+hoisted before the outermost loop that feeds a reduction iterator, so that it also runs where the
+reduction is empty, or whose iterations may initialise the same element, which happens once. Where
+that would be something else, elements that are initialised are marked. Loops of extent one disappear.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.accesses import is_evaluated, parts_of
+from gossamer_ir.analysis.init_nests import (
+    Around,
+    conditions_of_init,
+    left_out,
+    selecting,
+    without_loops,
+)
+from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.software_pipelining import PIPELINE
+from gossamer_ir.arith.simplify import simplify_unguarded
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    Block,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    If,
+    Let,
+    Module,
+    Stmt,
+    Unary,
+    While,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import all_buffers, buffers_allocated, buffers_touched
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import (
+    buffers_read,
+    map_children,
+    outermost,
+    resolve,
+    substitute,
+    substitute_body,
+)
+from gossamer_lower.blocks.conflicting_inits import InitPlace, feeds, place_of_init
+from gossamer_lower.blocks.inline_lets import inline_lets
+from gossamer_lower.blocks.marked_inits import Marks, require_markable
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import each, with_bodies, with_body
+
+
+@typed
+def lower_blocks(module: Module) -> Module:
+    """Removes every block of a loop-stage module, keeping its meaning.
+
+    Raises `UnsupportedError` (`lower.let_above_block`) where a let above a block with `init` reads a
+    buffer that the function writes, (`lower.meeting_inits`) where points that may meet in an element
+    initialise it again in each iteration of a loop between, (`lower.allocated_inside`) where an `init`
+    uses a buffer that is allocated in a loop which feeds the reduction.
+
+    >>> from gossamer_lower import lower_buffers, lower_iterations
+    >>> from gossamer_lower.examples import ROW_SUMS, body_text
+    >>> before = lower_buffers(lower_iterations(ROW_SUMS))
+    >>> print(body_text(before))
+    for i in T.serial(m):
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_data[vi] = 0.0
+                Y_data[vi] = Y_data[vi] + A_data[J_indptr[vi] + vj]
+    >>> print(body_text(lower_blocks(before)))
+    for i in T.serial(m):
+        Y_data[i] = 0.0
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            Y_data[i] = Y_data[i] + A_data[J_indptr[i] + j]
+    """
+    return map_functions(module, "loop", "loop", _lower_function)
+
+
+def _lower_function(function: Function) -> Function:
+    function = with_body(function, inline_lets(function))
+    return with_body(function, simplify_unguarded(_Lowering(function).body(function.body)))
+
+
+class _Lowering:
+    """Knows the names that are taken: the copy of a nest for `init` needs fresh ones."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._namer = namer_of(function)
+        self._places: dict[str, InitPlace] = {}
+        self._marks: dict[str, Marks] = {}
+        self._units: dict[str, Expr] = {}
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return each(body, self._statement)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case Block():
+                return self._block(stmt)
+            case For():
+                return self._loop(stmt)
+        return (with_bodies(stmt, self.body),)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        marks, loop = self._marked(loop)
+        inits: list[Stmt] = []
+        body: tuple[Stmt, ...] = loop.body
+        for block in _blocks_below(loop):
+            if block.init and self._place(loop, block).before == loop.var:
+                _require_allocated(loop, block)
+                inits += self._init_nest(loop, block)
+                body = tuple(_without_init(stmt, block.name) for stmt in body)
+        if _is_unit(loop) and is_invariant(loop.start, loop.body, self._function):
+            self._units[loop.var] = loop.start
+            lets = self._still_read({loop.var: loop.start}, body)
+            body = substitute_body(body, {loop.var: loop.start})
+            return (*marks, *inits, *lets, *self.body(body))
+        return (*marks, *inits, msgspec.structs.replace(loop, body=self.body(body)))
+
+    def _place(self, loop: For, block: Block) -> InitPlace:
+        """Where the init of a block in a loop runs; asked for along the loops from outside on."""
+        if block.name in self._places:
+            return self._places[block.name]
+        if not feeds(loop, block):
+            return InitPlace(None)
+        found = place_of_init(loop, block, self._function)
+        self._places[block.name] = found
+        return found
+
+    def _marked(self, loop: For) -> tuple[tuple[Stmt, ...], For]:
+        """A loop, and what stands before it, with inits in it that mark what they initialise."""
+        before: list[Stmt] = []
+        for block in _blocks_below(loop):
+            place = self._place(loop, block) if block.init else InitPlace(None)
+            names = [name for name, var in place.marked.items() if var == loop.var]
+            if names and block.name not in self._marks:
+                self._marks[block.name] = self._marks_of(loop, block, place)
+                before += self._marks[block.name].numbered()
+                loop = _replacing(loop, block, self._marks[block.name].marking(block))
+            if names:
+                before += self._marks[block.name].cleared(names)
+        return tuple(before), loop
+
+    def _marks_of(self, loop: For, block: Block, place: InitPlace) -> Marks:
+        shapes = {
+            buffer.name: tuple(resolve(extent, self._units) for extent in buffer.shape)
+            for buffer in all_buffers(self._function)
+            if isinstance(buffer, Buffer) and buffer.name in place.marked
+        }
+        around = [item for item in _path_to(loop, block) or () if isinstance(item, For)]
+        require_markable(block, shapes, around, function=self._function)
+        return Marks(block, shapes, self._namer)
+
+    def _block(self, block: Block) -> tuple[Stmt, ...]:
+        values = {found.var: found.value for found in block.iters}
+        body = _under(block.predicate, self.body(block.body))
+        if block.init:
+            visited = build.conjoined(conditions_of_init(block, (), {}))
+            body = (*_under(visited, self.body(block.init)), *body)
+        return (*self._still_read(values, body), *substitute_body(body, values))
+
+    def _still_read(self, values: Mapping[str, Expr], body: tuple[Stmt, ...]) -> tuple[Let, ...]:
+        """Lets of values that read something, where the first statement of a body does not evaluate the
+        variables that they replace: out of bounds, a read stops the program whatever comes of it."""
+        asked = parts_of(body[0]) if body else ()
+        return tuple(
+            Let(build.index_var(self._namer.fresh(name)), value)
+            for name, value in values.items()
+            if buffers_read(value) and not any(is_evaluated(name, part) for part in asked)
+        )
+
+    # --- init
+
+    def _init_nest(self, loop: For, block: Block) -> tuple[Stmt, ...]:
+        """What stands around the block from `loop` down, but for loops that only feed the reduction and
+        conditions on these, around `init`."""
+        path = _path_to(loop, block) or ()
+        values = {found.var: found.value for found in selecting(block)}
+        loops = [found for found in path if isinstance(found, For)]
+        conditions = [substitute(part, values) for part in conditions_of_init(block, loops, {})]
+        init = substitute_body(self.body(block.init), values)
+        kept = tuple(without_loops(path, left_out(block, loops, {})))
+        return self._renamed_nest(kept, _under(build.conjoined(conditions), init))
+
+    def _renamed_nest(self, path: Sequence[Around], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        loops = [found.var for found in path if isinstance(found, For)]
+        names = {var: build.index_var(self._namer.fresh(f"{var}_init")) for var in loops}
+        result = substitute_body(body, names)
+        for found in reversed(path):
+            if not isinstance(found, For):
+                result = _under(substitute(found, names), result)
+                continue
+            header = substitute(_around_init(found), names)
+            nest = msgspec.structs.replace(header, var=names[found.var].name, body=result)
+            is_unit = _is_unit(nest) and is_invariant(nest.start, result, self._function)
+            result = substitute_body(result, {nest.var: nest.start}) if is_unit else (nest,)
+        return result
+
+
+def _around_init(loop: For) -> For:
+    """A loop without its body, and without the mark of copies in it that run ahead."""
+    kept = tuple(item for item in loop.annotations if item[0] != PIPELINE)
+    return msgspec.structs.replace(loop, body=(), annotations=kept)
+
+
+def _require_allocated(loop: For, block: Block) -> None:
+    """What the init touches exists before the loop that feeds the reduction."""
+    inside = buffers_allocated(loop.body) - buffers_allocated(block.init)
+    used = inside & buffers_touched(*block.init)
+    if used:
+        raise UnsupportedError(
+            "lower.allocated_inside",
+            f"The init of the block {block.name} runs before the loop {loop.var}, in which "
+            f"{min(used)} is allocated.",
+            hint="Allocate it outside of the loops that feed the reduction.",
+        )
+
+
+def _blocks_below(loop: For) -> Iterator[Block]:
+    """Blocks in a loop's body that are not inside another block."""
+    return outermost(Block, loop.body)
+
+
+def _path_to(stmt: Stmt, block: Block) -> tuple[Around, ...] | None:
+    """The loops and conditions from a statement down to the block; None where it is not below."""
+    if stmt is block:
+        return ()
+    for own, body in _bodies(stmt):
+        for inner in body:
+            path = _path_to(inner, block)
+            if path is not None:
+                return (*own, *path)
+    return None
+
+
+def _bodies(stmt: Stmt) -> Iterator[tuple[tuple[Around, ...], tuple[Stmt, ...]]]:
+    """The bodies of a statement, each with what is around it there."""
+    match stmt:
+        case For():
+            yield (stmt,), stmt.body
+        case While():
+            yield (), stmt.body
+        case If():
+            yield (stmt.condition,), stmt.then_body
+            yield (Unary("not", stmt.condition),), stmt.else_body
+
+
+def _under(condition: Expr | None, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    """Statements under a condition, which is asked also where they are none if it reads something."""
+    is_asked = condition is not None and (body or buffers_read(condition))
+    return (If(condition, body),) if condition is not None and is_asked else body
+
+
+def _replacing(stmt: Any, block: Block, by: Block) -> Any:
+    """A statement with another block in the place of one that stands in it."""
+    return by if stmt is block else map_children(stmt, lambda child: _replacing(child, block, by))
+
+
+def _without_init(stmt: Any, name: str) -> Any:
+    if isinstance(stmt, Block):
+        return msgspec.structs.replace(stmt, init=()) if stmt.name == name else stmt
+    return map_children(stmt, lambda child: _without_init(child, name))
+
+
+def _is_unit(loop: For) -> bool:
+    return loop.extent == build.ONE and loop.kind in ("serial", "vectorized", "unrolled")

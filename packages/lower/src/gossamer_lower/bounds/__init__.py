@@ -1,0 +1,1 @@
+"""Checks of accesses that are not proved in bounds."""

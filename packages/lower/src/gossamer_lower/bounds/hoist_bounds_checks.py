@@ -1,0 +1,174 @@
+"""A guard of an index that grows with a loop leaves the loop, which then begins with one guard of all.
+
+The elements that the iterations access lie between those of the first and the last one, both of which
+are accessed: so the guard outside stops the kernel if, and only if, one inside would have, before the
+loop has done anything.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import NamedTuple
+
+from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.affine import affine_of, combine, expr_of
+from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Guard,
+    IfThenElse,
+    Module,
+    Search,
+    Stmt,
+)  # fmt: skip
+from gossamer_ir.traversal.names import bound_variables
+from gossamer_ir.traversal.walk import collect, contains, free_vars, statements
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import each, with_bodies, with_body
+
+
+@typed
+def hoist_bounds_checks(module: Module) -> Module:
+    """Takes a loop-stage module without blocks.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     for j in T.serial(i):
+    ...         T.guard(P[i] + j >= 0 and P[i] + j < n, X)
+    ...         Y[i] = Y[i] + X[P[i] + j]
+    ... ''')
+    >>> print(body_text(hoist_bounds_checks(before)))
+    for i in T.serial(n):
+        T.guard(T.if_then_else(i > 0, P[i] >= 0 and P[i] <= n - i, True), X)
+        for j in T.serial(i):
+            Y[i] = Y[i] + X[P[i] + j]
+    """
+    return map_functions(module, "loop", "loop", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    if not any(isinstance(stmt, Guard) for stmt in statements(function.body)):
+        return function
+    hoisting = _Hoisting(function)
+    return with_body(function, hoisting.body(function.body))
+
+
+class _Line(NamedTuple):
+    """An index as `step * (var - start) + first`, with a step that is not negative."""
+
+    first: Expr
+    step: Expr
+
+
+class _Hoisting:
+    """Walks the statements in order, with what holds at each of them."""
+
+    def __init__(self, function: Function) -> None:
+        self._point = ProgramPoint(function)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return each(body, self._statement)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case For():
+                return self._loop(stmt)
+        return (with_bodies(stmt, self.body),)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        with self._point.inside(loop):
+            body = self.body(loop.body)
+        inner = frozenset((*bound_variables(body), *_allocated(body)))
+        leaving: dict[Guard, None] = {}
+        kept: list[Stmt] = []
+        is_first = True
+        for stmt in body:
+            new = self._outside(stmt, loop, inner) if isinstance(stmt, Guard) and is_first else None
+            if new is None:
+                kept.append(stmt)
+                is_first = is_first and not isinstance(stmt, Guard)
+            else:
+                leaving[new] = None
+        return (*leaving, with_body(loop, tuple(kept)))
+
+    def _outside(self, guard: Guard, loop: For, inner: frozenset[str]) -> Guard | None:
+        """The guard before a loop of a guard that each iteration comes by; None where there is none.
+        What the guard reads may be read there, since no guard that stays comes before it; what it
+        searches is searched where all that need it find it."""
+        condition, extent = guard.condition, loop.extent
+        if {guard.buffer, *free_vars(condition)} & inner or contains(Search, condition):
+            return None
+        if not self._point.is_unchanging(condition, loop.start, extent):
+            return None
+        parts = self._parts(tuple(build.conjuncts(condition)), loop)
+        every = None if parts is None else build.conjoined(parts)
+        if every is None:
+            return None
+        count = build.integer_value(extent)
+        runs = Compare("gt", extent, build.ZERO)
+        return Guard(every if count and count > 0 else IfThenElse(runs, every, TRUE), guard.buffer)
+
+    def _parts(self, parts: tuple[Expr, ...], loop: For) -> list[Expr] | None:
+        """What holds before the loop if, and only if, the parts hold in all its iterations."""
+        result: list[Expr] = []
+        lines: dict[Expr, None] = {}
+        for part in parts:
+            if loop.var not in free_vars(part):
+                result.append(part)
+            elif isinstance(part, Compare) and part.op == "ge" and part.rhs == build.ZERO:
+                lines[part.lhs] = None
+            elif isinstance(part, Compare) and part.op == "lt":
+                line = self._line(part.lhs, loop)
+                if line is None or not self._fits(line, loop, part.rhs):
+                    return None
+                lines.pop(part.lhs, None)
+                result += _within(line, loop.extent, part.rhs)
+            else:
+                return None
+        return None if lines else result
+
+    def _line(self, index: Expr, loop: For) -> _Line | None:
+        parts = along(affine_of(index), loop.var)
+        if parts is None:
+            return None
+        step, rest = parts
+        found = expr_of(step)
+        if not self._point.is_nonnegative(found):
+            return None
+        first = combine(rest, affine_of(build.mul(found, loop.start)), 1)
+        return _Line(expr_of(first), found)
+
+    def _fits(self, line: _Line, loop: For, size: Expr) -> bool:
+        """Whether the size is one for all iterations, and nothing wraps but the index itself, which
+        may, inside as outside."""
+        if loop.var in free_vars(size) or not self._point.is_unchanging(size):
+            return False
+        parts = (line.step, build.sub(size, loop.extent), build.add(size, build.ONE))
+        return self._point.is_exact(*parts)
+
+
+def _allocated(body: tuple[Stmt, ...]) -> Iterator[str]:
+    """The buffers that are not there before."""
+    return (found.buffer.name for found in collect(Allocate, *body))
+
+
+def _within(line: _Line, extent: Expr, size: Expr) -> Iterator[Expr]:
+    """The conditions that the first index and `extent` ones from there lie in a dimension, extent
+    being more than 0."""
+    yield Compare("ge", line.first, build.ZERO)
+    if line.step == build.ONE:
+        yield Compare("le", line.first, build.sub(size, extent))
+        return
+    yield Compare("lt", line.first, size)
+    room = Binary("sub", build.sub(size, build.ONE), line.first)
+    steps = build.floordiv(room, build.sub(extent, build.ONE))
+    yield IfThenElse(Compare("gt", extent, build.ONE), Compare("le", line.step, steps), TRUE)

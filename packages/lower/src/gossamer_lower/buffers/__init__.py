@@ -1,0 +1,1 @@
+"""Position stage to loop stage: sparse buffers become ordinary ones."""

@@ -1,0 +1,256 @@
+"""Position stage to loop stage: sparse buffers become ordinary ones.
+
+Varied dimensions are flattened into their parents, fixed ones stay dimensions of their own:
+`A[vi, vj]` over (I, J) of CSR becomes `A_data[J_indptr[vi] + vj]`, a BSR buffer `[nnzb, b, b]`. What
+is known of the axes becomes facts about their index buffers.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeVar
+
+import msgspec
+
+from gossamer_ir.analysis.atomics import ATOMIC, is_atomic, mark_of, shared_names
+from gossamer_ir.arith.simplify import TRUE
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Block,
+    Combine,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Guard,
+    If,
+    IfThenElse,
+    Load,
+    Module,
+    Prefetch,
+    Range,
+    Region,
+    Search,
+    Select,
+    SparseBuffer,
+    Stmt,
+    Store,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import LEAVES, map_children
+from gossamer_ir.verify.regions import without_false_regions
+from gossamer_lower.buffers.fibre_conditions import FibreConditions, ranges_of
+from gossamer_lower.buffers.ordinary_buffers import OrdinaryBuffers
+from gossamer_lower.buffers.ordinary_facts import facts_of_axes, stated_facts
+from gossamer_lower.buffers.proved_conditions import without_proved
+from gossamer_lower.buffers.storage_layout import Check, element, relative
+from gossamer_lower.iterations.index_buffers import Varied
+from gossamer_lower.iterations.subset_relations import relations_of_fibres
+from gossamer_lower.stages import map_functions
+
+A = TypeVar("A", Load, Store, Prefetch)
+ACCESSES = (Load, Search, Store, Prefetch)
+"""The kinds of nodes that access a buffer at the position stage; guards only name one."""
+
+
+@typed
+def lower_buffers(module: Module) -> Module:
+    """Flattens the sparse buffers of a position-stage module; the result is at the loop stage.
+
+    Raises `UnsupportedError` (`lower.storage`) for storage that nothing says the offsets of.
+
+    >>> from gossamer_lower import lower_iterations
+    >>> from gossamer_lower.examples import ROW_SUMS, body_text
+    >>> before = lower_iterations(ROW_SUMS)
+    >>> print(body_text(before))
+    for i in T.serial(m):
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[vi, vj]
+    >>> print(body_text(lower_buffers(before)))
+    for i in T.serial(m):
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_data[vi] = 0.0
+                Y_data[vi] = Y_data[vi] + A_data[J_indptr[vi] + vj]
+    """
+    return map_functions(module, "position", "loop", _lower_function)
+
+
+def _lower_function(function: Function) -> Function:
+    lowering = _Lowering(function)
+    body = lowering.body(function.body)
+    ordinary = lowering.buffers
+    buffers = ordinary.buffers(function)
+    stated = stated_facts(ordinary, function.facts, lower=lowering.node)
+    promised = facts_of_axes(ordinary, relations_of_fibres(function))
+    facts = tuple(dict.fromkeys((*stated, *promised)))
+    lowered = msgspec.structs.replace(
+        function, axes=(), relations=(), buffers=buffers, body=body, facts=facts
+    )
+    checks = lowering.checks()
+    return without_proved(lowered, checks) if checks else lowered
+
+
+class _Lowering:
+    """Rewrites the accesses of one function."""
+
+    def __init__(self, function: Function) -> None:
+        ranges = ranges_of(function)
+        self.buffers = OrdinaryBuffers(function, lower=self.node, ranges=ranges)
+        self._storage = self.buffers.storage
+        self._sparse = self.buffers.sparse
+        self._names = self.buffers.names
+        self._flat = self.buffers.flat
+        self._conditions = FibreConditions(self._storage, lower=self.node, ranges=ranges)
+
+    def checks(self) -> dict[Expr, Check]:
+        """What is asked in the function to find out whether positions lie in their fibres."""
+        return self._storage.checks
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Statements with their accesses rewritten."""
+        return tuple(found for stmt in body for found in _several(self.node(stmt)))
+
+    def node(self, node: Any) -> Any:
+        """A statement or expression with its accesses rewritten; several statements where it is guarded."""
+        if type(node) in LEAVES:
+            return node
+        if isinstance(node, Region) and node.buffer in self._sparse:
+            return self._region(node)
+        if isinstance(node, Combine):
+            return self._combine(node)
+        lowered = map_children(node, self.node)
+        if isinstance(lowered, For):
+            return self._loop(lowered)
+        if isinstance(lowered, Block):
+            return without_false_regions(lowered)  # beyond its buffer, an access is in none
+        if isinstance(lowered, (Load, Search, Region)) and lowered.buffer in self._flat:
+            return msgspec.structs.replace(lowered, buffer=self._flat[lowered.buffer])
+        if isinstance(lowered, Guard):
+            return self._guard(lowered)
+        if isinstance(lowered, Compare):
+            return _absolute(lowered)
+        if isinstance(lowered, ACCESSES) and lowered.buffer in self._sparse:
+            return self._access(lowered)
+        return lowered
+
+    def _loop(self, loop: For) -> For:
+        """A loop whose mark names the buffers that its iterations share."""
+        names = shared_names(loop) if is_atomic(loop) else None
+        if names is None:
+            return loop
+        mark = mark_of(self._names.get(name, name) for name in names)
+        annotations = tuple(mark if item[0] == ATOMIC else item for item in loop.annotations)
+        return msgspec.structs.replace(loop, annotations=annotations)
+
+    def _access(self, node: Load | Search | Store | Prefetch) -> Any:
+        match node:
+            case Load():
+                return self._load(node)
+            case Search():
+                return self._search(node)
+            case Store():
+                return self._store(node)
+        return self._moved(node)
+
+    def _load(self, load: Load) -> Expr:
+        """A load that reads the fill value, where a position may lie beyond a varied fibre."""
+        buffer = self._sparse[load.buffer]
+        present = self._conditions.present(buffer, load.indices)
+        if present is None:
+            return self._moved(load)
+        plain = msgspec.structs.replace(load, predicate=None, passthrough=None)
+        found = IfThenElse(present, self._moved(plain), build.fill_of(buffer))
+        if load.predicate is None or load.passthrough is None:
+            return found
+        return IfThenElse(load.predicate, found, load.passthrough)
+
+    def _store(self, store: Store) -> Store | tuple[Stmt, ...]:
+        """A store behind a guard, where a position may lie beyond a varied fibre."""
+        present = self._conditions.present(self._sparse[store.buffer], store.indices)
+        if present is None:
+            return self._moved(store)
+        guard = Guard(present, self._names[store.buffer])
+        plain = self._moved(msgspec.structs.replace(store, predicate=None))
+        return (guard, plain) if store.predicate is None else (If(store.predicate, (guard, plain)),)
+
+    def _combine(self, node: Combine) -> tuple[Stmt, ...]:
+        """All elements, behind the guards of those that may be absent."""
+        parts = [part for store in node.stores for part in _several(self.node(store))]
+        stores = tuple(part for part in parts if isinstance(part, Store))
+        guards = (part for part in parts if not isinstance(part, Store))
+        return (*guards, msgspec.structs.replace(node, stores=stores))
+
+    def _moved(self, access: A) -> A:
+        """An access of the ordinary buffer instead of the sparse one."""
+        indices = self._indices(self._sparse[access.buffer], access.indices)
+        return msgspec.structs.replace(access, buffer=self._names[access.buffer], indices=indices)
+
+    def _guard(self, guard: Guard) -> Guard:
+        name = self._names.get(guard.buffer, guard.buffer)
+        return msgspec.structs.replace(guard, buffer=name)
+
+    def _region(self, region: Region) -> Region:
+        """Declared regions of sparse buffers widen to the whole buffer."""
+        ordinary = self.buffers.ordinary(self._sparse[region.buffer])
+        ranges = tuple(Range(build.ZERO, extent) for extent in ordinary.shape)
+        return Region(ordinary.name, ranges)
+
+    def _search(self, node: Search) -> Expr:
+        """A search in one fibre as one in the whole array, its result relative to the fibre; one with a
+        window beyond the fibre is out of bounds."""
+        buffer = self._sparse[node.buffer]
+        *prefix, start = self._indices(buffer, (*node.prefix, build.ZERO))
+        begin, end = build.add(start, node.begin), element(start, node.end)
+        fibres = list(self._storage.fibres(buffer, (*node.prefix, node.begin)))
+        if isinstance(self.buffers.axes[buffer.axes[-1]], Varied):
+            own = fibres.pop()
+            extent: Expr | None = own.extent()
+            if self._conditions.exceeds(node.end, own.length()) == 0:
+                end = own.end
+        else:
+            extent = self._storage.rest(buffer)
+        place = self._conditions.of_fibres(fibres)
+        if extent is not None:
+            place.add(*self._conditions.of_window(node, extent))
+        inside = place.is_present()
+        if inside is not None:
+            inside = IfThenElse(Compare("ge", node.begin, node.end), TRUE, inside)
+            begin = IfThenElse(inside, begin, build.index(-1))
+            end = IfThenElse(inside, end, build.ZERO)
+        found = msgspec.structs.replace(
+            node, buffer=self._names[node.buffer], prefix=tuple(prefix), begin=begin, end=end
+        )
+        if start == build.ZERO:
+            return found
+        return relative(found, start) if node.kind == "exact" else build.sub(found, start)
+
+    def _indices(self, buffer: SparseBuffer, positions: tuple[Expr, ...]) -> tuple[Expr, ...]:
+        by_axis = dict(zip(buffer.axes, positions, strict=True))
+        dimensions = self._storage.dimensions(buffer)
+        offsets = [self._storage.offset(found, by_axis) for found in dimensions]
+        if not buffer.extra_storage:
+            return tuple(offsets)
+        offset: Expr = build.ZERO
+        for dimension, part in zip(dimensions, offsets, strict=True):
+            offset = element(build.mul(offset, self._storage.extent(dimension)), part)
+        return (offset,)
+
+
+def _several(found: Any) -> tuple[Any, ...]:
+    return found if isinstance(found, tuple) else (found,)
+
+
+def _absolute(condition: Compare) -> Compare:
+    """Whether a coordinate was found, without the place of its fibre."""
+    match condition:
+        case Compare(op="ge", lhs=Select(if_true=Search() as found), rhs=zero) if (
+            zero == build.ZERO
+        ):
+            return Compare("ge", found, zero)
+    return condition

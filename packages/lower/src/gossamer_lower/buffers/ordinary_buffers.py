@@ -1,0 +1,145 @@
+"""The ordinary buffers that replace the sparse ones of a function."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from gossamer_ir.core import build
+from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, SparseBuffer
+from gossamer_ir.traversal.names import Namer, namer_of, names_of
+from gossamer_ir.traversal.walk import map_children, walk
+from gossamer_lower.buffers.storage_layout import Storage
+from gossamer_lower.iterations.index_buffers import IndexBuffers
+
+
+class OrdinaryBuffers:
+    """The buffers of one function: by name, by handle, what they are called then, and how they are stored.
+
+    `lower` rewrites an expression, `ranges` are how far variables that start at 0 go.
+    """
+
+    def __init__(
+        self, function: Function, *, lower: Callable[[Any], Any], ranges: dict[str, Expr]
+    ) -> None:
+        self._lower = lower
+        self.axes = {axis.name: axis for axis in function.axes}
+        sparse = [found for found in function.buffers if isinstance(found, SparseBuffer)]
+        self.sparse = {buffer.name: buffer for buffer in sparse}
+        self._by_handle = {buffer.handle: buffer for buffer in sparse if buffer.handle is not None}
+        self.names = self._ordinary_names(function)
+        self.storage = Storage(self.axes, self._read_offset, ranges=ranges)
+        self.offsets: dict[str, Buffer] = {}
+        self._added: list[SparseBuffer] = []
+        self._namer = Namer((*names_of(function), *self.names.values()))
+        self._add_offsets(self._namer, sparse)
+        self.flat = {
+            buffer.name: self.names[found.name]
+            for buffer in function.buffers
+            if (found := self._indptr_of(buffer)) is not None
+        }
+
+    def _ordinary_names(self, function: Function) -> dict[str, str]:
+        """Index buffers keep their name, buffers of values get `_data`."""
+        index_handles = {getattr(axis, "indptr", None) for axis in function.axes}
+        index_handles |= {getattr(axis, "indices", None) for axis in function.axes}
+        namer = namer_of(function)
+        return {
+            buffer.name: buffer.name
+            if buffer.handle is not None and buffer.handle in index_handles
+            else namer.fresh(f"{buffer.name}_data")
+            for buffer in self.sparse.values()
+        }
+
+    def _add_offsets(self, namer: Namer, buffers: list[SparseBuffer]) -> None:
+        for buffer in buffers:
+            handle = buffer.offsets
+            if handle is not None and handle not in (*self._by_handle, *self.offsets):
+                found = self.storage.offsets(buffer, namer.fresh(f"{buffer.name}_offsets"))
+                if found is not None:
+                    self.offsets[handle] = found
+
+    def _indptr_of(self, buffer: AnyBuffer) -> SparseBuffer | None:
+        """The indptr of an axis that an ordinary buffer is another name for."""
+        if not isinstance(buffer, Buffer) or len(buffer.shape) != 1:
+            return None
+        found = self._by_handle.get(buffer.handle or "")
+        return found if found is not None and found.extra_storage else None
+
+    def _is_flat(self, buffer: AnyBuffer) -> bool:
+        """Whether a buffer is another name for an index buffer, which replaces it."""
+        return buffer.name in self.flat
+
+    def ordinary(self, buffer: AnyBuffer) -> Buffer:
+        """The ordinary buffer with the same elements."""
+        if isinstance(buffer, Buffer):
+            return map_children(buffer, self._lower)
+        storage = self.storage
+        shape = tuple(storage.extent(found) for found in storage.dimensions(buffer))
+        if buffer.extra_storage:
+            size = shape[0] if shape else build.ONE
+            for extent in shape[1:]:
+                size = build.mul(size, extent)
+            shape = (build.add(size, build.index(buffer.extra_storage)),)
+        return Buffer(self.names[buffer.name], shape, buffer.dtype, buffer.handle, buffer.scope)
+
+    def buffers(self, function: Function) -> tuple[Buffer, ...]:
+        """The ordinary buffers, with those of index arrays that the function declares no buffer for: the
+        caller passes them, and facts about them are checked."""
+        for axis in function.axes:
+            for handle in (getattr(axis, "indptr", None), getattr(axis, "indices", None)):
+                if handle is not None and handle not in self._by_handle:
+                    self._declare(handle)
+        bound = [self.ordinary(found) for found in function.buffers if not self._is_flat(found)]
+        added: list[Buffer] = []
+        while len(added) < len(self._added):
+            added.append(self.ordinary(self._added[len(added)]))
+        return _declared_before_use([*bound, *added, *self.offsets.values()])
+
+    def _declare(self, handle: str) -> SparseBuffer:
+        """An index array of an axis that the function declares no buffer for."""
+        declared = IndexBuffers(self.axes.values(), self._namer).declared()
+        buffer = next(found for found in declared if found.handle == handle)
+        assert isinstance(buffer, SparseBuffer)
+        self.sparse[buffer.name] = self._by_handle[handle] = buffer
+        self.names[buffer.name] = buffer.name
+        self._added.append(buffer)
+        return buffer
+
+    def _read_offset(self, handle: str, position: Expr) -> Expr:
+        """An element of an indptr, or of the offsets of a buffer."""
+        buffer = self._by_handle.get(handle)
+        if buffer is None and handle not in self.offsets:
+            buffer = self._declare(handle)
+        if buffer is None:
+            offsets = self.offsets[handle]
+            return build.widen(Load(offsets.name, (position,), offsets.dtype))
+        return build.widen(Load(self.names[buffer.name], (position,), buffer.dtype))
+
+    def index_name(self, handle: str | None) -> str | None:
+        """The name of the index buffer of a handle."""
+        buffer = self._by_handle.get(handle) if handle is not None else None
+        return None if buffer is None else self.names[buffer.name]
+
+    def size(self, handle: str) -> Expr:
+        """How many elements the index array of a handle has."""
+        (extent,) = self.ordinary(self._by_handle[handle]).shape
+        return extent
+
+
+def _declared_before_use(buffers: Iterable[Buffer]) -> tuple[Buffer, ...]:
+    """Buffers in their order, but each behind those that its size is read from."""
+    buffers = tuple(buffers)
+    names = {buffer.name: buffer for buffer in buffers}
+    result: dict[str, Buffer] = {}
+
+    def declare(buffer: Buffer) -> None:
+        for size in buffer.shape:
+            for node in walk(size):
+                if isinstance(node, Load) and node.buffer not in result:
+                    declare(names[node.buffer])
+        result.setdefault(buffer.name, buffer)
+
+    for buffer in buffers:
+        declare(buffer)
+    return tuple(result.values())

@@ -1,0 +1,1 @@
+"""Parallel regions and atomic accumulations."""

@@ -1,0 +1,215 @@
+"""Parallel loops move into functions of their own, which `ParallelFor` calls for chunks of the range.
+
+The result is at the flat stage: one entry function, and the functions it launches. Of nested parallel
+loops the outermost is distributed: a loop inside runs serially, on the thread of the iteration around it.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import chain
+from typing import TypeAlias
+
+import msgspec
+
+from gossamer_ir.analysis.atomics import ATOMIC
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Allocate,
+    Buffer,
+    Fact,
+    For,
+    Function,
+    Guard,
+    Load,
+    Module,
+    ParallelFor,
+    Param,
+    Prefetch,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import NAMING
+from gossamer_ir.traversal.names import Namer, bound_variables, names_of
+from gossamer_ir.traversal.walk import buffers_read, collect, free_vars
+from gossamer_ir.verify import verify
+from gossamer_lower.stages import require_stage
+from gossamer_lower.statement_utils import each, with_bodies, with_body
+
+
+@typed
+def outline_parallel(module: Module) -> Module:
+    """Takes a loop-stage module without blocks, vectorized and unrolled loops to the flat stage.
+
+    >>> from gossamer_ir.script import print_module
+    >>> from gossamer_lower.examples import program
+    >>> before = program('''
+    ... for i in T.parallel(n, grain=1000):
+    ...     Y[i] = X[i] * 2.0
+    ... ''')
+    >>> print(print_module(outline_parallel(before)))
+    @T.prim_func(entry=True)
+    def f(
+        x: T.handle,
+        y: T.handle,
+        p: T.handle,
+        n: T.int64,
+    ) -> None:
+        T.stage("flat")
+        X = T.match_buffer(x, (n,), "float32")
+        Y = T.match_buffer(y, (n,), "float32")
+        P = T.match_buffer(p, (n,), "int64")
+        T.parallel_for("f_i", "i", n, args=[y, x, n], grain=1000)
+    <BLANKLINE>
+    <BLANKLINE>
+    @T.prim_func
+    def f_i(
+        begin: T.int64,
+        end: T.int64,
+        y: T.handle,
+        x: T.handle,
+        n: T.int64,
+    ) -> None:
+        T.stage("flat")
+        Y = T.match_buffer(y, (n,), "float32")
+        X = T.match_buffer(x, (n,), "float32")
+        for i in T.serial(begin, end):
+            Y[i] = X[i] * 2.0
+    <BLANKLINE>
+    """
+    require_stage(module, "loop")
+    taken = {function.name for function in module.functions}
+    functions: list[Function] = []
+    for function in module.functions:
+        outlining = _Outlining(function, Namer(taken | set(names_of(function))))
+        body = tuple(outlining.statement(stmt) for stmt in function.body)
+        functions += [msgspec.structs.replace(function, body=body), *outlining.functions]
+    return _bound(Module("flat", tuple(functions), module.entry))
+
+
+def _bound(module: Module) -> Module:
+    """The module, unless a pointer parameter has no buffer, as one that a user has forgotten: the stages
+    before do not mind it, but a flat function must tell what it points to. Raises `VerifyError`."""
+    for function in module.functions:
+        bound = {buffer.handle for buffer in function.buffers}
+        if any(found.dtype == "handle" and found.name not in bound for found in function.params):
+            return verify(module)
+    return module
+
+
+_User: TypeAlias = Var | Load | Store | Prefetch | Guard
+"""What uses a variable or a buffer."""
+
+
+class _Outlining:
+    """Knows what stands around a loop: parameters, buffers and lets."""
+
+    def __init__(self, function: Function, namer: Namer) -> None:
+        self.functions: list[Function] = []
+        self._function = function
+        self._namer = namer
+        self._buffers = {
+            found.name: found for found in function.buffers if isinstance(found, Buffer)
+        }
+
+    def statement(self, stmt: Stmt) -> Stmt:
+        if isinstance(stmt, Allocate):
+            self._buffers[stmt.buffer.name] = stmt.buffer
+        if isinstance(stmt, For) and stmt.kind == "parallel":
+            return self._outline(stmt)
+        return with_bodies(stmt, self.body)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        return each(body, lambda stmt: (self.statement(stmt),))
+
+    def _outline(self, loop: For) -> ParallelFor:
+        loop = _with_serial_loops(loop)
+        begin, end = self._namer.fresh("begin"), self._namer.fresh("end")
+        inside = collect((Var, *NAMING), *loop.body)
+        buffers = self._captured_buffers(inside)
+        variables = _captured_variables(loop, inside, buffers)
+        bound = [self._bound(buffer) for buffer in buffers]
+        params = (
+            Param(begin, "int64"),
+            Param(end, "int64"),
+            *(Param(buffer.handle or "", "handle") for buffer in bound),
+            *(Param(var.name, var.dtype) for var in variables),
+        )
+        name = self._namer.fresh(f"{self._function.name}_{loop.var}")
+        extent = build.sub(build.index_var(end), build.index_var(begin))
+        serial = For(
+            loop.var, build.index_var(begin), extent, loop.body, annotations=loop.annotations
+        )
+        facts = _facts_about(self._function, bound, params)
+        self.functions.append(Function(name, params, (serial,), buffers=tuple(bound), facts=facts))
+        handles = tuple(build.handle(buffer.handle or buffer.name) for buffer in buffers)
+        return ParallelFor(
+            name, loop.var, loop.start, loop.extent, (*handles, *variables), loop.weight, loop.grain
+        )
+
+    def _bound(self, buffer: Buffer) -> Buffer:
+        """The buffer as the outlined function sees it: bound to a pointer parameter."""
+        if buffer.handle is not None:
+            return buffer
+        handle = self._namer.fresh(f"{buffer.name}_handle")
+        return msgspec.structs.replace(buffer, handle=handle, scope="global")
+
+    def _captured_buffers(self, inside: Sequence[_User]) -> list[Buffer]:
+        """The buffers that the nodes touch, each behind those that its shape is read from."""
+        found: dict[str, Buffer] = {}
+
+        def add(names: Iterable[str]) -> None:
+            for name in names:
+                if name in self._buffers and name not in found:
+                    add(buffers_read(*self._buffers[name].shape))
+                    found[name] = self._buffers[name]
+
+        add(found.buffer for found in inside if not isinstance(found, Var))
+        return list(found.values())
+
+
+def _captured_variables(
+    loop: For, inside: Sequence[_User], buffers: Sequence[Buffer]
+) -> tuple[Var, ...]:
+    """Variables that the nodes of the body, or the shape of a captured buffer, use and do not bind; also
+    handles whose addresses are used, where their buffers are not."""
+    bound = {*bound_variables((loop,)), *(buffer.handle for buffer in buffers)}
+    shapes = collect(Var, *(extent for buffer in buffers for extent in buffer.shape))
+    used = {node.name: node for node in chain(shapes, inside) if isinstance(node, Var)}
+    return tuple(var for name, var in used.items() if name not in bound)
+
+
+def _facts_about(
+    function: Function, buffers: list[Buffer], params: tuple[Param, ...]
+) -> tuple[Fact, ...]:
+    """The facts about these buffers that can be said in terms of the parameters."""
+    names = {buffer.name for buffer in buffers}
+    known = {param.name for param in params}
+    return tuple(
+        fact for fact in function.facts if _buffers_of(fact) <= names and free_vars(fact) <= known
+    )
+
+
+def _buffers_of(fact: Fact) -> set[str]:
+    """The buffers that a fact is about."""
+    found = {getattr(fact, field, None) for field in ("buffer", "indptr", "left", "right")}
+    return {name for name in found if name is not None}
+
+
+def _with_serial_loops(loop: For) -> For:
+    """The loop, parallel loops inside of which run in order. Their iterations then share nothing, so
+    that they need no atomic steps unless those of the loop itself do."""
+    return with_body(loop, _in_order(loop.body))
+
+
+def _in_order(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return each(body, lambda stmt: (_serial(with_bodies(stmt, _in_order)),))
+
+
+def _serial(stmt: Stmt) -> Stmt:
+    if not isinstance(stmt, For) or stmt.kind != "parallel":
+        return stmt
+    kept = tuple(item for item in stmt.annotations if item[0] != ATOMIC)
+    return msgspec.structs.replace(stmt, kind="serial", weight=None, grain=None, annotations=kept)

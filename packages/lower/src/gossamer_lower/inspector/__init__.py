@@ -1,0 +1,1 @@
+"""Searches that depend on index arrays only, as a kernel that runs once."""

@@ -1,0 +1,148 @@
+"""The searches of a kernel as a kernel of its own, which runs once for given index arrays."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.analysis.reductions import identity
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core import build
+from gossamer_ir.core.constants import constant
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Block,
+    BlockIter,
+    Cast,
+    Compare,
+    Expr,
+    For,
+    Guard,
+    If,
+    Let,
+    Module,
+    Range,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.walk import substitute
+from gossamer_lower.inspector.marked_blocks import part_marked
+from gossamer_lower.inspector.search_results import Found, take_searches
+from gossamer_lower.specialize.remove_unused_args import remove_unused_args
+
+
+@typed
+def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
+    """The kernel that searches what the entry of a position- or loop-stage module searches in index
+    arrays, and writes it to arrays; `use_inspector_results` is the entry that reads those.
+
+    The arrays are new parameters, with an element for each iteration of the loops that a search
+    depends on, of `dtype` (int32: a result out of its range stops the kernel). Where blocks are marked
+    `preprocess`, the kernel is these, and searches stay where they are. Raises what `take_searches` and
+    `part_marked` do.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     Y[i] = X[T.search("upper", P, begin=1, end=n, value=i) - 1]
+    ... ''')
+    >>> print(body_text(extract_inspector(before)))
+    for i in T.serial(n):
+        with T.block("P_found"):
+            vi = T.axis.spatial(n, i)
+            P_found_data[vi] = T.search("upper", P, begin=1, end=n, value=vi) - 1
+    """
+    parted = part_marked(module)
+    if parted is not None:
+        named = namer_of(parted.function).fresh(f"{parted.function.name}_preprocess")
+        alone = msgspec.structs.replace(parted.function, name=named, body=parted.marked)
+        return remove_unused_args(Module(module.stage, (alone,), named))
+    taken = take_searches(module, dtype)
+    old = taken.function
+    bare = msgspec.structs.replace(
+        old,
+        params=(*old.params, *taken.params()),
+        buffers=(*old.buffers, *taken.buffers()),
+        body=(),
+        reducers=(),
+        annotations=(),
+    )
+    namer = namer_of(bare)
+    made = msgspec.structs.replace(
+        bare,
+        name=namer.fresh(f"{old.name}_preprocess"),
+        body=tuple(stmt for found in taken.found for stmt in _nest(found, namer)),
+    )
+    return remove_unused_args(Module(module.stage, (made,), made.name))
+
+
+def _nest(found: Found, namer: Namer) -> tuple[Stmt, ...]:
+    """What is searched, in the loops and under the conditions that it stood under; before that, the
+    elements of which none is searched get a value that the facts allow."""
+    loops = [item for item in found.around if isinstance(item, For)]
+    names: dict[str, Expr] = {loop.var: build.index_var(namer.fresh(loop.var)) for loop in loops}
+    body: tuple[Stmt, ...] = (_block(found, loops, namer=namer),)
+    for item in reversed(found.around):
+        body = (_loop(item, body) if isinstance(item, For) else If(item, body),)
+    renamed = tuple(_renamed(stmt, names) for stmt in body)
+    is_partial = len(loops) < len(found.around) or found.indices != tuple(
+        build.index_var(loop.var) for loop in loops
+    )
+    return (*_filled(found, namer), *renamed) if found.facts and is_partial else renamed
+
+
+def _loop(loop: For, body: tuple[Stmt, ...]) -> For:
+    return For(loop.var, loop.start, loop.extent, body)
+
+
+def _renamed(stmt: Stmt, names: dict[str, Expr]) -> Stmt:
+    if isinstance(stmt, For):
+        inner = tuple(_renamed(item, names) for item in stmt.body)
+        header = substitute(msgspec.structs.replace(stmt, body=()), names)
+        var = names[stmt.var]
+        assert isinstance(var, Var)
+        loop: Stmt = msgspec.structs.replace(header, var=var.name, body=inner)
+        return loop
+    if isinstance(stmt, If):
+        then_body = tuple(_renamed(item, names) for item in stmt.then_body)
+        return If(substitute(stmt.condition, names), then_body)
+    renamed: Stmt = substitute(stmt, names)
+    return renamed
+
+
+def _block(found: Found, loops: list[For], *, namer: Namer) -> Block:
+    inside: dict[str, Expr] = {}
+    iters: list[BlockIter] = []
+    for loop in loops:
+        domain = substitute(Range(loop.start, loop.extent), inside)
+        var = namer.fresh(f"v{loop.var}")
+        iters.append(BlockIter(var, "S", domain, build.index_var(loop.var)))
+        inside[loop.var] = build.index_var(var)
+    value = substitute(found.value, inside)
+    indices = tuple(substitute(index, inside) for index in found.indices)
+    body = _kept(found, indices, value, namer=namer)
+    return Block(found.buffer.handle or "", tuple(iters), body)
+
+
+def _kept(
+    found: Found, indices: tuple[Expr, ...], value: Expr, *, namer: Namer
+) -> tuple[Stmt, ...]:
+    name, dtype = found.buffer.name, found.buffer.dtype
+    if dtype == "int64":
+        return (Store(name, indices, value),)
+    result = Var(namer.fresh("found"), "int64")
+    high = constant(int(identity("min", dtype).text), "int64")
+    is_narrow = Compare("le", result, high)
+    return (Let(result, value), Guard(is_narrow, name), Store(name, indices, Cast(dtype, result)))
+
+
+def _filled(found: Found, namer: Namer) -> tuple[Stmt, ...]:
+    low = found.facts[0].low
+    names = [namer.fresh("i") for _ in found.buffer.shape]
+    indices = tuple(build.index_var(name) for name in names)
+    value = simplify(low if found.buffer.dtype == "int64" else Cast(found.buffer.dtype, low))
+    body: Stmt = Store(found.buffer.name, indices, value)
+    for name, extent in reversed(list(zip(names, found.buffer.shape, strict=True))):
+        body = For(name, build.ZERO, extent, (body,))
+    return (body,)

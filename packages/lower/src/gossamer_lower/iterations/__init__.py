@@ -1,0 +1,1 @@
+"""Coordinate stage to position stage: sparse iterations become loops."""

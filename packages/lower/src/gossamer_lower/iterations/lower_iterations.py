@@ -1,0 +1,442 @@
+"""Coordinate stage to position stage: each iteration becomes loops around one block.
+
+An access by coordinates becomes one by positions (`coordinate_lookup`): an index that is the iterator of the
+buffer's own axis (with the parent's iterator before it) stays a position; any other is translated to
+its coordinate, which is a position in a dense axis and is searched for in a compressed one. A load of
+an absent element reads the buffer's fill value, a store to one fails.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, Literal
+
+import msgspec
+
+from gossamer_ir.core import build
+from gossamer_ir.core.marks import COMPOSABLE, is_composable, without_mark
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    STATEMENTS,
+    AttachAxis,
+    Axis,
+    Block,
+    BlockIter,
+    Combine,
+    Compare,
+    CompressedFixed,
+    CompressedVaried,
+    DenseFixed,
+    Expr,
+    For,
+    Function,
+    FuseAxes,
+    Guard,
+    If,
+    IfThenElse,
+    Iteration,
+    Load,
+    Module,
+    OverAxis,
+    Prefetch,
+    Range,
+    Search,
+    SparseBuffer,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, map_children, rewrite
+from gossamer_lower.iterations.coordinate_lookup import (
+    Index,
+    Iterator,
+    Lookups,
+    Place,
+    Scope,
+    under,
+)
+from gossamer_lower.iterations.fused_axes import (
+    Fused,
+    init_visits_others,
+    items_of,
+    where_searchable,
+    with_init_apart,
+)
+from gossamer_lower.iterations.index_buffers import IndexBuffers
+from gossamer_lower.iterations.subset_relations import relations_of_fibres
+from gossamer_lower.stages import map_functions
+
+
+@typed
+def lower_iterations(module: Module) -> Module:
+    """Lowers every iteration of a coordinate-stage module; the result is at the position stage.
+
+    The iterations of a function with the attribute `composable` are parts of one computation: what any
+    of them initialises is initialised before the first. Raises `UnsupportedError`
+    (`lower.unsorted_lookup`, `lower.parent`) for what cannot be lowered.
+
+    >>> from gossamer_lower.examples import ROW_SUMS, body_text
+    >>> print(body_text(ROW_SUMS))
+    with T.sp.iteration([I, J], "SR", "sums") as [i, j]:
+        with T.init():
+            Y[i] = 0.0
+        Y[i] = Y[i] + A[i, j]
+    >>> print(body_text(lower_iterations(ROW_SUMS)))
+    for i in T.serial(m):
+        for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
+            with T.block("sums"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y[vi] = 0.0
+                Y[vi] = Y[vi] + A[vi, vj]
+    """
+    return map_functions(module, "coordinate", "position", _lower_function)
+
+
+class _Nest(msgspec.Struct):
+    """What an iteration becomes: loops, block iterators, and what the iteration's variables are in
+    the headers of loops and in the block."""
+
+    in_loops: Scope
+    in_block: Scope
+    loops: list[tuple[str, Expr]] = []
+    iters: list[BlockIter] = []
+    fused: set[str] = set()
+    predicate: Expr | None = None
+
+
+def _lower_function(function: Function) -> Function:
+    lowering = _Lowering(function)
+    is_parted = is_composable(function)
+    body = lowering.with_inits_first(function.body) if is_parted else function.body
+    body = lowering.statements(body, {})
+    buffers = (*function.buffers, *lowering.index_buffers.declared())
+    notes = without_mark(function, COMPOSABLE).annotations
+    return msgspec.structs.replace(function, body=body, buffers=buffers, annotations=notes)
+
+
+class _Lowering:
+    """The tables of one function."""
+
+    def __init__(self, function: Function) -> None:
+        self._buffers = {
+            buffer.name: buffer for buffer in function.buffers if isinstance(buffer, SparseBuffer)
+        }
+        self._namer = namer_of(function)
+        self.index_buffers = IndexBuffers(function.axes, self._namer)
+        self._lookups = Lookups(self.index_buffers, relations_of_fibres(function))
+
+    # --- statements
+
+    def with_inits_first(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """The parts of one computation, whose elements are initialised before the first of them."""
+        inits: list[Stmt] = []
+        rest: list[Stmt] = []
+        for stmt in body:
+            if isinstance(stmt, Iteration) and stmt.init:
+                init, stmt = with_init_apart(stmt, self.index_buffers, self._namer)
+                inits.append(init)
+            rest.append(stmt)
+        return (*inits, *rest)
+
+    def statements(self, body: tuple[Stmt, ...], scope: Scope) -> tuple[Stmt, ...]:
+        """Lowers statements under the iterators of outer iterations."""
+        return tuple(found for stmt in body for found in self._statement(stmt, scope))
+
+    def _statement(self, stmt: Stmt, scope: Scope) -> tuple[Stmt, ...]:
+        if isinstance(stmt, Iteration):
+            return self._iteration(stmt, scope)
+        if isinstance(stmt, Store) and stmt.buffer in self._buffers:
+            return self._store(stmt, scope)
+        if isinstance(stmt, Combine):
+            return self._combine(stmt, scope)
+        if isinstance(stmt, Prefetch) and stmt.buffer in self._buffers:
+            return self._prefetch(stmt, scope)
+        return (map_children(stmt, lambda child: self._below(child, scope)),)
+
+    def _below(self, child: Any, scope: Scope) -> Any:
+        """What stands in a statement: further statements or expressions."""
+        if isinstance(child, STATEMENTS):
+            return self._statement(child, scope)
+        return self._value(child, scope)
+
+    def _iteration(self, node: Iteration, scope: Scope) -> tuple[Stmt, ...]:
+        if node.init and init_visits_others(node, self.index_buffers):
+            parts = with_init_apart(node, self.index_buffers, self._namer)
+            return tuple(stmt for part in parts for stmt in self._iteration(part, scope))
+        nest = _Nest(dict(scope), dict(scope))
+        for item, kinds, names in items_of(node):
+            if isinstance(item, FuseAxes):
+                self._add_fused(nest, item, kinds=kinds, names=names)
+            else:
+                self._add(nest, item, kind=kinds, name=names[0])
+        init = self.statements(node.init, nest.in_block)
+        block = Block(
+            node.name,
+            tuple(self._with_kind(found, init, nest=nest) for found in nest.iters),
+            self.statements(node.body, nest.in_block),
+            init=init,
+            predicate=nest.predicate,
+            annotations=node.annotations,
+        )
+        return (where_searchable(_nested(nest.loops, block)),)
+
+    def _add(self, nest: _Nest, item: OverAxis | AttachAxis, *, kind: str, name: str) -> None:
+        var = self._namer.fresh(f"v{name}")
+        around = self._enter(nest.in_loops, item, name=name, position=build.index_var(name))
+        inside = self._enter(nest.in_block, item, name=name, position=build.index_var(var))
+        nest.loops.append((name, around))
+        domain = Range(build.ZERO, inside)
+        kind = "S" if _is_unit(self.index_buffers.axis(item.axis)) else kind
+        nest.iters.append(BlockIter(var, _kind_of(kind), domain, build.index_var(name)))
+        self._skip_padding(nest, name)
+
+    def _enter(
+        self, scope: Scope, item: OverAxis | AttachAxis, *, name: str, position: Expr
+    ) -> Expr:
+        """Adds an iterator to the scope; how many positions its fibre has."""
+        axis = self.index_buffers.axis(item.axis)
+        place = Place()
+        above = self._fibre(axis, item, scope=scope, place=place)
+        scope[name] = Iterator(axis, position, above)
+        extent = self.index_buffers.extent(axis, above or ())
+        return under(place.is_present(), extent, otherwise=build.ZERO)
+
+    def _fibre(
+        self, axis: Axis, item: OverAxis | AttachAxis, *, scope: Scope, place: Place
+    ) -> tuple[Expr, ...] | None:
+        """The positions along the ancestors of an iterated axis; None for a dense axis without them."""
+        if isinstance(item, AttachAxis):
+            return self._attached(axis, item, scope=scope, place=place)
+        if axis.parent is None:
+            return ()
+        path = self._path(axis.parent, scope)
+        if path is None and not isinstance(axis, DenseFixed):
+            raise _no_parent(_without_iterator(axis.parent, scope))
+        return path
+
+    def _attached(
+        self, axis: Axis, item: AttachAxis, *, scope: Scope, place: Place
+    ) -> tuple[Expr, ...]:
+        """The positions along the ancestors that the coordinate of another iterator selects."""
+        assert axis.parent is not None
+        parent = self.index_buffers.axis(axis.parent)
+        over = _innermost(item.parent, scope)
+        assert over is not None
+        above = self._above(parent, scope)
+        return (*above, self._lookups.attached(parent, above, over=over, place=place))
+
+    def _above(self, axis: Axis, scope: Scope) -> tuple[Expr, ...]:
+        """The positions along the ancestors of an axis that is not iterated itself."""
+        chain = self.index_buffers.chain(axis)[:-1]
+        path = self._path(chain[-1].name, scope) if chain else ()
+        if path is None and not all(_is_unit(found) for found in chain):
+            raise _no_parent(chain[-1].name)
+        return (build.ZERO,) * len(chain) if path is None else path
+
+    def _path(self, name: str, scope: Scope) -> tuple[Expr, ...] | None:
+        """The positions of the iterator over an axis, root first."""
+        iterator = _innermost(name, scope)
+        return None if iterator is None else iterator.path()
+
+    def _add_fused(
+        self, nest: _Nest, item: FuseAxes, *, kinds: str, names: tuple[str, ...]
+    ) -> None:
+        loop = self._namer.fresh("_".join(names))
+        var = self._namer.fresh(f"v{loop}")
+        around = self._enter_fused(nest.in_loops, item, names=names, count=build.index_var(loop))
+        inside = self._enter_fused(nest.in_block, item, names=names, count=build.index_var(var))
+        nest.loops.append((loop, around))
+        kind = _kind_of("S" if set(kinds) == {"S"} else "R")
+        domain = Range(build.ZERO, inside)
+        nest.iters.append(BlockIter(var, kind, domain, build.index_var(loop)))
+        nest.fused.add(var)
+        for name in names:
+            self._skip_padding(nest, name)
+
+    def _enter_fused(
+        self, scope: Scope, item: FuseAxes, *, names: tuple[str, ...], count: Expr
+    ) -> Expr:
+        """Adds the iterators of fused axes to the scope; how many elements they have here."""
+        axes = tuple(self.index_buffers.axis(name) for name in item.axes)
+        above = self._fibre(axes[0], OverAxis(axes[0].name), scope=scope, place=Place())
+        if above is None:
+            raise _no_parent(axes[0].parent)
+        chain = self.index_buffers.chain(axes[0])[:-1]
+        fused = Fused(axes, self.index_buffers, self.index_buffers.element(chain, above))
+        for name, axis, position in zip(names, axes, fused.positions(count), strict=True):
+            scope[name] = Iterator(axis, position, above)
+            above = (*above, position)
+        return fused.extent()
+
+    def _skip_padding(self, nest: _Nest, name: str) -> None:
+        """An iterated slot of a padded axis must be an element."""
+        iterator = nest.in_block[name]
+        axis = iterator.axis
+        if isinstance(axis, (CompressedFixed, CompressedVaried)) and axis.padded:
+            slot = Compare("ne", self._lookups.coordinate(iterator), axis.length)
+            nest.predicate = build.conjunction(nest.predicate, slot)
+
+    def _with_kind(self, found: BlockIter, init: tuple[Stmt, ...], *, nest: _Nest) -> BlockIter:
+        """An iterator under which several points meet in one initialised element is a reduction.
+
+        It is none where it always has one value, where the element's position along some dimension
+        is the iterator itself, or where the element's positions along fused axes are all those of
+        the fused iterator.
+        """
+        is_element = self._has_one_value(found, nest) or all(
+            self._is_selected(stmt, found.var, nest=nest)
+            for stmt in init
+            if isinstance(stmt, Store)
+        )
+        return found if is_element else msgspec.structs.replace(found, kind="R")
+
+    def _has_one_value(self, found: BlockIter, nest: _Nest) -> bool:
+        """Whether an iterator is over a dense axis of one element, which an attached one may lack."""
+        return found.domain.extent == build.ONE and any(
+            _is_unit(iterator.axis) and iterator.position == build.index_var(found.var)
+            for iterator in nest.in_block.values()
+        )
+
+    def _is_selected(self, store: Store, var: str, *, nest: _Nest) -> bool:
+        if var not in nest.fused:
+            return self._is_named(store, build.index_var(var), nest=nest)
+        buffer = self._buffers.get(store.buffer)
+        by_axis = {} if buffer is None else dict(zip(buffer.axes, store.indices, strict=True))
+        return all(
+            by_axis.get(iterator.axis.name) == iterator.position
+            for iterator in nest.in_block.values()
+            if var in free_vars(iterator.position)
+        )
+
+    def _is_named(self, store: Store, position: Expr, *, nest: _Nest) -> bool:
+        """Whether the element's place along some dimension is a position of an iterator, or its
+        coordinate in the only fibre of an axis that holds each once."""
+        (iterator,) = (found for found in nest.in_block.values() if found.position == position)
+        axis = iterator.axis
+        if any(_is_place_of(index, position) for index in store.indices):
+            return True
+        if not isinstance(axis, CompressedVaried) or not (axis.sorted and axis.unique):
+            return False
+        is_only = all(_is_unit(found) for found in self.index_buffers.chain(axis)[:-1])
+        is_coordinate = self._lookups.coordinate(iterator) in store.indices
+        return is_only and is_coordinate and not axis.padded
+
+    # --- accesses
+
+    def _store(self, stmt: Store, scope: Scope) -> tuple[Stmt, ...]:
+        """A store behind a guard, where the element may be absent."""
+        place = self._place(stmt, self._indices(stmt, scope))
+        value = self._value(stmt.value, scope)
+        predicate = None if stmt.predicate is None else self._value(stmt.predicate, scope)
+        present = place.is_present()
+        if present is None:
+            return (Store(stmt.buffer, place.positions, value, predicate),)
+        stores = (Store(stmt.buffer, place.positions, _where_holds(present, value)),)
+        guarded = (Guard(present, stmt.buffer), *stores)
+        return guarded if predicate is None else (If(predicate, guarded),)
+
+    def _combine(self, node: Combine, scope: Scope) -> tuple[Stmt, ...]:
+        """All elements, behind the guards of those that may be absent."""
+        lowered = [stmt for store in node.stores for stmt in self._statement(store, scope)]
+        stores = tuple(stmt for stmt in lowered if isinstance(stmt, Store))
+        guards = (stmt for stmt in lowered if not isinstance(stmt, Store))
+        return (*guards, Combine(node.reducer, stores))
+
+    def _prefetch(self, node: Prefetch, scope: Scope) -> tuple[Stmt, ...]:
+        """A hint, where the element is present: nothing is read to find one that lies outside."""
+        indices, axes = self._indices(node, scope), self._buffers[node.buffer].axes
+        place, inside = self._place(node, indices), self._lookups.inside(axes, indices)
+        whole = Place(conditions=(*inside, *place.conditions))
+        present = whole.is_found(_coordinates(indices))
+        hint = Prefetch(node.buffer, place.positions)
+        return (hint if present is None else If(present, (hint,)),)
+
+    def _load(self, node: Load, scope: Scope) -> Expr:
+        """A load that reads the fill value, where the element may be absent."""
+        buffer, indices = self._buffers[node.buffer], self._indices(node, scope)
+        place = self._place(node, indices)
+        fill = buffer.fill if buffer.fill is not None else build.zero_of(buffer.dtype)
+        predicate, otherwise = (
+            None if found is None else self._value(found, scope)
+            for found in (node.predicate, node.passthrough)
+        )
+        load = Load(node.buffer, place.positions, node.dtype, predicate, otherwise)
+        present = place.is_found(_coordinates(indices))
+        return under(present, load, otherwise=fill)
+
+    def _place(self, node: Load | Store | Prefetch, indices: Sequence[Index]) -> Place:
+        return self._lookups.place(self._buffers[node.buffer].axes, indices, of=node.buffer)
+
+    def _indices(self, node: Load | Store | Prefetch, scope: Scope) -> list[Index]:
+        return [
+            Index(
+                self._value(index, scope),
+                scope.get(index.name) if isinstance(index, Var) else None,
+            )
+            for index in node.indices
+        ]
+
+    def _value(self, node: Any, scope: Scope) -> Any:
+        if isinstance(node, Var):
+            iterator = scope.get(node.name)
+            return node if iterator is None else self._lookups.coordinate(iterator)
+        if isinstance(node, Load) and node.buffer in self._buffers:
+            return self._load(node, scope)
+        return map_children(node, lambda child: self._value(child, scope))
+
+
+def _kind_of(letter: str) -> Literal["S", "R"]:
+    return "R" if letter == "R" else "S"
+
+
+def _nested(loops: list[tuple[str, Expr]], block: Block) -> Stmt:
+    result: Stmt = block
+    for var, extent in reversed(loops):
+        result = For(var, build.ZERO, extent, (result,))
+    return result
+
+
+def _is_unit(axis: Axis) -> bool:
+    return isinstance(axis, DenseFixed) and axis.length == build.ONE
+
+
+def _innermost(axis: str, scope: Scope) -> Iterator | None:
+    """The iterator over an axis, the innermost one where it is iterated twice."""
+    return next((found for found in reversed([*scope.values()]) if found.axis.name == axis), None)
+
+
+def _without_iterator(name: str, scope: Scope) -> str | None:
+    """The axis that an iterator lacks to select a fibre below an axis: that one, or its parent."""
+    iterator = _innermost(name, scope)
+    return name if iterator is None else iterator.axis.parent
+
+
+def _is_place_of(index: Expr, position: Expr) -> bool:
+    """Whether an index is a position itself, or where it is found as a coordinate."""
+    return index == position or (isinstance(index, Search) and index.value == position)
+
+
+def _where_holds(condition: Expr, value: Any) -> Any:
+    """An expression where a condition is known to hold."""
+
+    def chosen(node: Any) -> Any | None:
+        return (
+            node.if_true if isinstance(node, IfThenElse) and node.condition == condition else None
+        )
+
+    return rewrite(value, chosen)
+
+
+def _no_parent(name: str | None) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.parent", f"The axis {name} has a child that is iterated without it.",
+        hint=f"Add {name} to the iteration, before its child.",
+    )  # fmt: skip
+
+
+def _coordinates(indices: Iterable[Index]) -> list[Expr]:
+    """The indices that are not read to walk an axis."""
+    return [index.coordinate for index in indices if index.iterator is None]

@@ -1,0 +1,1 @@
+"""Loops that are unrolled, peeled, split or unswitched."""

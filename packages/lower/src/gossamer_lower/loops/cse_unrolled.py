@@ -1,0 +1,71 @@
+"""Values that all copies of an unrolled body share are computed once, before the copies.
+
+`A[p + j]` in each of eight vectors becomes one `Let`; it saves the backend the work of finding out.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    EXPRESSIONS,
+    Expr,
+    IfThenElse,
+    Let,
+    Load,
+    Prefetch,
+    Ramp,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import LAZY
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import LEAVES, collect, contains, free_vars, map_children
+
+
+def cse_unrolled(
+    body: tuple[Stmt, ...], varying: str, *, namer: Namer
+) -> tuple[tuple[Let, ...], tuple[Stmt, ...]]:
+    """The lets for what reads memory and does not depend on `varying`, and the body that uses them.
+
+    Only where every statement is a store, so that all of it is evaluated in any case, and only loads
+    from buffers that the body does not write.
+    """
+    if not all(isinstance(stmt, Store) for stmt in body):
+        return (), body
+    hoisting = _Hoisting(body, varying, namer)
+    new = tuple(hoisting.node(stmt) for stmt in body)
+    return tuple(hoisting.lets.values()), new
+
+
+class _Hoisting:
+    def __init__(self, body: tuple[Stmt, ...], varying: str, namer: Namer) -> None:
+        self.lets: dict[Expr, Let] = {}
+        self._varying = varying
+        self._written = {stmt.buffer for stmt in body if isinstance(stmt, (Store, Prefetch))}
+        self._namer = namer
+
+    def node(self, node: Any) -> Any:
+        """A node whose largest shared parts are variables."""
+        if type(node) in LEAVES or type(node) in LAZY:
+            return node
+        if type(node) in EXPRESSIONS and self._is_shared(node):
+            return self._let(node).var
+        return map_children(node, self.node)
+
+    def _is_shared(self, expr: Expr) -> bool:
+        if isinstance(expr, Ramp) or self._varying in free_vars(expr):
+            return False
+        loads = collect(Load, expr)
+        is_plain = all(
+            load.buffer not in self._written and load.predicate is None for load in loads
+        )
+        return bool(loads) and is_plain and not contains(IfThenElse, expr)
+
+    def _let(self, expr: Expr) -> Let:
+        if expr not in self.lets:
+            name = self._namer.fresh(f"{self._varying}_shared")
+            self.lets[expr] = Let(Var(name, build.dtype_of(expr)), expr)
+        return self.lets[expr]

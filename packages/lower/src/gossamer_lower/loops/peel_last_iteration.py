@@ -1,0 +1,105 @@
+"""The last iteration of a loop over tiles runs by itself, where the loop asks for that: the others, which
+are whole, need no conditions."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.simplify import TRUE, simplify_body
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.node_index import of_kind
+from gossamer_lower.loops.clone_with_fresh_names import renamed
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
+
+LAST_APART = ("last", "apart")
+"""The annotation of a serial loop of a constant number of iterations that is peeled."""
+
+
+@typed
+def peel_last_iteration(module: Module) -> Module:
+    """Takes a loop-stage module without blocks, before vectorisation.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(5, annotations={"last": "apart"}):
+    ...     for j in T.vectorized(4):
+    ...         if i * 4 + j < 18:
+    ...             Y[i * 4 + j] = X[i * 4 + j]
+    ... ''')
+    >>> print(body_text(peel_last_iteration(before)))
+    for i in T.serial(4):
+        for j in T.vectorized(4):
+            Y[i * 4 + j] = X[i * 4 + j]
+    for j_1 in T.vectorized(4):
+        if j_1 + 16 < 18:
+            Y[j_1 + 16] = X[j_1 + 16]
+    """
+    return map_functions(module, "loop", "loop", _peel_function)
+
+
+def _peel_function(function: Function) -> Function:
+    if not any(LAST_APART in loop.annotations for loop in of_kind(function, For)):
+        return function
+    return with_body(function, _Peeling(function).body(function.body))
+
+
+class _Peeling:
+    """Walks the statements in order, with what holds at each of them."""
+
+    def __init__(self, function: Function) -> None:
+        self._function, self._namer = function, namer_of(function)
+        self._point = ProgramPoint(function)
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        with self._point.scope():
+            return each(body, self._statement)
+
+    def _statement(self, stmt: Stmt) -> Iterator[Stmt]:
+        if isinstance(stmt, For):
+            with self._point.inside(stmt):
+                inner = with_body(stmt, self.body(stmt.body))
+            yield from self._peeled(inner) if LAST_APART in inner.annotations else (inner,)
+        else:
+            yield with_bodies(stmt, self.body)
+        self._point.after(stmt)
+
+    def _peeled(self, loop: For) -> Iterator[Stmt]:
+        count = build.integer_value(loop.extent)
+        kept = tuple(found for found in loop.annotations if found != LAST_APART)
+        if loop.kind != "serial" or count is None or count < 2:
+            yield msgspec.structs.replace(loop, annotations=kept)
+            return
+        most = build.index(count - 1)
+        starts, loop = starting_before(loop, self._function, self._namer)
+        yield from starts
+        whole = msgspec.structs.replace(loop, extent=most, annotations=kept)
+        yield self._without_conditions(whole)
+        last = {loop.var: build.add(loop.start, most)}
+        yield from simplify_body(renamed(loop.body, self._namer, values=last))
+
+    def _without_conditions(self, loop: For) -> For:
+        """A loop without those conditions that hold in it."""
+        with self._point.inside(loop):
+            body = tuple(found for stmt in loop.body for found in self._unconditional(stmt))
+        return msgspec.structs.replace(loop, body=body)
+
+    def _unconditional(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case For():
+                return (self._without_conditions(stmt),)
+            case If():
+                parts = build.conjuncts(stmt.condition)
+                left = [part for part in parts if not self._point.proves(part)]
+                body = tuple(
+                    found for inner in stmt.then_body for found in self._unconditional(inner)
+                )
+                condition: Expr = build.conjoined(left) or TRUE
+                return body if condition == TRUE else (If(condition, body, stmt.else_body),)
+        return (stmt,)

@@ -1,0 +1,152 @@
+"""A loop whose iterations choose between two bodies by a bound on their number is two loops.
+
+The first one goes up to the bound, the second one, often of one iteration, goes on from there. The
+backend keeps the choice: it would have to know that the bound does not change.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir.analysis.linear_form import along
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.affine import Affine, combine, expr_of
+from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Binary,
+    Compare,
+    Expr,
+    For,
+    Function,
+    If,
+    Let,
+    Module,
+    Stmt,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import statements, substitute_body
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import Body, each, with_bodies, with_body, with_sides
+
+
+@typed
+def split_index_set(module: Module) -> Module:
+    """Takes a loop-stage module without blocks.
+
+    A serial loop is parted where its body is one choice by an affine bound that it does not change.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... if n > 0:
+    ...     for i in T.serial((n + 3) // 4):
+    ...         if i * 4 + 3 < n:
+    ...             Y[i * 4] = X[i * 4] + X[i * 4 + 3]
+    ...         else:
+    ...             Y[i * 4] = X[i * 4]
+    ... ''')
+    >>> print(body_text(split_index_set(before)))
+    if n > 0:
+        for i in T.serial(n // 4):
+            Y[i * 4] = X[i * 4] + X[i * 4 + 3]
+        if n // 4 < (n + 3) // 4:
+            i_1: T.int64 = n // 4
+            Y[i_1 * 4] = X[i_1 * 4]
+    """
+    return map_functions(module, "loop", "loop", _part_function)
+
+
+def _part_function(function: Function) -> Function:
+    if not any(isinstance(stmt, If) and stmt.else_body for stmt in statements(function.body)):
+        return function
+    return with_body(function, _Parting(function).body(function.body))
+
+
+class _Parting:
+    """Knows what holds where it is."""
+
+    def __init__(self, function: Function) -> None:
+        self._namer = namer_of(function)
+        self._point = ProgramPoint(function)
+
+    def body(self, body: Body) -> Body:
+        with self._point.scope():
+            return each(body, self._statement)
+
+    def _statement(self, stmt: Stmt) -> Iterator[Stmt]:
+        match stmt:
+            case For():
+                with self._point.inside(stmt):
+                    inside = self.body(stmt.body)
+                yield from self._loop(with_body(stmt, inside))
+            case If():
+                with self._point.under(stmt.condition, stmt.then_body):
+                    then_body = self.body(stmt.then_body)
+                yield with_sides(stmt, then_body, self.body(stmt.else_body))
+            case _:
+                yield with_bodies(stmt, self.body)
+        self._point.after(stmt)
+
+    def _loop(self, loop: For) -> Iterator[Stmt]:
+        choice = _choice_of(loop)
+        bound = None if choice is None else _bound_of(choice.condition, loop.var)
+        end = build.add(loop.start, loop.extent)
+        if (
+            choice is None
+            or bound is None
+            or not self._is_as_computed(choice.condition, loop, bound)
+        ):
+            yield loop
+            return
+        bound = self._greater(self._less(bound, end), loop.start)
+        first = build.sub(bound, loop.start)
+        yield msgspec.structs.replace(loop, extent=first, body=choice.then_body)
+        yield self._rest(loop, choice.else_body, bound=bound, end=end)
+
+    def _is_as_computed(self, condition: Expr, loop: For, bound: Expr) -> bool:
+        """Whether a condition says the same of all iterations as its bound, which is found by moving
+        terms from one side to the other: neither the condition nor the bound may wrap, nor may what
+        the loop runs over. The second loop evaluates all of it again."""
+        end = build.add(loop.start, loop.extent)
+        with self._point.inside(loop):
+            is_exact = self._point.is_exact(condition, bound, end)
+        is_same = self._point.is_invariant(end, loop.body)
+        return is_exact and is_same and self._point.is_known_before(bound, loop)
+
+    def _rest(self, loop: For, body: Body, *, bound: Expr, end: Expr) -> Stmt:
+        """The iterations from the bound on; at most one, often."""
+        var, left = self._namer.fresh(loop.var), build.sub(end, bound)
+        body = substitute_body(body, {loop.var: build.index_var(var)})
+        if self._point.is_at_most(left, build.ONE):
+            return If(Compare("lt", bound, end), (Let(Var(var, "int64"), bound), *body))
+        return msgspec.structs.replace(loop, var=var, start=bound, extent=left, body=body)
+
+    def _less(self, one: Expr, other: Expr) -> Expr:
+        """The lesser of two."""
+        return one if self._point.is_at_most(one, other) else Binary("min", one, other)
+
+    def _greater(self, one: Expr, other: Expr) -> Expr:
+        """The greater of two."""
+        return one if self._point.is_at_most(other, one) else Binary("max", one, other)
+
+
+def _choice_of(loop: For) -> If | None:
+    """The choice that is all of a serial loop; None where it is something else."""
+    choice = loop.body[0] if len(loop.body) == 1 else None
+    is_choice = isinstance(choice, If) and choice.else_body and loop.kind == "serial"
+    return choice if is_choice and isinstance(choice, If) else None
+
+
+def _bound_of(condition: Expr, var: str) -> Expr | None:
+    """The least value of a variable for which a condition does not hold, where it holds for all lower
+    ones; None where that is not known."""
+    slack = slack_of(condition)
+    parts = None if slack is None else along(slack, var)
+    if parts is None or not parts[0].is_constant or parts[0].constant >= 0:
+        return None
+    step = -parts[0].constant
+    return build.floordiv(expr_of(combine(parts[1], Affine({}, step), 1)), build.index(step))

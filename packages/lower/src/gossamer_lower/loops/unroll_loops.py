@@ -1,0 +1,89 @@
+"""Unrolled loops become copies of their body, one for each value of the variable."""
+
+from __future__ import annotations
+
+from gossamer_ir.arith.simplify import simplify_body
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import For, Function, Module, Node, Search, Stmt
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.walk import substitute_body, walk
+from gossamer_lower.loops.clone_with_fresh_names import renamed
+from gossamer_lower.loops.cse_unrolled import cse_unrolled
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
+
+MAX_NODES = 25_000
+"""What one unrolled loop may become; the largest of the default schedules, of wide blocks, has 18,000.
+The time LLVM takes may grow with the fourth power of straight-line code: 9,000 nodes of it took 0.2
+seconds, 18,000 took 3, 37,000 a minute, and 73,000 more than a quarter of an hour."""
+
+SEARCH_NODES = 150
+"""What a search becomes, loops among it; 260 of them unrolled took LLVM more than five minutes."""
+
+
+@typed
+def unroll_loops(module: Module) -> Module:
+    """Removes the unrolled loops of a loop-stage module without blocks.
+
+    Raises `UnsupportedError` (`lower.unroll`) where an extent is not constant, and
+    (`lower.unroll_size`) where there would be more than MAX_NODES nodes.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for u in T.unroll(2):
+    ...     Y[u] = X[u] * 2.0
+    ... ''')
+    >>> print(body_text(unroll_loops(before)))
+    Y[0] = X[0] * 2.0
+    Y[1] = X[1] * 2.0
+    """
+    return map_functions(module, "loop", "loop", _unroll_function)
+
+
+def _unroll_function(function: Function) -> Function:
+    namer = namer_of(function)
+    body = simplify_body(_body(function.body, function, namer))
+    return with_body(function, body)
+
+
+def _body(body: tuple[Stmt, ...], function: Function, namer: Namer) -> tuple[Stmt, ...]:
+    return each(body, lambda stmt: _statement(stmt, function, namer))
+
+
+def _statement(stmt: Stmt, function: Function, namer: Namer) -> tuple[Stmt, ...]:
+    if isinstance(stmt, For) and stmt.kind == "unrolled":
+        starts, loop = starting_before(stmt, function, namer)
+        return (*starts, *_copies(loop, function, namer))
+    return (with_bodies(stmt, lambda body: _body(body, function, namer)),)
+
+
+def _copies(loop: For, function: Function, namer: Namer) -> tuple[Stmt, ...]:
+    extent = build.integer_value(loop.extent)
+    if extent is None:
+        raise UnsupportedError(
+            "lower.unroll", f"The loop {loop.var} is unrolled, and its extent is not constant.",
+            hint="Split it by a constant first.",
+        )  # fmt: skip
+    unrolled = _body(loop.body, function, namer)
+    _require_few(loop, extent * sum(map(_nodes, walk(*unrolled))))
+    lets, body = cse_unrolled(unrolled, loop.var, namer=namer)
+    result: list[Stmt] = list(lets) if extent > 0 else []
+    for at in range(extent):
+        values = {loop.var: build.add(loop.start, build.index(at))}
+        result += renamed(body, namer, values=values) if at else substitute_body(body, values)
+    return tuple(result)
+
+
+def _nodes(node: Node) -> int:
+    return SEARCH_NODES if isinstance(node, Search) else 1
+
+
+def _require_few(loop: For, nodes: int) -> None:
+    if nodes > MAX_NODES:
+        raise UnsupportedError(
+            "lower.unroll_size",
+            f"The unrolled loop {loop.var} would become {nodes} nodes, expected at most {MAX_NODES}.",
+            hint="Split it and unroll the inner loop.",
+        )

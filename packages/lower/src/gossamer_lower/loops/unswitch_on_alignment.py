@@ -1,0 +1,93 @@
+"""Where an array lies decides the same in every iteration: it is asked once, before the loop."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from gossamer_ir.analysis.program_point import is_known_before
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import Expr, For, Function, If, Module, Reinterpret, Stmt, Var
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.walk import rewrite, statements, walk
+from gossamer_lower.loops.clone_with_fresh_names import renamed
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import Body, each, with_bodies, with_body
+
+
+@typed
+def unswitch_on_alignment(module: Module) -> Module:
+    """Takes a flat module. An outermost loop that holds statements under a condition on the address of
+    an array is there twice, with the condition and without it; others are short enough to be asked again.
+
+    >>> from gossamer_lower import outline_parallel
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     Y[i] = X[i]
+    ...     if T.reinterpret("int64", x) % 64 > 0:
+    ...         Y[i] = 0.0
+    ... ''')
+    >>> print(body_text(unswitch_on_alignment(outline_parallel(before))))
+    if T.reinterpret(x, "int64") % 64 > 0:
+        for i in T.serial(n):
+            Y[i] = X[i]
+            Y[i] = 0.0
+    else:
+        for i_1 in T.serial(n):
+            Y[i_1] = X[i_1]
+    """
+    return map_functions(module, "flat", "flat", _unswitch_function)
+
+
+def _unswitch_function(function: Function) -> Function:
+    if Reinterpret not in kinds_in(function):
+        return function
+    namer = namer_of(function)
+    return with_body(function, _body(function.body, function, namer))
+
+
+def _body(body: Body, function: Function, namer: Namer) -> Body:
+    return each(body, lambda stmt: (_statement(stmt, function, namer),))
+
+
+def _statement(stmt: Stmt, function: Function, namer: Namer) -> Stmt:
+    match stmt:
+        case If():
+            return with_bodies(stmt, lambda body: _body(body, function, namer))
+        case For():
+            return _loop(stmt, function, namer)
+    return stmt
+
+
+def _loop(loop: For, function: Function, namer: Namer) -> Stmt:
+    condition = next(_conditions(loop, function), None)
+    if condition is None:
+        return loop
+    where, otherwise = (_where(loop, condition, holds=holds) for holds in (True, False))
+    return If(condition, (where,), renamed((otherwise,), namer))
+
+
+def _conditions(loop: For, function: Function) -> Iterator[Expr]:
+    """The conditions on addresses that a loop does not change."""
+    for stmt in statements(loop.body):
+        if not isinstance(stmt, If) or not any(map(_is_address, walk(stmt.condition))):
+            continue
+        if is_known_before(stmt.condition, loop, function):
+            yield stmt.condition
+
+
+def _is_address(node: object) -> bool:
+    return isinstance(node, Var) and node.dtype == "handle"
+
+
+def _where(loop: For, condition: Expr, *, holds: bool) -> For:
+    """The loop where a condition holds, or does not."""
+
+    def rule(node: object) -> tuple[Stmt, ...] | None:
+        if isinstance(node, If) and node.condition == condition:
+            return node.then_body if holds else node.else_body
+        return None
+
+    found: For = rewrite(loop, rule)
+    return found

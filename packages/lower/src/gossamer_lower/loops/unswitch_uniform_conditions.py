@@ -1,0 +1,147 @@
+"""Conditions that hold in all lanes of a vectorized loop or in none stand outside its masks.
+
+The bound of a row says nothing about a lane: as an `If` around the vector code it also protects the
+accesses that are the same in every lane, and leaves masks that compare one position with one bound.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+
+from gossamer_ir.analysis.program_point import is_known_before
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Let,
+    Module,
+    Stmt,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import free_vars
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
+
+
+@typed
+def unswitch_uniform_conditions(module: Module) -> Module:
+    """Moves the parts of conditions that no lane changes out of vectorized loops.
+
+    Takes a loop-stage module without blocks. They move before the loop, and before the serial and
+    unrolled loops around it that hold nothing else and do not change them. What reads memory that
+    the function does not write moves out of loops that run at least once; of others it stays in the
+    loop, before the part that depends on the lane.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     for l in T.vectorized(4):
+    ...         if i < n - 4 and P[i] < n and l < P[0]:
+    ...             Y[l] = X[i]
+    ... ''')
+    >>> print(body_text(unswitch_uniform_conditions(before)))
+    for i in T.serial(n):
+        if i < n - 4 and P[i] < n:
+            for l in T.vectorized(4):
+                if l < P[0]:
+                    Y[l] = X[i]
+    """
+    return map_functions(module, "loop", "loop", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    return with_body(function, _body(function.body, function))
+
+
+def _body(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
+    return each(body, lambda stmt: (_statement(stmt, function),))
+
+
+def _statement(stmt: Stmt, function: Function) -> Stmt:
+    match stmt:
+        case For(kind="vectorized"):
+            lanes = {stmt.var}
+            return _outside(with_body(stmt, _split_body(stmt.body, lanes)), function)
+        case For():
+            loop = with_body(stmt, _body(stmt.body, function))
+            if stmt.kind not in ("serial", "unrolled"):
+                return loop
+            return _bounded(_outside(loop, function) if _is_around_vectors(loop) else loop)
+    return with_bodies(stmt, lambda body: _body(body, function))
+
+
+def _is_around_vectors(loop: For) -> bool:
+    """Whether a loop holds just a vectorized loop under a condition."""
+    match loop.body:
+        case (If(then_body=(For(kind="vectorized"),), else_body=()),):
+            return True
+    return False
+
+
+def _outside(loop: For, function: Function) -> Stmt:
+    """The loop, under those parts of the condition around its whole body that it does not change."""
+    match loop.body:
+        case (If(else_body=()) as inner,):
+            parts = list(build.conjuncts(inner.condition))
+            moved = [
+                part for part in parts if is_known_before(part, loop, function, is_in_each=True)
+            ]
+            kept = [part for part in parts if part not in moved]
+            if moved:
+                body = _under(kept, inner.then_body)
+                return If(_all(moved), (msgspec.structs.replace(loop, body=body),))
+    return loop
+
+
+def _bounded(stmt: Stmt) -> Stmt:
+    """A loop that runs not once unless a condition holds, under that condition."""
+    match stmt:
+        case For(extent=IfThenElse() as extent) if build.integer_value(extent.if_false) == 0:
+            loop = msgspec.structs.replace(stmt, extent=extent.if_true)
+            return If(extent.condition, (loop,))
+    return stmt
+
+
+# --- inside a vectorized loop
+
+
+def _split_body(body: tuple[Stmt, ...], lanes: set[str]) -> tuple[Stmt, ...]:
+    """The statements with each condition split into what is the same in all lanes and the rest."""
+    result: list[Stmt] = []
+    for stmt in body:
+        if isinstance(stmt, Let) and free_vars(stmt.value) & lanes:
+            lanes = {*lanes, stmt.var.name}
+        result.append(_split(stmt, lanes))
+    return tuple(result)
+
+
+def _split(stmt: Stmt, lanes: set[str]) -> Stmt:
+    match stmt:
+        case For():
+            return with_body(stmt, _split_body(stmt.body, lanes))
+        case If(else_body=()):
+            parts = list(build.conjuncts(stmt.condition))
+            shared = [part for part in parts if not free_vars(part) & lanes]
+            varying = [part for part in parts if free_vars(part) & lanes]
+            body = _split_body(stmt.then_body, lanes)
+            if shared:
+                return If(_all(shared), _under(varying, body))
+            return with_sides(stmt, body, ())
+        case If():
+            return with_bodies(stmt, lambda inner: _split_body(inner, lanes))
+    return stmt
+
+
+def _all(parts: Sequence[Expr]) -> Expr:
+    condition = build.conjoined(parts)
+    assert condition is not None
+    return condition
+
+
+def _under(parts: Sequence[Expr], body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+    return (If(_all(parts), body),) if parts else body

@@ -1,0 +1,1 @@
+"""Where buffers are allocated, and how large."""

@@ -1,0 +1,251 @@
+"""Places each buffer that the function allocates at the innermost body that holds all its accesses,
+and shrinks it to the elements that are live there.
+
+A buffer may be private to a loop where different iterations touch different elements: those of
+segments that follow one another, such as rows, among them. Where the fixed parts of all accesses
+agree (`intervals_of`), they are dropped, and the part that varies sets the extent. What a body
+allocates already lives no longer than that body.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
+from gossamer_ir.arith.affine import affine_of, expr_of
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.dependence.independence import are_unshared
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    If,
+    Load,
+    Module,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import all_buffers, buffers_named
+from gossamer_ir.traversal.walk import buffers_read, collect, free_vars, rewrite_body, statements
+from gossamer_lower.bounds.insert_bounds_checks import guard_buffers
+from gossamer_lower.memory.index_ranges import (
+    Access,
+    Interval,
+    intervals_of,
+    shrunk,
+)
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import with_bodies
+
+Intervals = list[Interval | None]
+"""Those of each dimension."""
+
+
+@typed
+def contract_buffers(module: Module) -> Module:
+    """Moves the allocated buffers of a loop-stage module without blocks into `Allocate`.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... Z = T.decl_buffer((n,), "float32", scope="local")
+    ... for i in T.serial(n):
+    ...     Z[i] = X[i] * 2.0
+    ...     Y[i] = Z[i] + X[i]
+    ... ''')
+    >>> print(body_text(contract_buffers(before)))
+    for i in T.serial(n):
+        Z = T.alloc_buffer((1,), "float32", scope="local")
+        Z[0] = X[i] * 2.0
+        Y[i] = Z[0] + X[i]
+    """
+    return map_functions(module, "loop", "loop", _plan_function)
+
+
+def _plan_function(function: Function) -> Function:
+    planned = _planned(function)
+    unseen = _shrunk_unseen(function, planned)
+    guarded = guard_buffers(function, unseen) if unseen else function
+    return planned if guarded is function else _planned(guarded)
+
+
+def _planned(function: Function) -> Function:
+    body = _replaced(function.body, function)
+    for buffer in function.buffers:
+        if buffer.handle is None and isinstance(buffer, Buffer):
+            body = _place(body, buffer, function)
+    kept = tuple(found for found in function.buffers if found.handle is not None)
+    return msgspec.structs.replace(function, body=body, buffers=kept)
+
+
+def _shrunk_unseen(function: Function, planned: Function) -> set[str]:
+    """The buffers that have become smaller and of which an access may be out of bounds. That has to stop
+    the program also where all that is accessed exists now: so they are guarded before."""
+    before, after = _allocated(function), _allocated(planned)
+    shrunk = {name: shape for name, shape in before.items() if after.get(name) != shape}
+    if not shrunk:
+        return set()
+    loops = {found.var: found for found in statements(function.body) if isinstance(found, For)}
+    return {
+        node.buffer
+        for node in collect((Load, Store), *function.body)
+        if node.buffer in shrunk and not _is_inside(node.indices, shrunk[node.buffer], loops)
+    }
+
+
+def _allocated(function: Function) -> dict[str, tuple[Expr, ...]]:
+    """The shapes of the buffers that a function allocates."""
+    return {
+        found.name: found.shape
+        for found in all_buffers(function)
+        if isinstance(found, Buffer) and not found.handle
+    }
+
+
+def _is_inside(
+    indices: tuple[Expr, ...], shape: tuple[Expr, ...], loops: Mapping[str, For]
+) -> bool:
+    """Whether an element exists for a reason that takes no search for a proof, as most do."""
+    pairs = zip(indices, shape, strict=True)
+    return all(_is_below(at, size, loops) or _is_over(at, size, loops) for at, size in pairs)
+
+
+def _is_below(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
+    """Whether an index lies between constants that are in range, by the ranges of loops. It may wrap on
+    the way there, as it is a sum of products."""
+
+    def values_of(name: str) -> range | None:
+        return constants_of(loops[name]) if name in loops else None
+
+    count = build.integer_value(size)
+    ends = None if count is None else ends_of(affine_of(at), values_of)
+    return ends is not None and ends[0] >= 0 and ends[1] < (count or 0)
+
+
+def _is_over(at: Expr, size: Expr, loops: Mapping[str, For]) -> bool:
+    """Whether an index is the variable of a loop over the dimension. A size that is read from memory
+    might change in between."""
+    loop = loops.get(at.name) if isinstance(at, Var) else None
+    if loop is None or loop.start != build.ZERO:
+        return False
+    return loop.extent == size and not buffers_read(size)
+
+
+def _replaced(body: tuple[Stmt, ...], function: Function) -> tuple[Stmt, ...]:
+    """The body with what it allocates itself, in inner bodies too, placed in what follows."""
+    result: tuple[Stmt, ...] = ()
+    for stmt in reversed(body):
+        if isinstance(stmt, Allocate):
+            result = _place(result, stmt.buffer, function)
+        else:
+            result = (with_bodies(stmt, lambda inner: _replaced(inner, function)), *result)
+    return result
+
+
+def _place(
+    body: tuple[Stmt, ...], buffer: Buffer, function: Function, *, known: Intervals | None = None
+) -> tuple[Stmt, ...]:
+    """The body with the buffer where it lives; `known` are its intervals while the body runs."""
+    users = [at for at, stmt in enumerate(body) if _mentions((stmt,), buffer.name)]
+    if not users:
+        return body
+    first, last = users[0], users[-1] + 1
+    only = body[first]
+    if len(users) == 1 and isinstance(only, For) and only.kind in ("serial", "parallel"):
+        inside = intervals_of(buffer, only.body, function)
+        if _is_private(only, buffer, inside, function):
+            inner = _place(only.body, buffer, function, known=inside)
+            placed = msgspec.structs.replace(only, body=inner)
+            return (*body[:first], placed, *body[last:])
+    if len(users) == 1 and isinstance(only, If) and _is_in_one_side(only, buffer.name):
+        sides = _place(only.then_body, buffer, function), _place(only.else_body, buffer, function)
+        return (*body[:first], If(only.condition, *sides), *body[last:])
+    live = body[first:last]
+    if known is None or len(live) < len(body):
+        known = intervals_of(buffer, live, function)
+    compacted, live = _compact(buffer, live, known)
+    return (*body[:first], Allocate(compacted), *live, *body[last:])
+
+
+def _mentions(nodes: Iterable[Any], name: str) -> bool:
+    """Whether the buffer has to be there: a guard that names it may stand far before an access."""
+    return name in buffers_named(*nodes)
+
+
+def _is_in_one_side(stmt: If, name: str) -> bool:
+    """Whether just one side of a choice mentions the buffer."""
+    sides = (stmt.then_body, stmt.else_body)
+    using = [_mentions(side, name) for side in sides]
+    return using.count(True) == 1 and not _mentions((stmt.condition,), name)
+
+
+def _is_private(loop: For, buffer: Buffer, intervals: Intervals, function: Function) -> bool:
+    """Whether different iterations touch different elements, along dimensions of which it is known what
+    one iteration touches."""
+    if any(found is not None and _is_variable(found, loop) for found in intervals):
+        return True
+    known = [dim for dim, found in enumerate(intervals) if found and _moves(found, loop)]
+    if not known:
+        return False
+    found = [
+        msgspec.structs.replace(access, indices=tuple(access.indices[dim] for dim in known))
+        for access in accesses(loop.body, buffers={buffer.name})
+    ]
+    changing = written_in(loop.body, function)
+    return are_unshared(found, loop, changing=changing, function=function)
+
+
+def _is_variable(interval: Interval, loop: For) -> bool:
+    """Whether an index is the variable of a loop, as that of most is, or as far from it in each iteration."""
+    is_one = interval.low == interval.high and not interval.lengths
+    return is_one and interval.fixed.terms == {build.index_var(loop.var): 1}
+
+
+def _moves(interval: Interval, loop: For) -> bool:
+    """Whether it depends on the loop which elements an iteration touches."""
+    return any(loop.var in free_vars(atom) for atom in interval.fixed.terms)
+
+
+MOST_ELEMENTS = 1 << 12
+"""How far beyond its end, at most, a dimension is accessed: by lanes that are masked off, which need no mask
+where the elements are there, or out of bounds, which a guard finds only after the allocation."""
+
+
+def _is_short(interval: Interval | None, extent: Expr) -> bool:
+    """Whether a dimension becomes not much longer than it is, or stays short."""
+    if interval is None or interval.lengths:
+        return True
+    size = max(build.integer_value(extent) or 0, 0)
+    return interval.high - interval.low < size + MOST_ELEMENTS
+
+
+def _compact(
+    buffer: Buffer, live: tuple[Stmt, ...], intervals: Intervals
+) -> tuple[Buffer, tuple[Stmt, ...]]:
+    pairs = list(zip(buffer.shape, intervals, strict=True))
+    intervals = [found if _is_short(found, extent) else None for extent, found in pairs]
+    shape: list[Expr] = []
+    for extent, interval in zip(buffer.shape, intervals, strict=True):
+        if interval is None:
+            shape.append(extent)
+        elif interval.lengths:
+            shape.append(Binary("max", expr_of(interval.lengths[0]), build.ZERO))
+        elif interval.high > interval.low:
+            shape.append(build.index(interval.high - interval.low + 1))
+
+    def shrink(node: Any) -> Access | None:
+        if not isinstance(node, Access) or node.buffer != buffer.name:
+            return None
+        return msgspec.structs.replace(node, indices=shrunk(node.indices, intervals))
+
+    small = msgspec.structs.replace(buffer, shape=tuple(shape) or (build.ONE,))
+    return small, rewrite_body(live, shrink, leaves=False)

@@ -1,0 +1,202 @@
+"""Memory whose size changes from iteration to iteration is asked for once, before the loops, as large
+as it becomes in any of them.
+
+New memory holds nothing that a program may read, so what an earlier iteration left there does no
+harm. Buffers of constant size stay: they are registers, or a piece of the stack. So do those that are
+handed to the function of a parallel loop, which says how long they are.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir.analysis.invariants import is_constant
+from gossamer_ir.analysis.software_pipelining import is_pipelined
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Buffer,
+    Expr,
+    For,
+    Function,
+    Guard,
+    IfThenElse,
+    Let,
+    Load,
+    Module,
+    ParallelFor,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.names import bound_variables, namer_of
+from gossamer_ir.traversal.node_index import of_kind
+from gossamer_ir.traversal.walk import buffers_read, children, collect, free_vars, substitute
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import same, with_bodies, with_body
+
+
+@typed
+def hoist_allocations(module: Module) -> Module:
+    """Takes a flat module. An allocation of a size that is read from what the function does not write
+    leaves the serial loops that it stands in; the size is the largest of theirs.
+
+    >>> from gossamer_lower import outline_parallel
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n - 1):
+    ...     row = T.alloc_buffer((P[i + 1] - P[i],), "float32")
+    ...     row[0] = X[i]
+    ...     Y[i] = row[0]
+    ... ''')
+    >>> print(body_text(hoist_allocations(outline_parallel(before))))
+    row_most = T.alloc_buffer((1,), "int64", scope="local")
+    row_most[0] = 0
+    for i_1 in T.serial(n - 1):
+        row_most[0] = T.max(row_most[0], P[i_1 + 1] - P[i_1])
+    row_length: T.int64 = row_most[0]
+    row = T.alloc_buffer((row_length,), "float32")
+    for i in T.serial(n - 1):
+        row[0] = X[i]
+        Y[i] = row[0]
+    """
+    return map_functions(module, "flat", "flat", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    return with_body(function, _Hoisting(function).body(function.body))
+
+
+class _Moving(msgspec.Struct, frozen=True):
+    """A buffer on its way out, with the loops that it has left and that its size depends on, the
+    outermost first."""
+
+    buffer: Buffer
+    loops: tuple[For, ...] = ()
+
+    def over(self, loop: For) -> _Moving:
+        """The buffer outside of a loop."""
+        return _Moving(self.buffer, (loop, *self.loops)) if loop.var in self.depends() else self
+
+    def expressions(self) -> tuple[Expr, ...]:
+        bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
+        return (*self.buffer.shape, *bounds)
+
+    def depends(self) -> frozenset[str]:
+        """The variables that its size depends on, where it stands."""
+        return free_vars(*self.expressions()) - {loop.var for loop in self.loops}
+
+
+class _Hoisting:
+    def __init__(self, function: Function) -> None:
+        self._namer = namer_of(function)
+        self._function = function
+        self._declared = {found.name for found in function.buffers}
+        self._handed = _handed(function)
+        self._conditional: list[Guard] = []
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        """Statements that no loop is around, or none that allocations may leave."""
+        kept, _ = self._body(body, None)
+        return kept
+
+    def _body(
+        self, body: tuple[Stmt, ...], loop: For | None
+    ) -> tuple[tuple[Stmt, ...], tuple[_Moving, ...]]:
+        """The statements that stay in the body of a loop, and the buffers that leave it."""
+        kept: list[Stmt] = []
+        leaving: list[_Moving] = []
+        guards, outer = list[Guard](), [*self._conditional]
+        for stmt in body:
+            if isinstance(stmt, Guard):
+                guards.append(stmt)
+                if collect(IfThenElse, stmt.condition):
+                    self._conditional.append(stmt)
+            new, moving = self._statement(stmt)
+            for found in moving:
+                if loop is not None and self._may_leave(found, loop, guards):
+                    leaving.append(found)
+                else:
+                    kept += self._placed(found)
+            kept += () if new is None else (new,)
+        self._conditional = outer
+        return same(body, tuple(kept)), tuple(leaving)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt | None, tuple[_Moving, ...]]:
+        """What stays of a statement where it stands, and what stands before it or leaves."""
+        match stmt:
+            case Allocate() if self._may_grow(stmt.buffer):
+                return None, (_Moving(stmt.buffer),)
+            case For():
+                body, leaving = self._body(stmt.body, stmt)
+                moving = tuple(found.over(stmt) for found in leaving)
+                return with_bodies(stmt, lambda _: body), moving
+        return with_bodies(stmt, self.body), ()
+
+    def _may_grow(self, buffer: Buffer) -> bool:
+        varies = any(build.integer_value(extent) is None for extent in buffer.shape)
+        return varies and buffer.name not in self._handed
+
+    def _may_leave(self, moving: _Moving, loop: For, guards: list[Guard]) -> bool:
+        """Whether one iteration of a loop runs after the other, and the size can be told before it."""
+        if loop.kind != "serial" or is_pipelined(loop):
+            return False
+        parts = moving.expressions()
+        if not buffers_read(*parts) <= self._declared:
+            return False
+        if not is_constant(*parts, function=self._function):
+            return False
+        if not moving.depends().isdisjoint(bound_variables(loop.body)):
+            return False
+        # A guard that left the loop says nothing where the loop does not run.
+        return not any(_may_protect(guard, moving) for guard in (*guards, *self._conditional))
+
+    def _placed(self, moving: _Moving) -> Iterator[Stmt]:
+        """The allocation, behind what finds out the size of each dimension."""
+        shape: list[Expr] = []
+        for extent in moving.buffer.shape:
+            if free_vars(extent).isdisjoint(loop.var for loop in moving.loops):
+                shape.append(extent)
+                continue
+            length = Var(self._namer.fresh(f"{moving.buffer.name}_length"), "int64")
+            yield from self._longest(length, extent, moving)
+            shape.append(length)
+        yield Allocate(msgspec.structs.replace(moving.buffer, shape=tuple(shape)))
+
+    def _longest(self, length: Var, extent: Expr, moving: _Moving) -> Iterator[Stmt]:
+        """The largest value that an extent has in the loops, and at least 0."""
+        most = Buffer(
+            self._namer.fresh(f"{moving.buffer.name}_most"), (build.ONE,), "int64", scope="local"
+        )
+        found = Load(most.name, (build.ZERO,), "int64")
+        fresh = {loop.var: build.index_var(self._namer.fresh(loop.var)) for loop in moving.loops}
+        larger = Binary("max", found, substitute(extent, fresh))
+        step: Stmt = Store(most.name, (build.ZERO,), larger)
+        for loop in reversed(moving.loops):
+            start, count = substitute(loop.start, fresh), substitute(loop.extent, fresh)
+            step = For(fresh[loop.var].name, start, count, (step,))
+        yield from (Allocate(most), Store(most.name, (build.ZERO,), build.ZERO), step)
+        yield Let(length, found)
+
+
+def _may_protect(guard: Guard, moving: _Moving) -> bool:
+    """Whether what a size reads may be in bounds because of a guard that stands before the allocation:
+    before the loop, nothing has checked it. A read that no guard is needed for is proved in bounds for
+    all iterations."""
+    read_from = collect(READS, *moving.expressions())
+    if any(read.buffer == guard.buffer for read in read_from):
+        return True
+    indices = [part for read in read_from for part in children(read)]
+    checked = {*collect(READS, guard.condition), *collect(Var, guard.condition)}
+    return not checked.isdisjoint({*collect(READS, *indices), *collect(Var, *indices)})
+
+
+def _handed(function: Function) -> set[str]:
+    """The buffers, among other names, whose addresses parallel loops are given."""
+    loops = of_kind(function, ParallelFor)
+    return {arg.name for loop in loops for arg in loop.args if isinstance(arg, Var)}

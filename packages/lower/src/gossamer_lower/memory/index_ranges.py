@@ -1,0 +1,190 @@
+"""Which elements of a buffer are touched while it lives, along each dimension.
+
+An index splits into a part that is fixed meanwhile and a part that varies with the loops below. That
+one lies between constants, or from 0 up to a length that is known where the buffer begins to live:
+the extent of a loop, or what a condition around an access compares with (the last tile of a row).
+
+`gossamer_ir.analysis.symbolic_bounds` gives the ends of one index while given loops run. Here all
+accesses in some statements must share a fixed part, and the conditions around each of them count.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import TypeAlias
+
+import msgspec
+
+from gossamer_ir.analysis.accesses import parts_of, reads_in
+from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of, combine, expr_of
+from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    Buffer,
+    Expr,
+    For,
+    Function,
+    If,
+    Load,
+    Prefetch,
+    Search,
+    Stmt,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import READS, effects_of
+from gossamer_ir.traversal.walk import collect, statements
+
+Access: TypeAlias = Load | Store | Prefetch
+
+_Conditions: TypeAlias = tuple[Expr, ...]
+
+
+class Interval(msgspec.Struct, frozen=True):
+    """What an index is while a buffer lives: fixed + [low, high], or fixed + [0, length) for any of
+    these lengths."""
+
+    fixed: Affine
+    low: int = 0
+    high: int = 0
+    lengths: tuple[Affine, ...] = ()
+
+
+def intervals_of(
+    buffer: Buffer, live: tuple[Stmt, ...], function: Function
+) -> list[Interval | None]:
+    """One interval for each dimension, while these statements of a function run; None where an index does
+    not split, the parts of different accesses do not agree, or a search looks at more than one element."""
+    accesses: list[tuple[Access, _Conditions]] = []
+    for node, held in _accesses(live, buffer.name, ()):
+        if isinstance(node, Search):
+            return [None] * len(buffer.shape)
+        accesses.append((node, held))
+    known = _Known(live, function)
+    return [
+        _merged([known.interval(access.indices[at], held) for access, held in accesses])
+        for at in range(len(buffer.shape))
+    ]
+
+
+def _accesses(
+    body: Iterable[Stmt], name: str, held: _Conditions
+) -> Iterator[tuple[Access | Search, _Conditions]]:
+    """The accesses to a buffer, and the searches in it, each with the conditions of the choices that it
+    stands in."""
+    for stmt in body:
+        effects = effects_of(stmt)
+        for node in collect(
+            (Load, Store, Prefetch, Search), *(effects.evaluates if effects.bodies else (stmt,))
+        ):
+            if node.buffer == name:
+                yield node, held
+        for inner in effects.bodies:
+            # The condition of a `while` need not hold any more where an access follows a write.
+            conditions = inner.conditions if isinstance(stmt, If) else ()
+            yield from _accesses(inner.statements, name, (*held, *conditions))
+
+
+class _Known:
+    """What is known of the variables that statements bind, where these begin to run."""
+
+    def __init__(self, live: tuple[Stmt, ...], function: Function) -> None:
+        self._function = function
+        self._live = live
+        self._read = {
+            node
+            for stmt in live
+            for part in parts_of(stmt)
+            for node, is_certain in reads_in(part)
+            if is_certain
+        }
+        loops = [stmt for stmt in statements(live) if isinstance(stmt, For)]
+        self._values = {loop.var: constants_of(loop) for loop in loops}
+        self._extents = {
+            loop.var: loop.extent
+            for loop in loops
+            if self._values[loop.var] is None
+            and build.integer_value(loop.start) == 0
+            and self._is_fixed(loop.extent)
+        }
+
+    def interval(self, index: Expr, held: _Conditions) -> Interval | None:
+        """What an index is where conditions hold."""
+        form = affine_of(index)
+        fixed = {atom: by for atom, by in form.terms.items() if self._is_free(atom)}
+        rest = combine(form, Affine(fixed, 0), -1)
+        ends = ends_of(rest, self._values.get)
+        if ends is not None:
+            return Interval(Affine(fixed, 0), *ends)
+        lengths = tuple(self._lengths(rest, held)) if fixed else ()
+        return Interval(Affine(fixed, 0), lengths=lengths) if lengths else None
+
+    def _lengths(self, rest: Affine, held: _Conditions) -> Iterator[Affine]:
+        """Lengths that the part that varies stays below, if it is not negative."""
+        if rest.constant < 0 or not all(
+            by > 0 and self._is_natural(atom) for atom, by in rest.terms.items()
+        ):
+            return
+        for name, extent in self._extents.items():
+            if rest == affine_of(build.index_var(name)):
+                yield affine_of(extent)
+        for condition in held:
+            slack = slack_of(condition)
+            if slack is not None:
+                length = combine(combine(slack, rest, 1), UNIT, 1)
+                if self._is_fixed(expr_of(length)) and self._is_exact(condition, expr_of(length)):
+                    yield length
+
+    def _is_natural(self, atom: Expr) -> bool:
+        """Whether an atom is the variable of a loop that runs over no negative numbers."""
+        if not isinstance(atom, Var):
+            return False
+        values = self._values.get(atom.name)
+        return atom.name in self._extents or bool(values and values[0] >= 0)
+
+    def _is_fixed(self, expr: Expr) -> bool:
+        """Whether an expression has one value while the statements run, and reads only what they read in
+        any case: other elements need not exist where they begin to run."""
+        return self._read.issuperset(collect(READS, expr)) and self._is_free(expr)
+
+    def _is_exact(self, *exprs: Expr) -> bool:
+        return all(map(magnitudes_of(self._function).is_exact, exprs))
+
+    def _is_free(self, expr: Expr) -> bool:
+        """Whether an expression has one value while the statements run."""
+        return is_invariant(expr, self._live, self._function)
+
+
+def _merged(intervals: list[Interval | None]) -> Interval | None:
+    """What holds all intervals, where they have a fixed part in common, and a length if they have any."""
+    first = intervals[0] if intervals else None
+    if first is None:
+        return None
+    for found in intervals[1:]:
+        if (
+            found is None
+            or found.fixed != first.fixed
+            or bool(found.lengths) != bool(first.lengths)
+        ):
+            return None
+        low, high = min(first.low, found.low), max(first.high, found.high)
+        lengths = tuple(length for length in first.lengths if length in found.lengths)
+        if first.lengths and not lengths:
+            return None
+        first = Interval(first.fixed, low, high, lengths)
+    return first
+
+
+def shrunk(indices: tuple[Expr, ...], intervals: Iterable[Interval | None]) -> tuple[Expr, ...]:
+    """Indices into a buffer of what intervals hold."""
+    result: list[Expr] = []
+    for index, interval in zip(indices, intervals, strict=True):
+        if interval is None:
+            result.append(index)
+        elif interval.lengths or interval.high > interval.low:
+            rest = combine(affine_of(index), interval.fixed, -1)
+            result.append(expr_of(Affine(rest.terms, rest.constant - interval.low)))
+    return tuple(result) or (build.ZERO,)

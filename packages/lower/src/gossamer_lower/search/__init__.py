@@ -1,0 +1,1 @@
+"""Searches are hoisted, merged and become loops."""

@@ -1,0 +1,163 @@
+"""Searches become loops.
+
+A single search halves its window, without a branch that depends on what it reads. Where several
+searches of one window follow each other, as in a loop, each starts at the result of the one before
+and doubles its step until it is past the value (exponential search: Bentley and Yao, "An almost
+optimal algorithm for unbounded searching", 1976): next to nothing where values ascend.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Iterator
+
+import msgspec
+
+from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Module,
+    Search,
+    Stmt,
+)  # fmt: skip
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.walk import body_fields, contains
+from gossamer_lower.search.search_expansion import SearchCells, buffer_dtypes, cell, where
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import with_bodies
+
+_Window = tuple[str, str, Expr, Expr]
+"""What searches have in common that can start at each other's result: the kind of comparison, the
+buffer, begin and end."""
+
+
+@typed
+def expand_search(module: Module) -> Module:
+    """Removes the searches of a loop-stage module in which each is the value of a let.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... at: T.int64 = T.search("lower", P, begin=0, end=n, value=5)
+    ... Y[0] = X[at]
+    ... ''')
+    >>> print(body_text(expand_search(before)))
+    at_low = T.alloc_buffer((1,), "int64", scope="local")
+    at_low[0] = 0
+    at_size = T.alloc_buffer((1,), "int64", scope="local")
+    at_size[0] = n
+    while at_size[0] > 0:
+        at_middle: T.int64 = at_low[0] + (at_size[0] - (at_size[0] >> 1))
+        at_low[0] = T.Select(P[at_middle - 1] < 5, at_middle, at_low[0])
+        at_size[0] = at_size[0] >> 1
+    at: T.int64 = at_low[0]
+    Y[0] = X[at]
+    """
+    return map_functions(module, "loop", "loop", _expand_function)
+
+
+def _expand_function(function: Function) -> Function:
+    if Search not in kinds_in(function):
+        return function
+    expanding = _Expanding(function)
+    return msgspec.structs.replace(function, body=expanding.body(function.body, {}))
+
+
+class _Expanding:
+    """Knows the dtypes of buffers, and the names that are taken."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._namer = namer_of(function)
+        self._dtypes = buffer_dtypes(function)
+        self._magnitudes = magnitudes_of(function)
+
+    def body(self, body: tuple[Stmt, ...], cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
+        """Expands statements; `cursors` hold the last results of searches in a window."""
+        cursors = dict(cursors)
+        result: list[Stmt] = []
+        shared = _shared_windows(body, self._function)
+        for stmt in body:
+            for window in dict.fromkeys(_windows(stmt)):
+                is_new = window in shared and window not in cursors
+                if is_new and self._is_exact(*window[2:]):
+                    cursors[window] = self._namer.fresh(f"{window[1]}_cursor")
+                    result += cell(cursors[window], window[2])
+            result += self._statement(stmt, cursors)
+        return tuple(result)
+
+    def _statement(self, stmt: Stmt, cursors: dict[_Window, str]) -> tuple[Stmt, ...]:
+        match stmt:
+            case Let(value=Search() as search):
+                found, let = self._search(stmt, search, cursors)
+                return (*found, let)
+            case Let(value=IfThenElse(condition=condition, if_true=Search() as search)):
+                found, let = self._search(stmt, search, {})
+                return where(condition, found, let)
+        inner = {} if isinstance(stmt, For) and stmt.kind != "serial" else cursors
+        return (with_bodies(stmt, lambda body: self.body(body, inner)),)
+
+    def _is_exact(self, begin: Expr, end: Expr) -> bool:
+        """Whether the length of a window does not wrap around, nor does a step beyond its end."""
+        return self._magnitudes.is_exact(build.add(build.sub(end, begin), end))
+
+    def _search(
+        self, let: Let, search: Search, cursors: dict[_Window, str]
+    ) -> tuple[tuple[Stmt, ...], Let]:
+        """Statements that find the result, and the let that holds it."""
+        window = _window(search)
+        cursor = None if window is None else cursors.get(window)
+        low = cursor or self._namer.fresh(f"{let.var.name}_low")
+        size = self._namer.fresh(f"{let.var.name}_size")
+        cells = SearchCells(search, low, size, self._dtypes)
+        if cursor is None:
+            start = cells.from_scratch(may_wrap=not self._is_exact(search.begin, search.end))
+        else:
+            start = cells.from_cursor()
+        middle = build.index_var(self._namer.fresh(f"{let.var.name}_middle"))
+        return (*start, cells.halving(middle)), Let(let.var, cells.result())
+
+
+# --- windows
+
+
+def _window(search: Search) -> _Window | None:
+    """The window of a search; None where it reads memory to know it."""
+    if search.prefix or contains(Load, search):
+        return None
+    kind = "upper" if search.kind == "upper" else "lower"
+    return kind, search.buffer, search.begin, search.end
+
+
+def _windows(stmt: Stmt) -> Iterator[_Window]:
+    """The windows of the searches in a statement, those in a loop twice; not those that run on
+    other threads, which cannot share a cursor."""
+    if isinstance(stmt, Let) and isinstance(stmt.value, Search):
+        window = _window(stmt.value)
+        if window is not None:
+            yield window
+    if isinstance(stmt, For) and stmt.kind != "serial":
+        return
+    times = 1 if isinstance(stmt, If) else 2
+    for field in body_fields(type(stmt)):
+        for inner in getattr(stmt, field) * times:
+            yield from _windows(inner)
+
+
+def _shared_windows(body: tuple[Stmt, ...], function: Function) -> set[_Window]:
+    """The windows that are searched more than once below, and known before."""
+    found = Counter(window for stmt in body for window in _windows(stmt))
+    return {
+        window
+        for window, count in found.items()
+        if count > 1 and all(is_invariant(end, body, function) for end in window[2:])
+    }

@@ -1,0 +1,319 @@
+"""Each search becomes the value of a let, as far outside as its operands are bound; equal ones merge.
+
+A search whose operands only compute with variables is made even where its result turns out not to
+be used, in a window cut to the buffer. One that reads memory to know where to search stays before
+the statement that needs it, under the conditions it stands under; it leaves a loop that does not
+change it where each iteration begins with it, under the condition that there is one.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from functools import partial
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.invariants import changed_in, is_constant
+from gossamer_ir.arith.affine import distance
+from gossamer_ir.arith.simplify import FALSE
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import (
+    STATEMENTS,
+    Binary,
+    Buffer,
+    Call,
+    Compare,
+    Const,
+    Expr,
+    For,
+    Function,
+    Guard,
+    If,
+    IfThenElse,
+    Let,
+    Load,
+    Module,
+    Search,
+    Stmt,
+    Unary,
+    Var,
+    While,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import LAZY
+from gossamer_ir.traversal.names import bound_variables, namer_of
+from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.walk import contains, free_vars, map_children, walk
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import with_bodies
+
+
+@typed
+def hoist_searches(module: Module) -> Module:
+    """Takes a loop-stage module without blocks, vectorized and unrolled loops.
+
+    Raises `UnsupportedError` (`lower.search`) where a weight, or the condition of a while loop,
+    searches in a way that depends on the loop.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n):
+    ...     for k in T.serial(n):
+    ...         Y[k] = Y[k] + X[T.search("lower", P, begin=0, end=n, value=i)]
+    ... ''')
+    >>> print(body_text(hoist_searches(before)))
+    for i in T.serial(n):
+        found: T.int64 = T.search("lower", P, begin=0, end=n, value=i)
+        for k in T.serial(n):
+            Y[k] = Y[k] + X[found]
+    """
+    return map_functions(module, "loop", "loop", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    if Search not in kinds_in(function):
+        return function
+    naming = _Naming(function)
+    body = naming.body(function.body)
+    placed = _placed(
+        body, lets=naming.lets, unbound=frozenset(bound_variables(body)) | naming.lets.keys()
+    )
+    return msgspec.structs.replace(function, body=placed)
+
+
+class _Known(msgspec.Struct, frozen=True):
+    """A search that was made where conditions hold, and the variable that has its result."""
+
+    search: Search
+    conditions: frozenset[Expr]
+    var: Var
+
+
+class _Naming:
+    """Puts a variable in place of each search; `lets` are those that may stand anywhere."""
+
+    def __init__(self, function: Function) -> None:
+        self.lets: dict[str, Let] = {}
+        self._vars: dict[Search, Var] = {}
+        self._here: list[Let] = []
+        self._local: set[str] = set()
+        self._known: list[_Known] = []
+        self._holding: frozenset[Expr] = frozenset()
+        self._namer = namer_of(function)
+        self._function = function
+        self._sizes = {
+            found.name: found.shape[0]
+            for found in function.buffers
+            if isinstance(found, Buffer) and len(found.shape) == 1
+        }
+
+    def body(self, body: tuple[Stmt, ...], holding: Expr | None = None) -> tuple[Stmt, ...]:
+        """The statements, where a condition holds."""
+        mark, outer = len(self._known), self._holding
+        self._holding |= self._parts(holding)
+        result: list[Stmt] = []
+        for stmt in body:
+            result += self._statement(stmt)
+            if isinstance(result[-1], Guard):
+                self._holding |= self._parts(result[-1].condition)
+        del self._known[mark:]
+        self._holding = outer
+        return tuple(result)
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        """The statement, behind the lets that it needs just there."""
+        outer, self._here = self._here, []
+        new = map_children(
+            stmt, lambda child: child if isinstance(child, STATEMENTS) else self._node(child, None)
+        )
+        lets, self._here = self._here, outer
+        if isinstance(stmt, While) and lets:
+            raise _refusal("The condition of a while loop")
+        if isinstance(stmt, For) and stmt.weight is not None and contains(Search, stmt.weight):
+            raise _refusal(f"The weight of the loop {stmt.var}")
+        if isinstance(new, If):
+            then_body, else_body = self.body(new.then_body, new.condition), self.body(new.else_body)
+            new = If(new.condition, then_body, else_body)
+        else:
+            new = with_bodies(new, self.body)
+        if isinstance(new, For):
+            leaving, new = self._leaving(new)
+            lets += leaving
+        return (*lets, new)
+
+    def _leaving(self, loop: For) -> tuple[list[Let], For]:
+        """The lets that a loop begins with and does not change, and the rest of the loop."""
+        leaving: list[Let] = []
+        kept: list[Stmt] = []
+        bound = {loop.var}
+        for at, stmt in enumerate(loop.body):
+            if not isinstance(stmt, Let) or stmt.var.name not in self._local:
+                kept += loop.body[at:]
+                break
+            changed = changed_in(loop.body, stmt.value, function=self._function)
+            if changed or bound & self._variables(stmt.value):
+                bound.add(stmt.var.name)
+                kept.append(stmt)
+            else:
+                leaving.append(stmt)
+        runs = Compare("gt", loop.extent, build.ZERO)
+        rest = msgspec.structs.replace(loop, body=tuple(kept))
+        return [Let(let.var, _under(runs, let.value)) for let in leaving], rest
+
+    def _variables(self, expr: Expr) -> set[str]:
+        """The variables that an expression depends on, also through searches that stand elsewhere."""
+        found, left = set[str](), list(free_vars(expr))
+        while left:
+            name = left.pop()
+            if name not in found:
+                found.add(name)
+                left += free_vars(self.lets[name].value) if name in self.lets else ()
+        return found
+
+    def _node(self, node: Any, path: Expr | None) -> Any:
+        if isinstance(node, IfThenElse):
+            condition = self._node(node.condition, path)
+            return IfThenElse(
+                condition,
+                self._node(node.if_true, _also(path, condition)),
+                self._node(node.if_false, _also(path, Unary("not", condition))),
+            )
+        inner = map_children(node, lambda child: self._node(child, path))
+        return self._named(inner, path) if isinstance(inner, Search) else inner
+
+    def _named(self, search: Search, path: Expr | None) -> Var:
+        if self._is_free(search):
+            search = self._cut(search)
+            if search not in self._vars:
+                self._vars[search] = self._fresh()
+                name = self._vars[search].name
+                self.lets[name] = Let(self._vars[search], search)
+            return self._vars[search]
+        value = search if path is None else _under(path, search)
+        for let in self._here:
+            if let.value == value:
+                return let.var
+        return self._again(search, path) or self._first(search, path, value=value)
+
+    def _again(self, search: Search, path: Expr | None) -> Var | None:
+        """The result of an equal search that was made before."""
+        holding = self._holding | self._parts(path)
+        for known in self._known:
+            if known.search == search and known.conditions <= holding:
+                return known.var
+        return None
+
+    def _first(self, search: Search, path: Expr | None, *, value: Expr) -> Var:
+        let = Let(self._fresh(), value)
+        self._here.append(let)
+        self._local.add(let.var.name)
+        if is_constant(search, *_conjuncts(path), function=self._function):
+            self._known.append(_Known(search, self._parts(path), let.var))
+        return let.var
+
+    def _parts(self, condition: Expr | None) -> frozenset[Expr]:
+        """The parts of a condition that stay as they are."""
+        return frozenset(
+            part for part in _conjuncts(condition) if is_constant(part, function=self._function)
+        )
+
+    def _fresh(self) -> Var:
+        return build.index_var(self._namer.fresh("found"))
+
+    def _is_free(self, search: Search) -> bool:
+        """Whether a search may be made anywhere where the variables in it are bound."""
+        return (
+            search.buffer in self._sizes
+            and is_constant(search, function=self._function)
+            and all(_is_harmless(node) for node in walk(search))
+        )
+
+    def _cut(self, search: Search) -> Search:
+        """The search in the part of its window that is in the buffer."""
+        begin, end, size = search.begin, search.end, self._sizes[search.buffer]
+        first = build.integer_value(begin)
+        if first is None or first < 0:
+            begin = Binary("max", begin, build.ZERO)
+        room = distance(size, end)
+        if room is None or room < 0:
+            end = Binary("min", end, size)
+        return msgspec.structs.replace(search, begin=begin, end=end)
+
+
+def _under(condition: Expr, value: Expr) -> IfThenElse:
+    """The value of a let where a condition holds, 0 elsewhere."""
+    if isinstance(value, IfThenElse):
+        return IfThenElse(IfThenElse(condition, value.condition, FALSE), value.if_true, build.ZERO)
+    return IfThenElse(condition, value, build.ZERO)
+
+
+def _also(path: Expr | None, condition: Expr) -> Expr:
+    """Two conditions, the second one evaluated only where the first holds: it may read memory that
+    the first one says is there."""
+    return condition if path is None else IfThenElse(path, condition, FALSE)
+
+
+def _conjuncts(condition: Expr | None) -> Iterator[Expr]:
+    """The parts of a condition that must all hold, also of one that is evaluated part by part."""
+    for part in build.conjuncts(condition):
+        if isinstance(part, IfThenElse) and part.if_false == FALSE:
+            yield from _conjuncts(part.condition)
+            yield from _conjuncts(part.if_true)
+        else:
+            yield part
+
+
+def _is_harmless(node: object) -> bool:
+    if isinstance(node, Binary) and node.op in ("floordiv", "floormod"):
+        return isinstance(node.rhs, Const)
+    return not isinstance(node, (Load, Call)) and type(node) not in LAZY
+
+
+def _refusal(where: str) -> UnsupportedError:
+    return UnsupportedError(
+        "lower.search",
+        f"{where} holds a search that depends on the loop, which is not lowered yet.",
+        hint="Search in the body of the loop.",
+    )
+
+
+# --- placing
+
+
+def _placed(
+    body: tuple[Stmt, ...], *, lets: dict[str, Let], unbound: frozenset[str]
+) -> tuple[Stmt, ...]:
+    """The statements with each let before the first one that needs it; `unbound` are the variables
+    that are bound further inside, or not yet."""
+    result: list[Stmt] = []
+    for stmt in body:
+        for name in _needed(stmt, lets, unbound=unbound):
+            result.append(lets[name])
+            unbound -= {name}
+        inside = unbound - {stmt.var} if isinstance(stmt, For) else unbound
+        result.append(with_bodies(stmt, partial(_placed, lets=lets, unbound=inside)))
+        if isinstance(stmt, Let):
+            unbound -= {stmt.var.name}
+    return tuple(result)
+
+
+def _needed(stmt: Stmt, lets: dict[str, Let], *, unbound: frozenset[str]) -> list[str]:
+    """The lets that a statement uses and whose operands are bound before it, those inside first,
+    else in the program's order."""
+    found: list[str] = []
+    used = free_vars(stmt)
+    if used.isdisjoint(lets):
+        return found
+    order = {name: at for at, name in enumerate(lets)}
+
+    def visit(names: frozenset[str]) -> None:
+        for name in sorted(names & lets.keys() & unbound - set(found), key=order.__getitem__):
+            operands = free_vars(lets[name].value)
+            visit(operands)
+            if not (operands & unbound) - set(found):
+                found.append(name)
+
+    visit(used)
+    return found

@@ -1,0 +1,1 @@
+"""Arrays that become what is known of them, parameters that nothing uses."""

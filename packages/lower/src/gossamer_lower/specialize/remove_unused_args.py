@@ -1,0 +1,130 @@
+"""Parameters that nothing uses disappear, with the buffers bound to them and the facts about those."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.invariants import NAMING_FIELDS
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    FACTS,
+    Axis,
+    Function,
+    Module,
+    ParallelFor,
+    Param,
+    SparseBuffer,
+    Var,
+)
+from gossamer_ir.traversal.effects import CALLS
+from gossamer_ir.traversal.walk import collect, map_children, walk
+from gossamer_lower.stages import require_stage
+
+_CHUNK = 2
+"""The parameters of a parallel function that say which part of the range it runs."""
+
+
+@typed
+def remove_unused_args(module: Module) -> Module:
+    """Removes unused parameters and buffers from every function of a module of any stage, and the
+    arguments for them where one function calls another. Axes keep what they are stored in.
+
+    >>> from gossamer_ir.script import print_module
+    >>> from gossamer_lower.examples import program
+    >>> before = program("for i in T.serial(n): Y[i] = 0")
+    >>> print(print_module(remove_unused_args(before)))
+    @T.prim_func
+    def f(
+        y: T.handle,
+        n: T.int64,
+    ) -> None:
+        T.func_attr({"sparse_tir_level": 0})
+        Y = T.match_buffer(y, (n,), "float32")
+        for i in T.serial(n):
+            Y[i] = 0.0
+    <BLANKLINE>
+    """
+    require_stage(module, module.stage)
+    removing = _Removing(module)
+    functions = tuple(removing.function(found.name) for found in module.functions)
+    return msgspec.structs.replace(module, functions=functions)
+
+
+class _Removing:
+    """The functions of a module, those done already by name."""
+
+    def __init__(self, module: Module) -> None:
+        self._old = {function.name: function for function in module.functions}
+        self._new: dict[str, Function] = {}
+
+    def function(self, name: str) -> Function:
+        """The function without what it does not use, after those that it calls."""
+        if name not in self._new:
+            old = self._old[name]
+            body = tuple(self._node(stmt) for stmt in old.body)
+            is_chunk = name in self._run_in_parallel()
+            kept = old.params[:_CHUNK] if is_chunk else ()
+            self._new[name] = _pruned(msgspec.structs.replace(old, body=body), kept)
+        return self._new[name]
+
+    def _run_in_parallel(self) -> set[str]:
+        nodes = (node for found in self._old.values() for node in walk(found))
+        return {node.function for node in nodes if isinstance(node, ParallelFor)}
+
+    def _node(self, node: Any) -> Any:
+        if isinstance(node, CALLS):
+            first = _CHUNK if isinstance(node, ParallelFor) else 0
+            params = self._old[node.function].params[first:]
+            kept = set(self.function(node.function).params)
+            pairs = zip(node.args, params, strict=True)
+            return msgspec.structs.replace(node, args=tuple(arg for arg, p in pairs if p in kept))
+        return map_children(node, self._node)
+
+
+def _pruned(function: Function, kept: tuple[Param, ...]) -> Function:
+    touched = set(_touched(function.body))
+    index_handles = {handle for axis in function.axes for handle in _handles(axis)}
+    pointed = {var.name for stmt in function.body for var in _pointers(stmt)}
+    buffers = tuple(
+        found
+        for found in function.buffers
+        if found.name in touched
+        or found.name in pointed
+        or found.handle in pointed
+        or found.handle in index_handles
+    )
+    names = {found.name for found in buffers}
+    facts = tuple(fact for fact in function.facts if set(_touched((fact,))) <= names)
+    bare = msgspec.structs.replace(function, params=(), buffers=buffers, facts=facts)
+    used = pointed | {node.name for node in collect(Var, bare)}
+    used |= {found.handle for found in buffers if found.handle is not None}
+    used |= index_handles
+    used |= {
+        found.offsets for found in buffers if isinstance(found, SparseBuffer) and found.offsets
+    }
+    params = tuple(p for p in function.params if p in kept or p.name in used)
+    return msgspec.structs.replace(bare, params=params)
+
+
+def _handles(axis: Axis) -> Iterator[str]:
+    handles = (getattr(axis, field, None) for field in ("indptr", "indices"))
+    yield from (handle for handle in handles if handle is not None)
+
+
+def _touched(nodes: Iterable[Any]) -> Iterator[str]:
+    """The buffers that are read, written or mentioned."""
+    for top in nodes:
+        for node in walk(top):
+            if isinstance(node, FACTS):
+                yield from (found for name in NAMING_FIELDS if (found := getattr(node, name, None)))
+            elif isinstance(found := getattr(node, "buffer", None), str):
+                yield found
+
+
+def _pointers(stmt: Any) -> Iterator[Var]:
+    for node in walk(stmt):
+        if isinstance(node, Var) and node.dtype == "handle":
+            yield node

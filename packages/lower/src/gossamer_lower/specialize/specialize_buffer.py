@@ -1,0 +1,143 @@
+"""An array that is passed becomes what its elements are known to be, or gets a fixed shape."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.arith.simplify import simplify_unguarded
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import UnsupportedError
+from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search, Store, Var
+from gossamer_ir.script import parse_expr
+from gossamer_ir.transform.specialize import specialize
+from gossamer_ir.traversal.walk import map_children, substitute, walk
+from gossamer_ir.verify import verify
+from gossamer_lower.specialize.remove_unused_args import remove_unused_args
+from gossamer_lower.stages import map_functions, require_stage
+
+
+@typed
+def specialize_buffer(
+    module: Module,
+    *,
+    buffer: str,
+    indices: tuple[str, ...] = (),
+    value: str = "",
+    shape: tuple[int, ...] = (),
+) -> Module:
+    """Replaces every load from a buffer of the entry, at the loop stage, by an expression of its
+    indices (by the names given) and of scalar parameters; or fixes the sizes that its shape names.
+
+    That the array holds these values is the user's promise: an index array of a banded matrix, ones.
+    The parameter disappears. Raises `UnsupportedError`: `lower.specialize_buffer.unknown` (no such
+    buffer is passed), `.written`, `.search` (in it), `.rank`, `.dtype`, `.shape` (an extent that is
+    no single parameter, or another constant); `VerifyError` for a value that is no expression of the
+    language; `ParseError` for a name that is no scalar parameter.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program("for i in T.serial(n): Y[i] = X[P[i]]")
+    >>> after = specialize_buffer(before, buffer="P", indices=("j",), value="n - 1 - j")
+    >>> print(body_text(after))
+    for i in T.serial(n):
+        Y[i] = X[n - 1 - i]
+    >>> print(body_text(specialize_buffer(before, buffer="X", shape=(8,))))
+    for i in T.serial(8):
+        Y[i] = X[P[i]]
+    """
+    require_stage(module, "loop")
+    if shape:
+        module = _with_shape(module, buffer, shape)
+    if not value:
+        return module
+    replaced = map_functions(
+        module,
+        "loop",
+        "loop",
+        lambda found: (
+            _with_values(found, buffer, indices, value) if found.name == module.entry else found
+        ),
+    )
+    return verify(remove_unused_args(replaced))
+
+
+def _passed(function: Function, name: str) -> Buffer:
+    for found in function.buffers:
+        if found.name == name and isinstance(found, Buffer) and found.handle is not None:
+            return found
+    names = [found.name for found in function.buffers if found.handle is not None]
+    raise UnsupportedError(
+        "lower.specialize_buffer.unknown",
+        f"No buffer '{name}' is passed to '{function.name}'.",
+        hint=f"There are {', '.join(names) or 'none'}.",
+    )
+
+
+def _with_shape(module: Module, name: str, shape: tuple[int, ...]) -> Module:
+    (entry,) = (found for found in module.functions if found.name == module.entry)
+    extents = _passed(entry, name).shape
+    _require_rank(name, len(extents), len(shape))
+    values: dict[str, bool | int | float] = {}
+    for extent, size in zip(extents, shape, strict=True):
+        if size >= 0 and isinstance(extent, Var) and values.setdefault(extent.name, size) == size:
+            continue
+        if build.integer_value(extent) != size:
+            raise UnsupportedError(
+                "lower.specialize_buffer.shape",
+                f"An extent of '{name}' cannot be {size}: it is another constant, or no parameter "
+                "by itself, or the size is negative.",
+            )
+    return specialize(module, values)
+
+
+def _require_rank(name: str, rank: int, found: int) -> None:
+    if found != rank:
+        raise UnsupportedError(
+            "lower.specialize_buffer.rank",
+            f"'{name}' has {rank} dimensions, and {found} are given.",
+        )
+
+
+def _with_values(function: Function, name: str, indices: tuple[str, ...], value: str) -> Function:
+    buffer = _passed(function, name)
+    _require_rank(name, len(buffer.shape), len(indices))
+    _require_only_loaded(function, name)
+    scalars = {param.name: param.dtype for param in function.params if param.dtype != "handle"}
+    found = parse_expr(value, scalars | dict.fromkeys(indices, "int64"))
+    dtype = build.dtype_of(found)
+    if dtype not in ("int64", buffer.dtype):
+        raise UnsupportedError(
+            "lower.specialize_buffer.dtype",
+            f"'{name}' holds {buffer.dtype}, but '{value}' is of dtype {dtype}.",
+        )
+
+    def at(load: Load) -> Expr:
+        result: Expr = substitute(found, dict(zip(indices, load.indices, strict=True)))
+        return result
+
+    def visit(node: Any) -> Any:
+        is_widened = isinstance(node, Cast) and node.dtype == dtype
+        if is_widened and isinstance(node.value, Load) and node.value.buffer == name:
+            return visit(at(node.value))
+        if isinstance(node, Load) and node.buffer == name:
+            new = visit(at(node))
+            return new if dtype == buffer.dtype else Cast(buffer.dtype, new)
+        return map_children(node, visit)
+
+    body = simplify_unguarded(tuple(visit(stmt) for stmt in function.body))
+    return msgspec.structs.replace(function, body=body)
+
+
+def _require_only_loaded(function: Function, name: str) -> None:
+    for stmt in function.body:
+        for node in walk(stmt):
+            if isinstance(node, Store) and node.buffer == name:
+                raise UnsupportedError("lower.specialize_buffer.written", f"'{name}' is written.")
+            if isinstance(node, Search) and node.buffer == name:
+                raise UnsupportedError(
+                    "lower.specialize_buffer.search",
+                    f"'{name}' is searched, which needs an array.",
+                    hint="Take the searches out with use_inspector_results first.",
+                )

@@ -1,0 +1,69 @@
+"""Bodies of statements: what a pass changes in them, and what stays the same object where it does not."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from operator import is_
+from typing import TypeAlias, TypeVar
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.program_point import is_invariant
+from gossamer_ir.core.build import index_var
+from gossamer_ir.nodes import For, Function, If, Let, Stmt, While
+from gossamer_ir.traversal.names import Namer
+
+Body: TypeAlias = tuple[Stmt, ...]
+
+S = TypeVar("S", bound=For | While | Function)
+
+
+def with_bodies(stmt: Stmt, change: Callable[[Body], Body]) -> Stmt:
+    """A loop or choice with a change made to each of its bodies; any other statement as it is.
+
+    >>> from gossamer_ir.core.build import ONE, ZERO
+    >>> from gossamer_ir.nodes import Store
+    >>> loop = For("i", ZERO, ONE, (Store("Y", (ZERO,), ONE),))
+    >>> with_bodies(loop, lambda body: body * 2) == replace(loop, body=loop.body * 2)
+    True
+    >>> with_bodies(loop, tuple) is loop
+    True
+    """
+    match stmt:
+        case For() | While():
+            return with_body(stmt, change(stmt.body))
+        case If():
+            return with_sides(stmt, change(stmt.then_body), change(stmt.else_body))
+    return stmt
+
+
+def with_sides(stmt: If, then_body: Body, else_body: Body) -> If:
+    """A choice with other bodies; the same one where they hold the same statements."""
+    is_same = same(stmt.then_body, then_body) is stmt.then_body
+    if is_same and same(stmt.else_body, else_body) is stmt.else_body:
+        return stmt
+    return If(stmt.condition, then_body, else_body)
+
+
+def with_body(node: S, body: Body) -> S:
+    """A loop or function with another body; the same one where that holds the same statements."""
+    return node if same(node.body, body) is node.body else replace(node, body=body)
+
+
+def each(body: Body, change: Callable[[Stmt], Iterable[Stmt]]) -> Body:
+    """The body with what each statement becomes."""
+    return same(body, tuple([new for stmt in body for new in change(stmt)]))
+
+
+def starting_before(loop: For, function: Function, namer: Namer) -> tuple[tuple[Let, ...], For]:
+    """The loop, and a let for its start where its body changes that: copies of the body, and the
+    statements that the lanes of a loop become, read it again."""
+    if is_invariant(loop.start, loop.body, function):
+        return (), loop
+    start = index_var(namer.fresh(f"{loop.var}_start"))
+    return (Let(start, loop.start),), replace(loop, start=start)
+
+
+def same(old: Body, new: Body) -> Body:
+    """The old body where the new one holds the same statements, else the new one."""
+    return old if len(old) == len(new) and all(map(is_, old, new)) else new

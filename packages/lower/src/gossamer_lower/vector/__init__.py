@@ -1,0 +1,1 @@
+"""Vectorized loops become vector code."""

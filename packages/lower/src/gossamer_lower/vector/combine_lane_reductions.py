@@ -1,0 +1,309 @@
+"""Reductions of lanes into consecutive elements become one transpose-reduce and one vector store.
+
+Sixteen horizontal sums by themselves cost several times what they cost together (`TransposeReduce`).
+They stand in unrolled code, one after the other, with other work between; all are done where the
+last one was.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Sequence
+
+import msgspec
+
+from gossamer_ir.analysis.reductions import identity, match_reduction
+from gossamer_ir.arith.affine import distance
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Buffer,
+    Const,
+    Expr,
+    Function,
+    LaneReduce,
+    Lanes,
+    Load,
+    Module,
+    Node,
+    Prefetch,
+    Ramp,
+    Search,
+    Stmt,
+    Store,
+    TransposeReduce,
+)  # fmt: skip
+from gossamer_ir.traversal.effects import TOUCHING, buffers_named, buffers_written
+from gossamer_ir.traversal.walk import buffers_read, collect, statements
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import each, with_bodies, with_body
+
+MIN_VALUES = 4
+"""Two or three reductions are left alone."""
+
+MAX_VALUES = 64
+"""What one node takes."""
+
+
+@typed
+def combine_lane_reductions(module: Module) -> Module:
+    """Combines the lane reductions in the straight code of a loop-stage module.
+
+    Takes it after unrolling. Four or more, a power of two, stored to consecutive elements of a
+    buffer that nothing between them touches; each may start from the reducer's identity, and pass
+    through a local element.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... Y[n] = T.lane_reduce("add", X[T.ramp(0, 1, 2)])
+    ... Y[n + 1] = T.lane_reduce("add", X[T.ramp(2, 1, 2)])
+    ... Y[n + 2] = T.lane_reduce("add", X[T.ramp(4, 1, 2)])
+    ... Y[n + 3] = T.lane_reduce("add", X[T.ramp(6, 1, 2)])
+    ... ''')
+    >>> print(body_text(combine_lane_reductions(before)))  # doctest: +NORMALIZE_WHITESPACE
+    Y[T.ramp(n, 1, 4)] = T.transpose_reduce("add", X[T.ramp(0, 1, 2)], X[T.ramp(2, 1, 2)],
+                                                   X[T.ramp(4, 1, 2)], X[T.ramp(6, 1, 2)])
+    """
+    return map_functions(module, "loop", "loop", _combine_function)
+
+
+def _combine_function(function: Function) -> Function:
+    memory = {
+        buffer.name: buffer.handle
+        for buffer in function.buffers
+        if isinstance(buffer, Buffer) and buffer.handle is not None
+    }
+    changing = {
+        memory.get(stmt.buffer, stmt.buffer)
+        for stmt in statements(function.body)
+        if isinstance(stmt, Store)
+    }
+    return with_body(function, _Combining(memory, changing).body(function.body))
+
+
+class _Sum(msgspec.Struct, frozen=True):
+    """A store of reduced lanes, and where it stands in its body."""
+
+    at: int
+    store: Store
+    value: LaneReduce
+
+
+class _Combining:
+    """Knows which buffers are one memory, and which memory the function writes."""
+
+    def __init__(self, memory: dict[str, str], changing: set[str]) -> None:
+        self._memory = memory
+        self._changing = changing
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        body = each(body, lambda stmt: (with_bodies(stmt, self.body),))
+        if sum(1 for stmt in body if _ends_in_sum(stmt)) < MIN_VALUES:
+            return body
+        direct = self._forwarded(self._without_starts(list(body)))
+        combined = self._combined(direct)
+        return body if combined is direct else _without_unused(combined)
+
+    # --- groups
+
+    def _combined(self, body: list[Stmt]) -> list[Stmt]:
+        """The body with each group as one store; the same object where there is none."""
+        placed: dict[int, tuple[Stmt, ...]] = {}
+        for run in _runs(self._sums(body)):
+            for group in _groups(run):
+                if self._may_move(body, group):
+                    placed |= {found.at: () for found in group}
+                    placed[group[-1].at] = (_together(group),)
+        if not placed:
+            return body
+        return [new for at, stmt in enumerate(body) for new in placed.get(at, (stmt,))]
+
+    def _may_move(self, body: list[Stmt], group: Sequence[_Sum]) -> bool:
+        """Whether each of them may happen where the last one does."""
+        own = {found.at for found in group}
+        stored = self._where(group[0].store.buffer)
+        later: set[str] = set()
+        for at in range(group[-1].at, group[0].at - 1, -1):
+            read = set(self._read((body[at],)))
+            if stored in read or (at in own and not read.isdisjoint(later)):
+                return False
+            written = set(self._written((body[at],)))
+            if at not in own and stored in written:
+                return False
+            later |= written - ({stored} if at in own else set())
+        return True
+
+    # --- what one of them may be
+
+    def _without_starts(self, body: list[Stmt]) -> list[Stmt]:
+        """`Z[i] = identity` and, later, `Z[i] = Z[i] op lanes` as one store of the lanes."""
+        dropped: set[int] = set()
+        for at, stmt in enumerate(body):
+            if not isinstance(stmt, Store) or not self._is_start(stmt):
+                continue
+            after = self._next_touching(body, at, stmt)
+            lanes = None if after is None else _reduced_from(stmt, body[after])
+            if after is not None and lanes is not None:
+                dropped.add(at)
+                body[after] = Store(stmt.buffer, stmt.indices, lanes)
+        return [stmt for at, stmt in enumerate(body) if at not in dropped]
+
+    def _forwarded(self, body: list[Stmt]) -> list[Stmt]:
+        """Elements of local buffers that only hand on reduced lanes are left out."""
+        dropped: set[int] = set()
+        local = {stmt.buffer.name for stmt in body if isinstance(stmt, Allocate)}
+        for at, stmt in enumerate(body):
+            if not isinstance(stmt, Store) or stmt.buffer not in local or not self._is_sum(stmt):
+                continue
+            after = self._next_touching(body, at, stmt)
+            user = None if after is None else body[after]
+            if after is None or not isinstance(user, Store) or not self._hands_on(user, stmt):
+                continue
+            between = body[at + 1 : after]
+            is_last = self._next_touching(body, after, stmt) is None
+            if is_last and set(self._read((stmt,))).isdisjoint(self._written(between)):
+                dropped.add(at)
+                body[after] = msgspec.structs.replace(user, value=stmt.value)
+        return [stmt for at, stmt in enumerate(body) if at not in dropped]
+
+    # --- the shapes of stores
+
+    def _is_scalar(self, store: Store) -> bool:
+        """Whether one element is stored, in a place that stays the same while this function runs."""
+        is_scalar = not DType.parse(build.dtype_of(store.value)).is_vector
+        read = set(self._read(store.indices))
+        return store.predicate is None and is_scalar and read.isdisjoint(self._changing)
+
+    def _is_start(self, store: Store) -> bool:
+        return isinstance(store.value, Const) and self._is_scalar(store)
+
+    def _is_sum(self, store: Store) -> bool:
+        if not isinstance(store.value, LaneReduce) or not self._is_scalar(store):
+            return False
+        kind = DType.parse(build.dtype_of(store.value.value))
+        return bool(store.indices) and not kind.scalable and kind.lanes.bit_count() == 1
+
+    def _hands_on(self, user: Store, stored: Store) -> bool:
+        """Whether a store's value is the element as it was stored."""
+        value = user.value
+        return (
+            isinstance(value, Load)
+            and self._is_scalar(user)
+            and (value.buffer, value.indices, value.predicate)
+            == (stored.buffer, stored.indices, None)
+        )
+
+    def _sums(self, body: list[Stmt]) -> Iterator[_Sum]:
+        for at, stmt in enumerate(body):
+            if (
+                isinstance(stmt, Store)
+                and self._is_sum(stmt)
+                and isinstance(stmt.value, LaneReduce)
+            ):
+                yield _Sum(at, stmt, stmt.value)
+
+    # --- memory
+
+    def _next_touching(self, body: list[Stmt], at: int, store: Store) -> int | None:
+        """The next statement that may read or write the element that is stored."""
+        for after in range(at + 1, len(body)):
+            found = collect(TOUCHING, body[after])
+            if any(self._may_be(node, store) for node in found):
+                return after
+        return None
+
+    def _may_be(self, node: Load | Store | Search | Prefetch, store: Store) -> bool:
+        if self._where(node.buffer) != self._where(store.buffer):
+            return False
+        if isinstance(node, Search) or node.buffer != store.buffer:
+            return True
+        return not any(
+            _differ(one, other) for one, other in zip(node.indices, store.indices, strict=True)
+        )
+
+    def _where(self, buffer: str) -> str:
+        """The memory of a buffer: that of its handle."""
+        return self._memory.get(buffer, buffer)
+
+    def _read(self, nodes: Iterable[Node]) -> Iterator[str]:
+        return map(self._where, buffers_read(*nodes))
+
+    def _written(self, body: Iterable[Stmt]) -> Iterator[str]:
+        return map(self._where, buffers_written(body))
+
+
+def _differ(one: Expr, other: Expr) -> bool:
+    """Whether two indices are never the same."""
+    if DType.parse(build.dtype_of(one)).is_vector or DType.parse(build.dtype_of(other)).is_vector:
+        return False
+    return distance(one, other) not in (None, 0)
+
+
+# --- the shapes of statements
+
+
+def _ends_in_sum(stmt: Stmt) -> bool:
+    """Whether a statement stores reduced lanes, by themselves or on top of something."""
+    if not isinstance(stmt, Store):
+        return False
+    parts = (stmt.value.lhs, stmt.value.rhs) if isinstance(stmt.value, Binary) else (stmt.value,)
+    return any(isinstance(part, LaneReduce) for part in parts)
+
+
+def _reduced_from(start: Store, stmt: Stmt) -> LaneReduce | None:
+    """The lanes that are combined with an element, where it was the reducer's identity before."""
+    if not isinstance(stmt, Store) or stmt.predicate is not None or stmt.indices != start.indices:
+        return None
+    found, value = match_reduction(stmt), start.value
+    if found is None or not isinstance(found.value, LaneReduce) or not isinstance(value, Const):
+        return None
+    is_one = found.op == found.value.op and value == identity(found.op, value.dtype)
+    return found.value if is_one else None
+
+
+def _runs(sums: Iterable[_Sum]) -> Iterator[list[_Sum]]:
+    """Stores to one element after the other."""
+    run: list[_Sum] = []
+    for found in sums:
+        if run and not _follows(found, run[-1]):
+            yield run
+            run = []
+        run.append(found)
+    if run:
+        yield run
+
+
+def _follows(found: _Sum, before: _Sum) -> bool:
+    (*outer, index), (*old_outer, old_index) = found.store.indices, before.store.indices
+    return (
+        (found.store.buffer, found.value.op, outer)
+        == (before.store.buffer, before.value.op, old_outer)
+        and build.dtype_of(found.value.value) == build.dtype_of(before.value.value)
+        and distance(index, old_index) == 1
+    )
+
+
+def _groups(run: list[_Sum]) -> Iterator[list[_Sum]]:
+    """Parts of a run, each a power of two long."""
+    while len(run) >= MIN_VALUES:
+        count = min(MAX_VALUES, 1 << (len(run).bit_length() - 1))
+        yield run[:count]
+        run = run[count:]
+
+
+def _together(group: Sequence[_Sum]) -> Store:
+    first = group[0]
+    *outer, index = first.store.indices
+    values = tuple(found.value.value for found in group)
+    lanes = Ramp(index, build.ONE, Lanes(len(group)))
+    return Store(first.store.buffer, (*outer, lanes), TransposeReduce(first.value.op, values))
+
+
+def _without_unused(body: list[Stmt]) -> tuple[Stmt, ...]:
+    """The body without buffers that nothing touches any more."""
+    used = buffers_named(*body)
+    return tuple(
+        stmt for stmt in body if not isinstance(stmt, Allocate) or stmt.buffer.name in used
+    )

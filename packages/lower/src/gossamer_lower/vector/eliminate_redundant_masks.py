@@ -1,0 +1,80 @@
+"""Masks that all lanes of a vector pass are left out.
+
+A loop around vectors has the same masks in each of its iterations, though only the first and the
+last may need them. Once it is unrolled, what is known of the numbers in a mask tells which.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.analysis.lane_projection import in_lane
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.simplify import TRUE, simplify_body
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.node_index import in_body
+from gossamer_ir.traversal.walk import rewrite_body
+from gossamer_lower.stages import map_functions
+
+
+@typed
+def eliminate_redundant_masks(module: Module) -> Module:
+    """Takes a loop-stage module without blocks, after unrolling.
+
+    Comparisons of a run of integers that hold in each lane, wherever they stand, are left out.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n // 8):
+    ...     X[T.ramp(8, 1, 4)] = T.Select(
+    ...         T.ramp(8 - n % 8, 1, 4) >= T.broadcast(0, 4), Y[T.ramp(0, 1, 4)], Y[T.ramp(4, 1, 4)])
+    ... ''')
+    >>> print(body_text(eliminate_redundant_masks(before)))
+    for i in T.serial(n // 8):
+        X[T.ramp(8, 1, 4)] = Y[T.ramp(0, 1, 4)]
+    """
+    return map_functions(module, "loop", "loop", _remove_in_function)
+
+
+def _remove_in_function(function: Function) -> Function:
+    if not any(isinstance(found.lhs, Ramp) for found in in_body(function, Compare)):
+        return function
+    removing = _Removing(function)
+    body = rewrite_body(function.body, removing.rule)
+    return (
+        msgspec.structs.replace(function, body=simplify_body(body))
+        if removing.has_removed
+        else function
+    )
+
+
+class _Removing:
+    """Remembers the answer for each comparison: copies of a body repeat them."""
+
+    def __init__(self, function: Function) -> None:
+        self._point = ProgramPoint(function)
+        self._point.magnitudes.bind_all(function.body)
+        self._lane = build.index_var(namer_of(function).fresh("lane"))
+        self._holding: dict[Compare, bool] = {}
+
+    @property
+    def has_removed(self) -> bool:
+        return any(self._holding.values())
+
+    def rule(self, node: Any) -> Expr | None:
+        """True in each lane, in place of a comparison that is."""
+        match node:
+            case Compare(lhs=Ramp(lanes=Lanes(scalable=False) as lanes)):
+                if node not in self._holding:
+                    self._holding[node] = self._holds(node, lanes)
+                return Broadcast(TRUE, lanes) if self._holding[node] else None
+        return None
+
+    def _holds(self, condition: Compare, lanes: Lanes) -> bool:
+        with self._point.inside(For(self._lane.name, build.ZERO, build.index(lanes.count), ())):
+            return self._point.proves(in_lane(condition, self._lane))

@@ -1,0 +1,165 @@
+"""Vectors that a loop reads and leaves as they are stay in registers while it runs.
+
+The backend cannot find out: where a loop does not read them in every iteration, they are read before
+it only if they exist in any case, which the bounds prove.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gossamer_ir.analysis.lane_projection import in_lane
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.core import build
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Buffer,
+    Compare,
+    For,
+    Function,
+    If,
+    Let,
+    Load,
+    Module,
+    Ramp,
+    Stmt,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.node_index import kinds_in
+from gossamer_ir.traversal.walk import collect, rewrite, statements
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
+
+MOST_VECTORS = 16
+"""Half of the registers of a CPU that has many; more of them would come back from the stack."""
+
+
+@typed
+def hoist_invariant_loads(module: Module) -> Module:
+    """Reads vectors before the outermost serial loop that does not change them.
+
+    Takes a loop-stage module without blocks, vectorized and unrolled loops. Only runs of elements
+    that the function does not write, and that exist whenever the loop runs at all.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... if n > 7:
+    ...     for i in T.serial(n // 8):
+    ...         if P[i] > 0:
+    ...             Y[T.ramp(i * 8, 1, 8)] = X[T.ramp(0, 1, 8)]
+    ... ''')
+    >>> print(body_text(hoist_invariant_loads(before)))
+    if n > 7:
+        if n // 8 > 0:
+            X_kept: T.float32x8 = X[T.ramp(0, 1, 8)]
+            for i in T.serial(n // 8):
+                if P[i] > 0:
+                    Y[T.ramp(i * 8, 1, 8)] = X_kept
+    """
+    return map_functions(module, "loop", "loop", _hoist_function)
+
+
+def _hoist_function(function: Function) -> Function:
+    if Ramp not in kinds_in(function):
+        return function
+    return with_body(function, _Hoisting(function).body(function.body))
+
+
+class _Hoisting:
+    """Knows what holds where it is."""
+
+    def __init__(self, function: Function) -> None:
+        self._namer = namer_of(function)
+        self._point = ProgramPoint(function)
+        written = self._point.written
+        self._shapes = {
+            found.name: found.shape
+            for found in function.buffers
+            if isinstance(found, Buffer) and found.handle and found.name not in written
+        }
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        with self._point.scope():
+            return each(body, self._learning)
+
+    def _learning(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        new = self._statement(stmt)
+        self._point.after(stmt)
+        return new
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case For():
+                return self._loop(stmt)
+            case If():
+                with self._point.under(stmt.condition, stmt.then_body):
+                    then_body = self.body(stmt.then_body)
+                return (with_sides(stmt, then_body, self.body(stmt.else_body)),)
+        return (with_bodies(stmt, self.body),)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        lets = self._lets(loop) if _is_serial(loop) else {}
+        if not lets:
+            return (self._with_inside(loop),)
+        kept = rewrite(loop, lambda node: _variable(node, lets))
+        runs = Compare("gt", loop.extent, build.ZERO)
+        both: tuple[Stmt, ...] = (*lets.values(), self._with_inside(kept))
+        return both if build.integer_value(loop.extent) else (If(runs, both),)
+
+    def _with_inside(self, loop: For) -> For:
+        with self._point.inside(loop):
+            body = self.body(loop.body)
+        return with_body(loop, body)
+
+    def _lets(self, loop: For) -> dict[Load, Let]:
+        """The vectors that are read before a loop; none where there are too many."""
+        around = (loop,)
+        loads = [load for load in collect(Load, *loop.body) if self._is_run(load)]
+        found = [load for load in dict.fromkeys(loads) if self._is_same(load, around)]
+        if not found:
+            return {}
+        with self._point.inside(loop):
+            found = [load for load in found if self._exists(load)]
+        return {load: self._let(load) for load in found} if len(found) <= MOST_VECTORS else {}
+
+    def _is_run(self, load: Load) -> bool:
+        """Whether a load is of elements side by side that the function does not write."""
+        last = load.indices[-1]
+        return (
+            load.buffer in self._shapes
+            and isinstance(last, Ramp)
+            and last.stride == build.ONE
+            and not last.lanes.scalable
+        )
+
+    def _is_same(self, load: Load, around: tuple[For]) -> bool:
+        """Whether a load is of the same elements in all iterations of a loop."""
+        return self._point.is_invariant(load, around) and len(collect(Load, load)) == 1
+
+    def _exists(self, load: Load) -> bool:
+        """Whether all elements that are read are proved in bounds; the bounds of a loop hold."""
+        *_, last = load.indices
+        assert isinstance(last, Ramp)
+        lane = build.index_var(self._namer.fresh("lane"))
+        lanes = For(lane.name, build.ZERO, build.index(last.lanes.count), ())
+        with self._point.inside(lanes):
+            if load.predicate is not None:
+                self._point.assume(in_lane(load.predicate, lane))
+            return all(
+                self._point.is_in_range(in_lane(index, lane), extent)
+                for index, extent in zip(load.indices, self._shapes[load.buffer], strict=True)
+            )
+
+    def _let(self, load: Load) -> Let:
+        return Let(Var(self._namer.fresh(f"{load.buffer}_kept"), load.dtype), load)
+
+
+def _is_serial(loop: For) -> bool:
+    """Whether all of a loop stays in one function."""
+    return all(stmt.kind == "serial" for stmt in statements((loop,)) if isinstance(stmt, For))
+
+
+def _variable(node: Any, lets: Mapping[Load, Let]) -> Var | None:
+    return lets[node].var if isinstance(node, Load) and node in lets else None

@@ -1,0 +1,344 @@
+"""Vectorized loops become straight vector code: the variable becomes a ramp, conditions masks.
+
+Works for fixed lanes and for multiples of vscale. A reduction over the lanes keeps one partial
+result per lane, from the reducer's identity, across the serial loop around it, and combines them
+once behind that loop.
+"""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.analysis.linear_form import by_variables
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads
+from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
+from gossamer_ir.arith.inequalities import slack_of
+from gossamer_ir.arith.simplify import FALSE, simplify_body
+from gossamer_ir.core import build
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import (
+    Allocate,
+    Binary,
+    Broadcast,
+    Buffer,
+    Const,
+    Expr,
+    For,
+    Function,
+    If,
+    IfThenElse,
+    LaneReduce,
+    Lanes,
+    Load,
+    Module,
+    Ramp,
+    ReduceOp,
+    Select,
+    Stmt,
+    Store,
+    VScale,
+)  # fmt: skip
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.walk import contains, free_vars, substitute, substitute_body
+from gossamer_lower.stages import map_functions
+from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body, with_sides
+from gossamer_lower.vector.vector_form import Vectors
+
+
+@typed
+def vectorize_loops(module: Module) -> Module:
+    """Removes the vectorized loops of a loop-stage module without blocks.
+
+    Raises `UnsupportedError` (`lower.vectorize.<what>`) for what has no vector form yet.
+
+    >>> from gossamer_lower.examples import body_text, program
+    >>> before = program('''
+    ... for i in T.serial(n // 8):
+    ...     for l in T.vectorized(8):
+    ...         Y[i * 8 + l] = X[i * 8 + l] * 2.0
+    ... ''')
+    >>> print(body_text(vectorize_loops(before)))
+    for i in T.serial(n // 8):
+        Y[T.ramp(i * 8, 1, 8)] = X[T.ramp(i * 8, 1, 8)] * T.broadcast(2.0, 8)
+    """
+    return map_functions(module, "loop", "loop", _vectorize_function)
+
+
+def _vectorize_function(function: Function) -> Function:
+    vectorizing = _Vectorizing(function)
+    return with_body(function, vectorizing.body(function.body))
+
+
+class _Vectorizing:
+    """Finds vectorized loops, knowing what holds where it is, and the local buffers."""
+
+    def __init__(self, function: Function) -> None:
+        self._function = function
+        self._namer = namer_of(function)
+        self._point = ProgramPoint(function)
+        self._locals: dict[str, tuple[Expr, ...]] = {}
+
+    def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
+        with self._point.scope():
+            return each(body, self._learning)
+
+    def _learning(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        new = self._statement(stmt)
+        self._point.after(stmt)
+        return new
+
+    def _statement(self, stmt: Stmt) -> tuple[Stmt, ...]:
+        match stmt:
+            case Allocate():
+                if stmt.buffer.scope == "local":
+                    self._locals[stmt.buffer.name] = stmt.buffer.shape
+            case For(kind="vectorized"):
+                return self._vectorized(stmt)
+            case For():
+                return self._loop(stmt)
+            case If():
+                with self._point.under(stmt.condition, stmt.then_body):
+                    then_body = self.body(stmt.then_body)
+                return (with_sides(stmt, then_body, self.body(stmt.else_body)),)
+        return (with_bodies(stmt, self.body),)
+
+    def _loop(self, loop: For) -> tuple[Stmt, ...]:
+        is_ordered = loop.kind in ("serial", "unrolled")
+        partial = self._partial_results(loop) if is_ordered else None
+        if partial is not None:
+            return partial
+        with self._point.inside(loop):
+            body = self.body(loop.body)
+        return (with_body(loop, body),)
+
+    def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
+        reduction = _lane_reduction(loop)
+        if reduction is not None:
+            return _reduced_at_once(loop, reduction, self._namer)
+        starts, loop = starting_before(loop, self._function, self._namer)
+        vectors = Vectors(loop, self._namer, is_whole=self.is_whole)
+        return (*starts, *simplify_body(vectors.body(self.body(loop.body), None)))
+
+    def is_whole(self, buffer: str, indices: tuple[Expr, ...]) -> bool:
+        """Whether all lanes of an access of a local buffer are in bounds, so that it needs no mask."""
+        shape, (*outer, last) = self._locals.get(buffer), indices
+        if (
+            shape is None
+            or any(DType.parse(build.dtype_of(index)).is_vector for index in outer)
+            or not isinstance(last, Ramp)
+            or last.lanes.scalable
+            or last.stride != build.ONE
+        ):
+            return False
+        end = build.add(last.base, build.index(last.lanes.count - 1))
+        return self._point.is_nonnegative(last.base) and self._point.is_in_range(end, shape[-1])
+
+    def _partial_results(self, outer: For) -> tuple[Stmt, ...] | None:
+        """The loop with one partial result per lane; None where it is no such reduction."""
+        inner = outer.body[0] if len(outer.body) == 1 else None
+        if not isinstance(inner, For) or inner.kind != "vectorized":
+            return None
+        found = _lane_reduction(inner)
+        if found is None:
+            return None
+        store, op = found.reduction.store, found.reduction.op
+        if any(outer.var in free_vars(index) for index in store.indices):
+            return None
+        if not self._point.is_invariant(inner.start, outer.body):
+            return None
+        if not self._is_always_in_bounds(store):
+            return None
+        peeled = self._peeled(outer, inner, found)
+        bound = None if peeled is None else peeled.bound
+        whole = None if bound is None else self._whole_vectors(outer, inner, bound)
+        if outer.kind == "unrolled" and whole is not None and build.integer_value(whole) is None:
+            peeled, bound, whole = None, None, None  # copies for as many vectors as there may be
+        condition = found.condition if peeled is None else peeled.rest
+        vectors = Vectors(inner, self._namer)
+        dtype, count = build.dtype_of(store.value), _lane_count(vectors.lanes)
+        lanes = Buffer(self._namer.fresh(f"{store.buffer}_lanes"), (count,), dtype, None, "local")
+        where = (Ramp(build.ZERO, build.ONE, vectors.lanes),)
+        partial = Load(lanes.name, where, vectors.dtype(dtype))
+        value = _accumulated(vectors, partial, msgspec.structs.replace(found, condition=condition))
+        accumulate = vectors.behind_lets(Store(lanes.name, where, value))
+        shared = _shared_part(condition, inner.var)
+        if shared is not None:
+            accumulate = (If(shared, accumulate),)
+        main = msgspec.structs.replace(outer, extent=whole or outer.extent, body=accumulate)
+        total = Binary(op, _load_of(store), _lanes_combined(op, partial))
+        result: list[Stmt] = [Store(store.buffer, store.indices, total)]
+        if peeled is not None and whole is not None and _is_masked_rest(inner):
+            masked = vectors.behind_lets(
+                Store(lanes.name, where, _accumulated(vectors, partial, found))
+            )
+            at = {outer.var: whole}
+            reached = substitute(peeled.condition, {**at, inner.var: build.ZERO})
+            result.insert(0, If(reached, substitute_body(masked, at)))
+        elif bound is not None and whole is not None:
+            rest = build.sub(bound, build.mul(whole, inner.extent))
+            var = self._namer.fresh(f"{outer.var}_rest")
+            at = {outer.var: whole, inner.var: build.index_var(var)}
+            result.append(For(var, build.ZERO, rest, substitute_body((store,), at)))
+        start = Store(lanes.name, where, Broadcast(identity(op, dtype), vectors.lanes))
+        return simplify_body((Allocate(lanes), start, main, *result))
+
+    def _is_always_in_bounds(self, store: Store) -> bool:
+        """Whether the element exists also where the loop does not run, or no lane's condition holds."""
+        return all(
+            self._point.is_in_range(index, extent)
+            for index, extent in zip(store.indices, self._point.shapes[store.buffer], strict=True)
+        )
+
+    def _peeled(self, outer: For, inner: For, found: _LaneReduction) -> _Peeled | None:
+        """The one part of the condition that is "position < bound" for fixed lanes, with a bound that is
+        known before the loop: whole vectors then need no mask for it. None where all of them do."""
+        lanes = build.integer_value(inner.extent)
+        parts = list(build.conjuncts(found.condition))
+        for part in parts:
+            bound = _bound_of(outer, inner, part)
+            if bound is None or lanes is None or not self._covers(outer, lanes, bound):
+                continue
+            if not self._point.is_known_before(bound, outer):
+                continue
+            if not self._is_as_computed(part, bound, loops=(outer, inner)):
+                continue
+            rest = build.conjoined([other for other in parts if other is not part])
+            return _Peeled(part, bound, rest) if rest is None or _is_masked_rest(inner) else None
+        return None
+
+    def _is_as_computed(self, condition: Expr, bound: Expr, *, loops: tuple[For, For]) -> bool:
+        """Whether a condition and its bound, which is found by moving terms from one side to the other,
+        say the same: neither may wrap."""
+        outer, inner = loops
+        with self._point.inside(outer), self._point.inside(inner):
+            return self._point.is_exact(condition, bound)
+
+    def _whole_vectors(self, outer: For, inner: For, bound: Expr) -> Expr:
+        """How many vectors have all their lanes below the bound, which may be negative; all but one is a
+        constant, often."""
+        last = build.sub(outer.extent, build.ONE)
+        reached = build.mul(last, inner.extent)
+        if build.integer_value(last) and self._point.is_at_most(reached, bound):
+            return last
+        whole = build.floordiv(bound, inner.extent)
+        return whole if self._point.is_nonnegative(bound) else Binary("max", whole, build.ZERO)
+
+    def _covers(self, outer: For, lanes: int, bound: Expr) -> bool:
+        reached = build.mul(outer.extent, build.index(lanes))
+        return self._point.is_at_most(bound, reached)
+
+
+# --- reductions over lanes
+
+
+class _LaneReduction(msgspec.Struct, frozen=True):
+    """The one store of a vectorized loop that accumulates all lanes in one element."""
+
+    reduction: Reduction
+    condition: Expr | None
+
+
+class _Peeled(msgspec.Struct, frozen=True):
+    """A part of a condition that bounds a position, and the rest of the condition."""
+
+    condition: Expr
+    bound: Expr
+    rest: Expr | None
+
+
+def _is_masked_rest(loop: For) -> bool:
+    """Whether the loop asks for the rest of a reduction as one masked vector (`vectorize(rest=)`)."""
+    return dict(loop.annotations).get("rest") == "masked"
+
+
+def _bound_of(outer: For, inner: For, condition: Expr) -> Expr | None:
+    """The bound, where the condition is `outer * lanes + inner < bound`, or says so, of loops from 0 on."""
+    slack, lanes = slack_of(condition), build.integer_value(inner.extent)
+    if slack is None or lanes is None or (outer.start, inner.start) != (build.ZERO, build.ZERO):
+        return None
+    found = by_variables(slack, (outer.var, inner.var))
+    wanted = {outer.var: Affine({}, -lanes), inner.var: Affine({}, -1)}
+    is_bound = found.terms == wanted and not found.opaque
+    return expr_of(combine(found.base, UNIT, 1)) if is_bound else None
+
+
+def _lane_reduction(loop: For) -> _LaneReduction | None:
+    condition: Expr | None = None
+    body = loop.body
+    while len(body) == 1 and isinstance(body[0], If) and not body[0].else_body:
+        condition = _both(condition, body[0].condition)
+        body = body[0].then_body
+    if len(body) != 1 or not isinstance(body[0], Store):
+        return None
+    if any(loop.var in free_vars(index) for index in body[0].indices):
+        return None
+    if condition is not None and reads(condition, body[0].buffer):
+        return None
+    reduction = match_reduction(body[0])
+    return None if reduction is None else _LaneReduction(reduction, condition)
+
+
+def _both(outer: Expr | None, inner: Expr) -> Expr:
+    """Both conditions; the inner one is evaluated under the outer one where it reads memory."""
+    if outer is None or not contains(Load, inner):
+        return build.conjunction(outer, inner) or inner
+    return IfThenElse(outer, inner, FALSE)
+
+
+def _reduced_at_once(loop: For, found: _LaneReduction, namer: Namer) -> tuple[Stmt, ...]:
+    """Combines the lanes, then accumulates: what a loop without a serial one around it needs."""
+    vectors = Vectors(loop, namer)
+    store, op = found.reduction.store, found.reduction.op
+    none = Broadcast(identity(op, build.dtype_of(store.value)), vectors.lanes)
+    mask = vectors.mask(found.condition)
+    value = vectors.vector(vectors.value(found.reduction.value, mask))
+    lanes = value if mask is None else Select(mask, value, none)
+    total = Binary(op, _load_of(store), _lanes_combined(op, lanes))
+    stored = vectors.behind_lets(Store(store.buffer, store.indices, total))
+    shared = _shared_part(found.condition, loop.var)
+    return simplify_body(stored if shared is None else (If(shared, stored),))
+
+
+def _lanes_combined(op: ReduceOp, lanes: Expr) -> LaneReduce:
+    """The least of bools is their conjunction, the largest their disjunction."""
+    is_bool = DType.parse(build.dtype_of(lanes)).kind == "bool"
+    return LaneReduce(_OF_BOOLS.get(op, op) if is_bool else op, lanes)
+
+
+_OF_BOOLS: dict[ReduceOp, ReduceOp] = {"min": "and", "max": "or"}
+
+
+def _shared_part(condition: Expr | None, var: str) -> Expr | None:
+    """What a condition says of all lanes; without it the element may not exist."""
+    match condition:
+        case None:
+            return None
+        case Binary(op="and"):
+            parts = [_shared_part(side, var) for side in (condition.lhs, condition.rhs)]
+            return build.conjunction(*parts)
+        case IfThenElse(if_false=Const(text="False")):
+            outer = _shared_part(condition.condition, var)
+            inner = _shared_part(condition.if_true, var)
+            if inner is None or outer is not condition.condition:
+                return outer
+            return IfThenElse(outer, inner, FALSE)
+    return None if var in free_vars(condition) else condition
+
+
+def _accumulated(vectors: Vectors, partial: Expr, found: _LaneReduction) -> Expr:
+    """The partial results after one more vector; lanes that are masked off keep theirs."""
+    mask = vectors.mask(found.condition)
+    value = vectors.vector(vectors.value(found.reduction.value, mask))
+    total = Binary(found.reduction.op, partial, value)
+    return total if mask is None else Select(mask, total, partial)
+
+
+def _load_of(store: Store) -> Load:
+    return Load(store.buffer, store.indices, build.dtype_of(store.value))
+
+
+def _lane_count(lanes: Lanes) -> Expr:
+    count = build.index(lanes.count)
+    return build.mul(count, VScale()) if lanes.scalable else count
