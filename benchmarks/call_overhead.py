@@ -22,7 +22,7 @@ import gossamer as gs
 from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import CallCost
-from gossamer_backend.native import NOT_GUARDED, Workspace
+from gossamer_backend.call.abi import NOT_GUARDED, Workspace
 from gossamer_formats import from_scipy
 
 Call: TypeAlias = Callable[[], object]

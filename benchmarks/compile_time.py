@@ -43,7 +43,7 @@ if done_before != "import gossamer":
         package = importlib.import_module(name)
         for found in pkgutil.walk_packages(package.__path__, f"{package.__name__}."):
             importlib.import_module(found.name)
-from gossamer.kernels import kernel_for
+from gossamer.operators.kernels import kernel_for
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant
 from gossamer_ir.interchange.records import Stats

@@ -19,10 +19,10 @@ from benchmarks.goals import PYTHON_SHARES
 from benchmarks.harness.meter import wait_for_quiet
 from benchmarks.harness.progress import Bar
 from benchmarks.records import PythonShare
-from gossamer.build import default_schedule, lowered, registry, resolve
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
-from gossamer_backend.checked import CheckedBackend
+from gossamer.pipeline import default_schedule, lowered, registry, resolve
+from gossamer_backend.registry.validating import ValidatingBackend
 from gossamer_ir.interchange.records import Schedule, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
@@ -97,7 +97,7 @@ def replaying_steps() -> Times:
 
 
 @cache
-def machine() -> tuple[CheckedBackend, Target]:
+def machine() -> tuple[ValidatingBackend, Target]:
     return resolve("generic-cpu")
 
 

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
-from gossamer.build import STAGES, lowered, resolve
+from gossamer.pipeline import STAGES, lowered, resolve
 from gossamer_ir.analysis.invariants import written_by
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ArgumentError, UnsupportedError

@@ -12,7 +12,7 @@ from pathlib import Path
 
 from gossamer_ir import Module, parse_module
 from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
-from gossamer_schedule.show import body_text
+from gossamer_testkit.show import body_text
 
 FOLDER = Path(__file__).parent / "pictures"
 MATRIX = ((1, 2, 0, 0, 0, 0), (0, 3, 0, 0, 0, 0), (4, 0, 5, 6, 0, 7), (0, 0, 8, 0, 0, 0))

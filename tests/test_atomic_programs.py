@@ -8,8 +8,8 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.build import lowered
-from gossamer_backend.threads import reset_num_threads, set_num_threads
+from gossamer.pipeline import lowered
+from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interchange.serialization import dumps, loads

@@ -15,9 +15,9 @@ import pytest
 from scipy import sparse
 
 import gossamer
-from gossamer.build import build, default_schedule, lowered, resolve
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
+from gossamer.pipeline import build, default_schedule, lowered, resolve
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.interchange.serialization import dumps, loads
@@ -176,7 +176,7 @@ def test_any_feature_size_keeps_within_rounding(features):
 
 BUILD = """
 import json, sys
-from gossamer.build import build
+from gossamer.pipeline import build
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer_backend import ArtifactCache
@@ -242,7 +242,7 @@ def test_the_installed_command_checks_its_result(op, tmp_path):
 
 NAMED = """
 import json, sys
-from gossamer.kernels import kernel_for
+from gossamer.operators.kernels import kernel_for
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant
 from gossamer_ir.interchange.records import Stats

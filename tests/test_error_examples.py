@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer_formats.checks import check_storage
+from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.storage import Storage
 from gossamer_ir.core.build import index_var
 from gossamer_ir.core.constants import constant

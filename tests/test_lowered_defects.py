@@ -8,8 +8,8 @@ from random import Random
 
 import pytest
 
-from gossamer.build import resolve
-from gossamer_generic_cpu.compiler import llvm_text
+from gossamer.pipeline import resolve
+from gossamer_generic_cpu.codegen.compiler import llvm_text
 from gossamer_ir.errors import GossamerError
 from gossamer_ir.nodes import Module
 from gossamer_lower import lower_to_flat

@@ -12,7 +12,7 @@ import pytest
 
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_to_flat
-from gossamer_schedule.table import PRIMITIVES
+from gossamer_schedule.trace.registry import PRIMITIVES
 from tests.generated import fuzz_lowered
 from tests.generated.drawers import DRAWERS
 from tests.generated.elements import Undecided

@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.build import stages
+from gossamer.pipeline import stages
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Call
 from gossamer_ir.script import parse_module

@@ -9,13 +9,13 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer import build
+from gossamer import pipeline as build
 from gossamer.operators.spmv import SCRIPT
 from gossamer_backend import Registry
 from gossamer_ir.errors import PluginError, UserError
 
 PLUGIN = """
-from gossamer_backend.hookspecs import Pass, hookimpl
+from gossamer_backend.registry.hookspecs import Pass, hookimpl
 from gossamer_ir.interchange.records import Schedule
 from gossamer_tiny import TinyInterpreter
 

@@ -10,11 +10,11 @@ import pytest
 
 from gossamer_ir.script import parse_module
 from gossamer_lower import lower_iterations
-from gossamer_schedule.examples import ROW_SUM
-from gossamer_schedule.primitives.parallel import parallel
-from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
-from gossamer_schedule.table import PRIMITIVES
+from gossamer_schedule.primitives.loops.parallel import parallel
+from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
+from gossamer_schedule.trace.registry import PRIMITIVES
 from gossamer_testkit import script_names
+from gossamer_testkit.examples import ROW_SUM
 from tests.generated import fuzz_schedules
 from tests.generated.disagreements import judged
 from tests.generated.drawers import DRAWERS

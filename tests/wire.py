@@ -69,23 +69,36 @@ BORDERS = (
     Border("gossamer", "backend", "gossamer_backend", "ArtifactCache.get"),
     Border("gossamer", "backend", "gossamer_backend", "ArtifactCache.put"),
     Border("gossamer", "backend", "gossamer_backend", "Kernel.signature"),
-    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.instructions"),
-    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.probe"),
-    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.compile"),
-    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.texts"),
-    Border("gossamer", "backend", "gossamer_backend.checked", "CheckedBackend.load"),
+    Border(
+        "gossamer",
+        "backend",
+        "gossamer_backend.registry.validating",
+        "ValidatingBackend.instructions",
+    ),
+    Border(
+        "gossamer", "backend", "gossamer_backend.registry.validating", "ValidatingBackend.probe"
+    ),
+    Border(
+        "gossamer", "backend", "gossamer_backend.registry.validating", "ValidatingBackend.compile"
+    ),
+    Border(
+        "gossamer", "backend", "gossamer_backend.registry.validating", "ValidatingBackend.texts"
+    ),
+    Border("gossamer", "backend", "gossamer_backend.registry.validating", "ValidatingBackend.load"),
     Border("gossamer", "backend", "gossamer_backend.export", "export_artifact"),
-    Border("gossamer", "backend", "gossamer_backend.generated_check", "check_module"),
+    Border("gossamer", "backend", "gossamer_backend.checks.compiled", "check_module"),
     Border("formats", "a check", "gossamer_backend", "GeneratedCheck.__call__"),
-    Border("backend", "a plugin", "gossamer_backend.plugin", "Plugin.schedule"),
-    Border("backend", "a plugin", "gossamer_backend.plugin", "Plugin.rewritten"),
+    Border("backend", "a plugin", "gossamer_backend.registry.plugin", "Plugin.schedule"),
+    Border("backend", "a plugin", "gossamer_backend.registry.plugin", "Plugin.rewritten"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.instructions"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.probe"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.compile"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.texts"),
     Border("backend", "generic-cpu", "gossamer_generic_cpu.backend", "GenericCpu.load"),
     Border("generic-cpu", "backend", "gossamer_backend", "Kernel.__init__"),
-    Border("generic-cpu", "backend", "gossamer_backend.requirements", "require_compilable"),
+    Border(
+        "generic-cpu", "backend", "gossamer_backend.registry.requirements", "require_compilable"
+    ),
     Border("generic-cpu", "llvm", "gossamer_llvm", "emit"),
     Border("generic-cpu", "llvm", "gossamer_llvm", "guarded_buffers"),
 )

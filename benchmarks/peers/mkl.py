@@ -10,7 +10,7 @@ from benchmarks.operators.bsr_spmm import BsrSpmm
 from benchmarks.operators.problem import Problem
 from benchmarks.peers import numba
 from benchmarks.peers.peer import Prepared, UnavailableError
-from gossamer.peers import mkl
+from gossamer.cli.bench import mkl
 from gossamer_formats import from_scipy
 from gossamer_ir.errors import ArgumentError
 

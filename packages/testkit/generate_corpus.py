@@ -20,9 +20,9 @@ from corpus_programs import calls, control, elementwise, formats, kernels, memor
 from gossamer_backend import required_capabilities  # noqa: E402
 from gossamer_ir.interchange.serialization import dumps  # noqa: E402
 from gossamer_ir.verify import verify  # noqa: E402
-from gossamer_testkit.corpus import INDEX, Manifest  # noqa: E402
+from gossamer_testkit.corpus.program import INDEX, Manifest  # noqa: E402
 
-FOLDER = HERE / "src" / "gossamer_testkit" / "programs"
+FOLDER = HERE / "src" / "gossamer_testkit" / "corpus" / "programs"
 
 
 def programs() -> Iterator[tuple[Manifest, bytes]]:

@@ -20,7 +20,7 @@ from typing import Any
 from rich.console import Console
 from rich.table import Table
 
-from gossamer_schedule.traces import trace_to_python
+from gossamer_schedule.trace.codec import trace_to_python
 from tests.generated.chains import draw_chain
 from tests.generated.drawers import DRAWERS
 from tests.generated.elements import Undecided

@@ -20,7 +20,7 @@ from statistics import median
 from rich.console import Console
 from rich.table import Table
 
-from gossamer_schedule.traces import trace_to_python
+from gossamer_schedule.trace.codec import trace_to_python
 from tests.generated.chains import draw_chain
 from tests.generated.disagreements import Verdict, judged
 from tests.generated.drawers import DRAWERS

@@ -21,7 +21,7 @@ from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics
 from gossamer_lower.pass_manager import PASSES, apply_pass
 from gossamer_schedule import PRIMITIVES, ScheduleBuilder
-from gossamer_schedule.replay import parameters_of
+from gossamer_schedule.trace.replay import parameters_of
 from gossamer_testkit import script, script_names
 from tests.generated.drawers import DRAWERS, INTRINSICS, Scene
 from tests.generated.lowered.drawing import draw_lowered

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from gossamer_backend import Artifact, Kernel, Registry
-from gossamer_backend.native import prototype
+from gossamer_backend.call.abi import prototype
 
 PLUGINS = Path(__file__).parent / "plugins"
 BROKEN = (

@@ -8,8 +8,8 @@ import warnings
 import pytest
 
 from gossamer_backend import Artifact, ArtifactCache, CacheWarning
-from gossamer_backend.cache_settings import VARIABLE, default_directory
-from gossamer_backend.entry import FORMAT, pack, unpack
+from gossamer_backend.store.entry import FORMAT, pack, unpack
+from gossamer_backend.store.settings import VARIABLE, default_directory
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature, Target

@@ -6,10 +6,10 @@ import time
 
 import pytest
 
-import gossamer_backend.eviction
+import gossamer_backend.store.eviction
 from gossamer_backend import Artifact, ArtifactCache
-from gossamer_backend.cache_settings import DEFAULT_LIMIT, LIMIT_VARIABLE
-from gossamer_backend.eviction import COUNTER, sweep
+from gossamer_backend.store.eviction import COUNTER, sweep
+from gossamer_backend.store.settings import DEFAULT_LIMIT, LIMIT_VARIABLE
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Signature
 
@@ -97,7 +97,9 @@ def test_the_size_stays_below_the_limit(tmp_path):
 def test_the_directory_is_read_once_per_eighth_of_the_limit(roomy, monkeypatch):
     sweeps = []
     monkeypatch.setattr(
-        gossamer_backend.eviction, "sweep", lambda path, **_: sweeps.append(len(os.listdir(path)))
+        gossamer_backend.store.eviction,
+        "sweep",
+        lambda path, **_: sweeps.append(len(os.listdir(path))),
     )
     for number in range(100):
         roomy.put(key(number), artifact(number))

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 from gossamer_backend import Artifact, GeneratedCheck, Kernel
-from gossamer_backend.check_module import ArrayTest, check_module
-from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
+from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
+from gossamer_backend.checks.module import ArrayTest, check_module
 from gossamer_ir.core.build import index
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature

@@ -10,7 +10,7 @@ import pytest
 
 SETUP = """
 import os, sys, threading, time, warnings
-from gossamer_backend.exclusion import Exclusion
+from gossamer_backend.fork import Exclusion
 
 warnings.simplefilter("ignore", DeprecationWarning)  # Python warns of any fork with threads
 exclusion, library = Exclusion(), threading.RLock()

@@ -6,8 +6,8 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gossamer_backend import facts
-from gossamer_backend.facts import (
+from gossamer_backend.arguments import facts
+from gossamer_backend.arguments.facts import (
     check_facts,
     check_monotone,
     check_range,

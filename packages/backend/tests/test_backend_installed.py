@@ -8,7 +8,7 @@ from importlib import metadata
 
 import pytest
 
-from gossamer_backend.installed import entry_points, installed
+from gossamer_backend.registry.discovery import entry_points, installed
 
 
 @pytest.mark.parametrize("name", ["gossamer-ir", "gossamer-backend", "msgspec", "numpy", "pytest"])
@@ -48,7 +48,7 @@ def test_missing_and_unreadable_places_hold_nothing(tmp_path, monkeypatch):
 
 def test_finding_an_own_backend_imports_no_slow_parsers():
     program = (
-        "import sys; from gossamer_backend.installed import installed; installed('gossamer-ir');"
+        "import sys; from gossamer_backend.registry.discovery import installed; installed('gossamer-ir');"
         "print([name for name in ('importlib.metadata', 'email', 'zipfile') if name in sys.modules])"
     )
     found = subprocess.run(

@@ -8,7 +8,7 @@ import weakref
 import numpy as np
 import pytest
 
-from gossamer_backend.native import OUT_OF_BOUNDS, OUT_OF_MEMORY, scalar_type
+from gossamer_backend.call.abi import OUT_OF_BOUNDS, OUT_OF_MEMORY, scalar_type
 from gossamer_ir.core.build import index_var
 from gossamer_ir.errors import ArgumentError, InternalError, UnsupportedError
 from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature

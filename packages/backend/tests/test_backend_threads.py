@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from gossamer_backend import get_num_threads, set_num_threads
-from gossamer_backend.threads import VARIABLE, reset_num_threads
+from gossamer_backend.call.threads import VARIABLE, reset_num_threads
 from gossamer_ir.errors import ArgumentError
 
 

@@ -16,7 +16,7 @@ from gossamer_formats import (
     from_arrays,
     from_scipy,
 )
-from gossamer_formats.checks import axis_facts
+from gossamer_formats.checks.storage_checks import axis_facts
 from gossamer_ir.errors import FormatError, UserError
 from gossamer_ir.nodes import VScale
 

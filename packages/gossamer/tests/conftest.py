@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import gossamer.cli
-from gossamer_backend.threads import reset_num_threads
+from gossamer_backend.call.threads import reset_num_threads
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from gossamer.build import build, lowered
+from gossamer.pipeline import build, lowered
 from gossamer_backend import Kernel
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Schedule

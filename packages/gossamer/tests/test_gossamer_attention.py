@@ -11,9 +11,9 @@ from scipy import sparse
 from test_gossamer_operators import DTYPES, NAMES, matrices
 
 import gossamer as gs
-from gossamer.build import lowered
 from gossamer.operators.attention import OPERATOR
 from gossamer.operators.operator import Variant, module_of
+from gossamer.pipeline import lowered
 from gossamer_formats import from_arrays, from_scipy
 from gossamer_ir.errors import UserError
 from gossamer_ir.interchange.records import Stats, Target

@@ -10,7 +10,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build import default_schedule, lowered, stages
+from gossamer.pipeline import default_schedule, lowered, stages
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interpret import run

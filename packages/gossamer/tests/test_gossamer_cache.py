@@ -18,9 +18,9 @@ from pathlib import Path
 import msgspec
 import pytest
 
-import gossamer.build
+import gossamer.pipeline
 from gossamer_backend import ArtifactCache
-from gossamer_backend.entry import pack
+from gossamer_backend.store.entry import pack
 from gossamer_ir.script import parse_module
 
 PROGRAM = """
@@ -171,13 +171,13 @@ def scale(x: T.handle, n: T.int64):
 def store(tmp_path, monkeypatch):
     """An empty cache that this process uses, and nothing that it has loaded before."""
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path))
-    monkeypatch.setattr(gossamer.build, "_loaded", {})
+    monkeypatch.setattr(gossamer.pipeline, "_loaded", {})
     return ArtifactCache()
 
 
 def build(monkeypatch, target="generic-cpu"):
-    monkeypatch.setattr(gossamer.build, "_loaded", {})
-    return gossamer.build.build(parse_module(SCRIPT), target=target)
+    monkeypatch.setattr(gossamer.pipeline, "_loaded", {})
+    return gossamer.pipeline.build(parse_module(SCRIPT), target=target)
 
 
 def the_artifact(store):
@@ -247,7 +247,7 @@ def test_a_command_whose_cache_cannot_be_used_says_so_once(
 ):
     (tmp_path / "file").touch()
     monkeypatch.setenv("GOSSAMER_CACHE_DIR", str(tmp_path / "file"))
-    monkeypatch.setattr(gossamer.build, "_loaded", {})
+    monkeypatch.setattr(gossamer.pipeline, "_loaded", {})
     with warnings.catch_warnings():
         warnings.simplefilter("default")
         found = command("run", "spmv", "--matrix", matrix_file, "--check")

@@ -7,11 +7,11 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build import build_named, fact_check
+from gossamer.pipeline import build_named, fact_check
 from gossamer_backend import GeneratedCheck
-from gossamer_backend.check_module import GRAIN
-from gossamer_backend.facts import check_facts
-from gossamer_backend.threads import reset_num_threads, set_num_threads
+from gossamer_backend.arguments.facts import check_facts
+from gossamer_backend.call.threads import reset_num_threads, set_num_threads
+from gossamer_backend.checks.module import GRAIN
 from gossamer_formats import borrow_scipy
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, FormatError
@@ -266,7 +266,7 @@ def test_a_large_matrix_that_was_tampered_with_is_refused_with_the_culprit(
     x = np.ones(3000, np.float32)
     assert np.allclose(gs.spmv(matrix, x), matrix @ x, rtol=1e-4)
     storage = borrow_scipy(matrix)
-    from gossamer_formats.checks import axis_facts
+    from gossamer_formats.checks.storage_checks import axis_facts
 
     assert fact_check("generic-cpu")(axis_facts(storage.format), storage.sizes, storage.arrays)
     getattr(matrix, name)[at] = value

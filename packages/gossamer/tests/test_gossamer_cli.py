@@ -12,11 +12,11 @@ import pytest
 import typer
 from scipy import sparse
 
+from gossamer.cli.bench.accuracy import Comparison
+from gossamer.cli.bench.workload import Workload
 from gossamer.cli.run import FIELDS, require_within
 from gossamer.cli.show import STAGES
 from gossamer.operators import NAMES
-from gossamer.oracle import Comparison
-from gossamer.workload import Workload
 
 
 def last_object(text):

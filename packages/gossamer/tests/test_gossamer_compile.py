@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.compiling import to_module
+from gossamer.api.compile import to_module
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
 from gossamer.operators.spmm import SCRIPT

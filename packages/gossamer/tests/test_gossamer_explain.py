@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 
 import gossamer as gs
-from gossamer.build import default_schedule, flat_module, resolve
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
+from gossamer.pipeline import default_schedule, flat_module, resolve
 from gossamer_ir.interchange.records import Schedule, Stats
-from gossamer_schedule.traces import step_to_python
+from gossamer_schedule.trace.codec import step_to_python
 
 WIDE = "generic-cpu:vector_bits=512"
 SHORT = Stats(rows=100, columns=200, nnz=300, longest_row=9, empty_rows=1)

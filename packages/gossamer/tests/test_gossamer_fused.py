@@ -7,8 +7,8 @@ import pytest
 from sparse_programs import SMALL, matrices, values
 
 import gossamer
-from gossamer.build import build, lowered
-from gossamer_backend.threads import reset_num_threads
+from gossamer.pipeline import build, lowered
+from gossamer_backend.call.threads import reset_num_threads
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Guard, Search

@@ -6,9 +6,9 @@ import pytest
 from script_runs import program
 from sparse_programs import PROGRAMS
 
-from gossamer.build import flat_module, lowered
 from gossamer.operators import NAMES, operator_named
 from gossamer.operators.operator import Variant, module_of
+from gossamer.pipeline import flat_module, lowered
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.script import parse_module
 from gossamer_lower.bounds.report import guarded_accesses

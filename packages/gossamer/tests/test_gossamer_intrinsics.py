@@ -8,9 +8,9 @@ from recipes import INTRINSICS, integers, require_recipe, step
 from scipy import sparse
 from script_runs import call
 
-from gossamer.build import build
+from gossamer.pipeline import build
 from gossamer_ir.script import parse_module
-from gossamer_schedule.examples import MATMUL, SPMM
+from gossamer_testkit.examples import MATMUL, SPMM
 
 GATHERED_ROWS = (
     step("split", "k", factors=(None, 16)),

@@ -7,7 +7,8 @@ import pytest
 
 import gossamer
 from gossamer_lower.pipeline import lower_to_flat
-from gossamer_schedule import ScheduleBuilder, examples
+from gossamer_schedule import ScheduleBuilder
+from gossamer_testkit import examples
 
 SHAPES = [(0, 3), (3, 0), (1, 1), (5, 7), (33, 17)]
 

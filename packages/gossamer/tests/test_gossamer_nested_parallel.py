@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 from recipes import require_recipe, step
 
-from gossamer.build import lowered
-from gossamer_backend.threads import reset_num_threads, set_num_threads
+from gossamer.pipeline import lowered
+from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule
 from gossamer_ir.nodes import Atomic, For, ParallelFor

@@ -9,14 +9,14 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from gossamer.graphs import power_law
-from gossamer.measure import SAMPLE_SECONDS, interleaved
+from gossamer.cli.bench import mkl
+from gossamer.cli.bench.accuracy import compare
+from gossamer.cli.bench.graphs import power_law
+from gossamer.cli.bench.references import reference_of
+from gossamer.cli.bench.references.reference import BLOCK_ELEMENTS, blocks
+from gossamer.cli.bench.timing import SAMPLE_SECONDS, interleaved
+from gossamer.cli.bench.workload import prepare
 from gossamer.operators import NAMES
-from gossamer.oracle import compare
-from gossamer.peers import mkl
-from gossamer.references import reference_of
-from gossamer.references.reference import BLOCK_ELEMENTS, blocks
-from gossamer.workload import prepare
 from gossamer_formats import from_scipy, to_scipy
 from gossamer_ir.errors import UserError
 

@@ -10,7 +10,8 @@ import scipy.sparse
 import gossamer
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
-from gossamer_schedule import ScheduleBuilder, examples
+from gossamer_schedule import ScheduleBuilder
+from gossamer_testkit import examples
 
 
 def main_and_tail(builder):

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import gossamer as gs
-from gossamer.build import lowered
-from gossamer_formats.checks import check_storage
+from gossamer.pipeline import lowered
+from gossamer_formats.checks.storage_checks import check_storage
 from gossamer_formats.storage import Storage
 from gossamer_ir.errors import ArgumentError, ParseError, PluginError, UnsupportedError, UserError
 from gossamer_ir.interchange.records import Schedule

@@ -5,9 +5,9 @@ from __future__ import annotations
 
 import pytest
 
-from gossamer.build import flat_module
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
+from gossamer.pipeline import flat_module
 from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.interchange.records import Stats

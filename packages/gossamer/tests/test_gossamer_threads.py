@@ -14,8 +14,8 @@ import race_setup
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.build import build_named, fact_check
-from gossamer_backend.threads import reset_num_threads, set_num_threads
+from gossamer.pipeline import build_named, fact_check
+from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_formats import from_scipy
 
 
@@ -146,13 +146,13 @@ def test_an_output_outlives_its_owner_while_it_is_bound():
 
 
 def race_module():
-    from gossamer.compiling import to_module
+    from gossamer.api.compile import to_module
 
     return to_module(race_setup.SCRIPT.replace("FACTOR", "7"))
 
 
 def test_a_bound_call_keeps_its_kernel_when_every_cache_forgets_it():
-    import gossamer.build as building
+    import gossamer.pipeline as building
 
     values = np.ones(10, np.float32)
     step = gs.compile(race_setup.SCRIPT.replace("FACTOR", "3")).bind(values)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from nest_programs import COPY, SUM
 
-from gossamer_schedule import examples, set_block_filter
+from gossamer_schedule import set_block_filter
+from gossamer_testkit import examples
 
 UPDATE = """
 for i in T.serial(8):

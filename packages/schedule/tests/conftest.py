@@ -14,7 +14,7 @@ from gossamer_ir.nodes import Module
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
-from gossamer_schedule import examples
+from gossamer_testkit import examples
 
 sys.path.insert(0, str(Path(__file__).parent))
 

@@ -9,7 +9,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import diagnostics
 from gossamer_schedule import ScheduleBuilder
-from gossamer_schedule.show import body_text
+from gossamer_testkit.show import body_text
 
 ROWS = parse_module("""
 @T.prim_func

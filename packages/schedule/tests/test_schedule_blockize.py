@@ -8,8 +8,9 @@ import pytest
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples, replay
-from gossamer_schedule.show import body_text
+from gossamer_schedule import ScheduleBuilder, replay
+from gossamer_testkit import examples
+from gossamer_testkit.show import body_text
 
 ROWS_OF_TILES = (
     ("split", ("k",), {"factors": (None, 4)}),

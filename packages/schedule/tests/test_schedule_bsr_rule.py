@@ -14,12 +14,12 @@ from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, reorder, replay, split
-from gossamer_schedule.reassociation import REASSOCIATES
+from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
-from gossamer_schedule.rules.block_patterns import block_reduction
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
-from gossamer_schedule.rules.machine import accumulators_of
-from gossamer_schedule.rules.register_tiles import best_tile
+from gossamer_schedule.rules.cost.machine import accumulators_of
+from gossamer_schedule.rules.cost.register_tiles import best_tile
+from gossamer_schedule.rules.recognise.block_reduction import block_reduction
 
 PARAMETERS = """
 @T.prim_func

@@ -14,9 +14,10 @@ import pytest
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.script import parse_module
-from gossamer_schedule import PRIMITIVES, AmbiguousNameWarning, ScheduleBuilder, examples, split
-from gossamer_schedule.foreign_names import ARGUMENTS, METHODS
-from gossamer_schedule.handles import forwarded
+from gossamer_schedule import PRIMITIVES, AmbiguousNameWarning, ScheduleBuilder, split
+from gossamer_schedule.cursor.handles import forwarded
+from gossamer_schedule.step.foreign_names import ARGUMENTS, METHODS
+from gossamer_testkit import examples
 
 
 def code_of(primitive, /, *args, **keywords) -> str:

@@ -12,8 +12,9 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, apply, examples
-from gossamer_schedule.show import body_text
+from gossamer_schedule import ScheduleBuilder, apply
+from gossamer_testkit import examples
+from gossamer_testkit.show import body_text
 
 SPMM_CACHES = {
     "values": ("cache_read", {"buffer": "A"}),

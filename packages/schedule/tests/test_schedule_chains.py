@@ -10,7 +10,6 @@ from gossamer_ir.interchange.serialization import dumps_record, loads_record
 from gossamer_ir.script import parse_module
 from gossamer_schedule import (
     ScheduleBuilder,
-    examples,
     get_blocks,
     get_loops,
     replay,
@@ -18,6 +17,7 @@ from gossamer_schedule import (
     sparse_reorder,
     sparse_unfuse,
 )
+from gossamer_testkit import examples
 
 SPMM_STEPS = (
     ("split", ("k",), {"factors": (None, 2, 4)}),

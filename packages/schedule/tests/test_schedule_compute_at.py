@@ -9,8 +9,9 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, apply, examples
-from gossamer_schedule.show import body_text
+from gossamer_schedule import ScheduleBuilder, apply
+from gossamer_testkit import examples
+from gossamer_testkit.show import body_text
 
 SMOOTHED = """
 Q = T.decl_buffer((64,), "float32")

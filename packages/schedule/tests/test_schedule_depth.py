@@ -10,7 +10,7 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.nodes import Module, Store
 from gossamer_ir.traversal.walk import rewrite
 from gossamer_schedule import split
-from gossamer_schedule.examples import SCALE
+from gossamer_testkit.examples import SCALE
 
 LEVELS = 2000
 

@@ -10,7 +10,8 @@ from test_schedule_partitions import code_of, same
 
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples, get_loops
+from gossamer_schedule import ScheduleBuilder, get_loops
+from gossamer_testkit import examples
 
 
 def pair(first: str, second: str, extent: str = "4") -> str:

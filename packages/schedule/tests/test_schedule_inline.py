@@ -7,8 +7,9 @@ import pytest
 
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples
-from gossamer_schedule.show import body_text
+from gossamer_schedule import ScheduleBuilder
+from gossamer_testkit import examples
+from gossamer_testkit.show import body_text
 
 POINTWISE = """
 Q = T.decl_buffer((64,), "float32")

@@ -13,8 +13,9 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import IndexMap
 from gossamer_ir.script import parse_expr, parse_module, print_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples
-from gossamer_schedule.index_maps import layout_of
+from gossamer_schedule import ScheduleBuilder
+from gossamer_schedule.regions.iterator_map import layout_of
+from gossamer_testkit import examples
 
 SHAPES = [(1, 5), (2, 3), (4, 6), (7, 5), (8, 12)]
 MAPS = {

@@ -16,7 +16,8 @@ from gossamer_ir.nodes import Block, For
 from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics, verify
-from gossamer_schedule import ScheduleBuilder, examples, get_loops, replay
+from gossamer_schedule import ScheduleBuilder, get_loops, replay
+from gossamer_testkit import examples
 
 
 def loop_named(module, name: str) -> For:

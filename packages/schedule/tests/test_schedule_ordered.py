@@ -13,9 +13,9 @@ import pytest
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module, print_module
-from gossamer_schedule.primitives.parallel import parallel
-from gossamer_schedule.primitives.split import split
-from gossamer_schedule.show import body_text
+from gossamer_schedule.primitives.loops.parallel import parallel
+from gossamer_schedule.primitives.loops.split import split
+from gossamer_testkit.show import body_text
 
 PROGRAM = """
 @T.prim_func

@@ -11,8 +11,9 @@ from test_schedule_partitions import code_of, outcome, same
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples, get_loops
-from gossamer_schedule.show import body_text
+from gossamer_schedule import ScheduleBuilder, get_loops
+from gossamer_testkit import examples
+from gossamer_testkit.show import body_text
 
 FRAME = """
 for i in T.serial({rows}):

@@ -11,7 +11,7 @@ from gossamer_ir.interchange.records import Step
 from gossamer_ir.interpret import run
 from gossamer_ir.verify import verify
 from gossamer_schedule import apply
-from gossamer_schedule.show import body_text
+from gossamer_testkit.show import body_text
 
 RAGGED = """
 for i in T.serial(8):

@@ -9,8 +9,9 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples, get_blocks, get_loops
-from gossamer_schedule.show import body_text
+from gossamer_schedule import ScheduleBuilder, get_blocks, get_loops
+from gossamer_testkit import examples
+from gossamer_testkit.show import body_text
 
 EXTREME = (-(2**63), -(2**62), -1, 0, 1, 3, 4, 9, 2**62, 2**63 - 1)
 

@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Prefetch
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import diagnostics, verify
 from gossamer_schedule import ScheduleBuilder
-from gossamer_schedule.show import body_text
+from gossamer_testkit.show import body_text
 
 
 def asked(builder, **arguments):

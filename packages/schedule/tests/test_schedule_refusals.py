@@ -19,12 +19,12 @@ from gossamer_schedule import (
     PRIMITIVES,
     apply,
     cache_read,
-    examples,
     get_blocks,
     get_iterations,
     get_loops,
     replay,
 )
+from gossamer_testkit import examples
 
 TWO_COPIES = """
 for i in T.serial(8):

@@ -9,8 +9,9 @@ from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, examples, replay, rfactor
-from gossamer_schedule.show import body_text
+from gossamer_schedule import ScheduleBuilder, replay, rfactor
+from gossamer_testkit import examples
+from gossamer_testkit.show import body_text
 
 SPMM_STEPS = (
     ("split", ("j",), {"factors": (None, 3)}),

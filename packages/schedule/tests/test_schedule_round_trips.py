@@ -6,7 +6,8 @@ import pytest
 
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.script import parse_module
-from gossamer_schedule import PRIMITIVES, ScheduleBuilder, examples
+from gossamer_schedule import PRIMITIVES, ScheduleBuilder
+from gossamer_testkit import examples
 
 DOT = (examples.DOT_4,)
 ROWS = {"block": "csrmm", "scope": "local"}

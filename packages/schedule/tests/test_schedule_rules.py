@@ -10,7 +10,7 @@ from gossamer_ir.interchange.records import Schedule, Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import choose, explain
-from gossamer_schedule.rules.patterns import sparse_reduction
+from gossamer_schedule.rules.recognise.row_reduction import sparse_reduction
 
 TARGET = Target("generic-cpu")
 CSR = """

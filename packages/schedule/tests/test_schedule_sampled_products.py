@@ -14,9 +14,9 @@ from gossamer_ir.script import parse_module, print_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.verify import verify
 from gossamer_schedule import get_loops, replay
-from gossamer_schedule.reassociation import REASSOCIATES
+from gossamer_schedule.reductions.reassociation import REASSOCIATES
 from gossamer_schedule.rules import choose
-from gossamer_schedule.rules.sampled_products import (
+from gossamer_schedule.rules.sddmm import (
     AHEAD,
     LARGEST_ALIGNED,
     LONG_GROUP,
@@ -24,7 +24,7 @@ from gossamer_schedule.rules.sampled_products import (
     SHORT_GROUP,
     UNROLLED_VECTORS,
     pattern_of,
-    sampled_products,
+    sddmm,
 )
 
 PARAMETERS = """
@@ -190,7 +190,7 @@ OTHER = {
 @pytest.mark.parametrize(("old", "new"), OTHER.values(), ids=OTHER)
 def test_other_computations_are_left_alone(old, new):
     module = sized(changed(old, new), 40)
-    assert sampled_products(module, WIDE, None) is None
+    assert sddmm(module, WIDE, None) is None
 
 
 def test_padded_rows_run_slot_by_slot():
@@ -204,7 +204,7 @@ def test_padded_rows_run_slot_by_slot():
 
 
 def test_without_features_nothing_is_reordered():
-    assert sampled_products(sized(COORDINATE, 0), WIDE, None) is None
+    assert sddmm(sized(COORDINATE, 0), WIDE, None) is None
     assert choose(sized(COORDINATE, 0), WIDE) == Schedule()
 
 

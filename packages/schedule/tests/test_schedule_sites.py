@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from gossamer_ir.nodes import STATEMENTS, Function, Iteration, Let, ParallelFor
 from gossamer_ir.traversal.effects import TAKING
-from gossamer_schedule.emission import RENAMING
-from gossamer_schedule.reads import AROUND
-from gossamer_schedule.sites import BODIES
+from gossamer_schedule.cursor.site import BODIES
+from gossamer_schedule.staging.loads import AROUND
+from gossamer_schedule.tensorization.emit import RENAMING
 
 HOLDING = ("tuple[Stmt, ...]", "tuple[Store, ...]")
 

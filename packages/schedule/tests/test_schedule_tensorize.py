@@ -11,9 +11,10 @@ from gossamer_ir.interchange.records import Intrinsic
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
-from gossamer_schedule import ScheduleBuilder, annotate, examples, replay, tensorize
-from gossamer_schedule.examples import DOT_4
-from gossamer_schedule.show import body_text
+from gossamer_schedule import ScheduleBuilder, annotate, replay, tensorize
+from gossamer_testkit import examples
+from gossamer_testkit.examples import DOT_4
+from gossamer_testkit.show import body_text
 
 HEADER = """
 @T.prim_func

@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from corpus_programs.source import Source
-from gossamer.build import lowered
 from gossamer.operators import operator_named
 from gossamer.operators.operator import Variant, module_of
+from gossamer.pipeline import lowered
 from gossamer_ir.interchange.records import Schedule, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules import choose

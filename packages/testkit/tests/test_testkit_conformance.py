@@ -12,9 +12,13 @@ import pytest
 from msgspec.structs import replace
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, get_num_threads
-from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
-from gossamer_backend.requirements import require_compilable, require_declared, require_own_target
-from gossamer_backend.sizes import evaluate
+from gossamer_backend.arguments.sizes import evaluate
+from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
+from gossamer_backend.registry.requirements import (
+    require_compilable,
+    require_declared,
+    require_own_target,
+)
 from gossamer_ir.errors import PluginError
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interchange.signature import signature_of

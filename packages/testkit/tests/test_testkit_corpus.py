@@ -11,9 +11,9 @@ from gossamer_ir.nodes import EXPRESSIONS, STATEMENTS, Block, Combine, Iteration
 from gossamer_ir.traversal.walk import walk
 from gossamer_ir.verify import verify
 from gossamer_testkit import Case, Expected, corpus_names, corpus_program
-from gossamer_testkit.case import call, differences, fresh, same_bytes
-from gossamer_testkit.expectations import ORACLES
-from gossamer_testkit.makers import MAKERS
+from gossamer_testkit.corpus.case import call, differences, fresh, same_bytes
+from gossamer_testkit.corpus.inputs import MAKERS
+from gossamer_testkit.corpus.references import ORACLES
 
 NAMES = corpus_names()
 NOT_FLAT = {Block, Combine, Iteration, Search}

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_backend.threads import reset_num_threads, set_num_threads
+from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core.build import (
     add,

@@ -7,7 +7,7 @@ import threading
 import numpy as np
 import pytest
 
-from gossamer_backend import native
+from gossamer_backend.call import abi as native
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.interchange.records import Target

@@ -9,7 +9,11 @@ import pytest
 
 import gossamer_generic_cpu
 
-MODULES = [found.name for found in pkgutil.iter_modules(gossamer_generic_cpu.__path__)]
+PREFIX = "gossamer_generic_cpu."
+MODULES = [
+    found.name.removeprefix(PREFIX)
+    for found in pkgutil.walk_packages(gossamer_generic_cpu.__path__, PREFIX)
+]
 
 
 @pytest.mark.parametrize("name", MODULES)

@@ -8,12 +8,12 @@ import sys
 
 import pytest
 
-from gossamer_generic_cpu.compiler import parse
-from gossamer_generic_cpu.cpus import host_cpu
-from gossamer_generic_cpu.elf import is_supported, place
-from gossamer_generic_cpu.host import host
-from gossamer_generic_cpu.linker import link_object
-from gossamer_generic_cpu.machine import target_machine, triple
+from gossamer_generic_cpu.codegen.compiler import parse
+from gossamer_generic_cpu.loading.elf import is_supported, place
+from gossamer_generic_cpu.loading.linker import link_object
+from gossamer_generic_cpu.target.cpus import host_cpu
+from gossamer_generic_cpu.target.host import host
+from gossamer_generic_cpu.target.machine import target_machine, triple
 
 pytestmark = pytest.mark.skipif(not is_supported(), reason="another system than x86-64 Linux")
 
@@ -122,7 +122,7 @@ def test_no_part_of_an_object_is_placed():
 
 
 def test_digest_of_the_host_is_that_of_the_next_process():
-    program = "from gossamer_generic_cpu.host import host; print(host().digest)"
+    program = "from gossamer_generic_cpu.target.host import host; print(host().digest)"
     found = subprocess.run(
         [sys.executable, "-c", program], capture_output=True, text=True, check=True
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from gossamer_generic_cpu.intrinsics import intrinsics
+from gossamer_generic_cpu.codegen.intrinsics import intrinsics
 from gossamer_ir.interpret import run
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify

@@ -9,9 +9,9 @@ from pathlib import Path
 import numpy as np
 import pytest
 
-from gossamer_backend.threads import set_num_threads
-from gossamer_generic_cpu import threads
-from gossamer_generic_cpu.pool import fallback_parallel
+from gossamer_backend.call.threads import set_num_threads
+from gossamer_generic_cpu.parallel import threads
+from gossamer_generic_cpu.parallel.pool import fallback_parallel
 from gossamer_ir.core.build import add, handle, index, index_var, sub, widen
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import (
@@ -176,7 +176,7 @@ FORK = """
 import os, signal, sys, warnings
 sys.path.insert(0, sys.argv[1])
 import conftest, numpy as np
-from gossamer_backend.threads import set_num_threads
+from gossamer_backend.call.threads import set_num_threads
 
 set_num_threads(2)
 kernel = conftest.build(conftest.spmm(16))
@@ -211,7 +211,7 @@ def test_a_forked_child_computes_after_its_parent_did():
 
 SPINNING = """
 import os
-from gossamer_generic_cpu import threads
+from gossamer_generic_cpu.parallel import threads
 os.environ.update({environment!r})
 before = dict(os.environ)
 address = threads.gomp_parallel()

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from gossamer_backend.threads import set_num_threads
+from gossamer_backend.call.threads import set_num_threads
 
 SHAPES = [(37, 50), (1, 1), (5, 1), (64, 3), (3, 0), (0, 4), (0, 0)]
 TYPES = [("float32", "int32"), ("float32", "int64"), ("float64", "int32"), ("float64", "int64")]

@@ -9,9 +9,9 @@ import sys
 
 import pytest
 
-from gossamer_backend.threads import get_num_threads
-from gossamer_generic_cpu import threads
-from gossamer_generic_cpu.pool import fallback_parallel
+from gossamer_backend.call.threads import get_num_threads
+from gossamer_generic_cpu.parallel import threads
+from gossamer_generic_cpu.parallel.pool import fallback_parallel
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
@@ -71,12 +71,12 @@ BEFORE
 child = os.fork()
 if child:
     sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
-from gossamer_generic_cpu import threads
-from gossamer_generic_cpu.pool import fallback_parallel
+from gossamer_generic_cpu.parallel import threads
+from gossamer_generic_cpu.parallel.pool import fallback_parallel
 found = threads.parallel_function()
 os._exit(7 if found == fallback_parallel() else 8 if found == threads.gomp_parallel() else 9)
 """
-THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_generic_cpu.threads as t"
+THEIRS, OURS = "ctypes.CDLL('libgomp.so.1')", "import gossamer_generic_cpu.parallel.threads as t"
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="this system has no fork")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 from gossamer_ir.nodes import Allocate, For
-from gossamer_schedule.sites import Site
+from gossamer_schedule.cursor.site import Site
 from tests.generated.drawers.scene import Drawer, Drawn, Scene, stored
 
 

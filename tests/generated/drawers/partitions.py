@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from gossamer_ir.nodes import Block, For, IfThenElse, Select, Store
-from gossamer_schedule.asked import known_at
+from gossamer_schedule.dependence.user_expressions import known_at
 from tests.generated.drawers.scene import Drawer, Drawn, Scene
 
 POINTS = (

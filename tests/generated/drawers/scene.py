@@ -23,7 +23,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import all_buffers, outer_writes
 from gossamer_ir.traversal.walk import free_vars, walk
-from gossamer_schedule.sites import Site, sites
+from gossamer_schedule.cursor.site import Site, sites
 
 T = TypeVar("T")
 Drawn = dict[str, Any] | None

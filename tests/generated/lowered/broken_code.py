@@ -23,7 +23,7 @@ class Defect:
     @contextmanager
     def planted(self) -> Iterator[None]:
         """This process generates code with the defect."""
-        with patch("gossamer_generic_cpu.compiler.emit", _emit_of(self)):
+        with patch("gossamer_generic_cpu.codegen.compiler.emit", _emit_of(self)):
             yield
 
 

@@ -7,53 +7,53 @@ from tests.generated.broken_primitives import Defect
 DEFECTS = (
     Defect(
         "a value is computed after what it reads was written",
-        of="compute_inline", home="primitives.compute_inline",
+        of="compute_inline", home="primitives.blocks.compute_inline",
         line="    _require_lasting(site)\n", instead="",
     ),
     Defect(
         "a value is read before the block that makes it",
-        of="compute_inline", home="primitives.compute_inline",
+        of="compute_inline", home="primitives.blocks.compute_inline",
         line="    _require_behind(site, store)\n", instead="",
     ),
     Defect(
         "values from an earlier iteration are lost",
-        of="compute_at", home="primitives.compute_at",
+        of="compute_at", home="primitives.blocks.compute_at",
         line="    require_made_again(site, own, target, made=made, primitive=_NAME)\n", instead="",
     ),
     Defect(
         "a block moves past a write of what it reads",
-        of="compute_at", home="primitives.compute_at",
+        of="compute_at", home="primitives.blocks.compute_at",
         line="    _require_free_way(site, top, own=own)\n", instead="",
     ),
     Defect(
         "elements that the block does not store to are published",
-        of="cache_write", home="primitives.cache_write",
+        of="cache_write", home="primitives.buffers.cache_write",
         line="    is_loading = _require_initialised(alone, element)\n", instead="    is_loading = False\n",
     ),
     Defect(
         "statements that depend on each other are in two loops",
-        of="fission", home="primitives.fission",
+        of="fission", home="primitives.loops.fission",
         line="        _require_independent(before, parts[at], site, module=module)\n", instead="",
     ),
     Defect(
         "an init is made once for several iterations that need it",
-        of="decompose_reduction", home="primitives.decompose_reduction",
+        of="decompose_reduction", home="primitives.blocks.decompose_reduction",
         line="    _require_one_init(nest, asked)\n", instead="",
     ),
     Defect(
         "a loop of lanes depends on what the lanes before stored",
-        of="vectorize", home="primitives.vectorize",
+        of="vectorize", home="primitives.loops.vectorize",
         line="        require(site, module, op)\n", instead="        pass\n",
     ),
     Defect(
         "iterations in another order change what others read",
-        of="reorder", home="primitives.reorder",
+        of="reorder", home="primitives.loops.reorder",
         line="    body = require(top, chain, moved, module)\n",
         instead="    body = chain[-1].body\n",
     ),
     Defect(
         "a loop begins at 0, wherever it begins",
-        of="split", home="primitives.split",
+        of="split", home="primitives.loops.split",
         line="    _require_zero_start(site, module)\n", instead="",
     ),
 )  # fmt: skip

@@ -1,18 +1,18 @@
 """Hook specifications, plugin registry, artifacts, caches, kernels and their call protocol."""
 
+from gossamer_backend.arguments.facts import FactCheck
 from gossamer_backend.artifact import Artifact
-from gossamer_backend.cache import ArtifactCache, CacheInfo, CacheWarning
-from gossamer_backend.capabilities import required_capabilities
-from gossamer_backend.facts import FactCheck
-from gossamer_backend.generated_check import GeneratedCheck
-from gossamer_backend.kernel import BoundKernel, Kernel
-from gossamer_backend.keys import name_key, object_key, request_key
-from gossamer_backend.native import Workspace
-from gossamer_backend.prepared import PreparedKernel
-from gossamer_backend.protocol import API_VERSION, Backend, Probe
-from gossamer_backend.registry import BackendInfo, Registry
-from gossamer_backend.threads import get_num_threads, set_num_threads
-from gossamer_backend.versions import package_versions
+from gossamer_backend.call.abi import Workspace
+from gossamer_backend.call.kernel import BoundKernel, Kernel
+from gossamer_backend.call.plan import PreparedKernel
+from gossamer_backend.call.threads import get_num_threads, set_num_threads
+from gossamer_backend.checks.compiled import GeneratedCheck
+from gossamer_backend.registry.capabilities import required_capabilities
+from gossamer_backend.registry.protocol import API_VERSION, Backend, Probe
+from gossamer_backend.registry.registry import BackendInfo, Registry
+from gossamer_backend.store.cache import ArtifactCache, CacheInfo, CacheWarning
+from gossamer_backend.store.keys import name_key, object_key, request_key
+from gossamer_backend.store.versions import package_versions
 
 __all__ = [
     "API_VERSION",

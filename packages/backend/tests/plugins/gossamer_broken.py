@@ -3,7 +3,7 @@
 import types
 
 from gossamer_backend import Probe
-from gossamer_backend.hookspecs import hookimpl
+from gossamer_backend.registry.hookspecs import hookimpl
 
 
 class Plain:

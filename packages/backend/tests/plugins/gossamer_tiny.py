@@ -5,10 +5,10 @@ import ctypes
 import numpy as np
 
 from gossamer_backend import Artifact, Kernel, Probe
-from gossamer_backend.hookspecs import Pass, hookimpl
-from gossamer_backend.native import OK, OUT_OF_BOUNDS, prototype
-from gossamer_backend.requirements import require_compilable
-from gossamer_backend.sizes import evaluate
+from gossamer_backend.arguments.sizes import evaluate
+from gossamer_backend.call.abi import OK, OUT_OF_BOUNDS, prototype
+from gossamer_backend.registry.hookspecs import Pass, hookimpl
+from gossamer_backend.registry.requirements import require_compilable
 from gossamer_ir.interchange.records import Intrinsic, Schedule
 from gossamer_ir.interchange.serialization import dumps, loads
 from gossamer_ir.interchange.signature import signature_of

@@ -7,7 +7,7 @@ from types import MappingProxyType
 
 import numpy as np
 
-from gossamer_formats.checks import check_storage, require_value_dtype
+from gossamer_formats.checks.storage_checks import check_storage, require_value_dtype
 from gossamer_formats.ownership import owned
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage, value_count, values_handle, with_value_dtype

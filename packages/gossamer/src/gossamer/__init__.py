@@ -12,17 +12,17 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from gossamer.compiling import compile
-    from gossamer.explaining import explain
-    from gossamer.exporting import export
+    from gossamer.api.compile import compile
+    from gossamer.api.explain import explain
+    from gossamer.api.export import export
+    from gossamer.api.schedule import schedule
     from gossamer.operators.attention import attention
     from gossamer.operators.binding import bind
     from gossamer.operators.sddmm import sddmm
     from gossamer.operators.spmm import spmm
     from gossamer.operators.spmv import spmv
-    from gossamer.scheduling import schedule
-    from gossamer_backend.threads import get_num_threads, set_num_threads
-    from gossamer_formats.reading import read
+    from gossamer_backend.call.threads import get_num_threads, set_num_threads
+    from gossamer_formats.io.reading import read
     from gossamer_formats.tensor import SparseTensor
 
 __version__ = "0.1.0"
@@ -36,14 +36,14 @@ _HOMES = {
     "SparseTensor": "gossamer_formats.tensor",
     "attention": "gossamer.operators.attention",
     "bind": "gossamer.operators.binding",
-    "compile": "gossamer.compiling",
-    "explain": "gossamer.explaining",
-    "export": "gossamer.exporting",
-    "get_num_threads": "gossamer_backend.threads",
-    "read": "gossamer_formats.reading",
-    "schedule": "gossamer.scheduling",
+    "compile": "gossamer.api.compile",
+    "explain": "gossamer.api.explain",
+    "export": "gossamer.api.export",
+    "get_num_threads": "gossamer_backend.call.threads",
+    "read": "gossamer_formats.io.reading",
+    "schedule": "gossamer.api.schedule",
     "sddmm": "gossamer.operators.sddmm",
-    "set_num_threads": "gossamer_backend.threads",
+    "set_num_threads": "gossamer_backend.call.threads",
     "spmm": "gossamer.operators.spmm",
     "spmv": "gossamer.operators.spmv",
 }
@@ -55,7 +55,7 @@ _importing = threading.RLock()
 
 def _before_fork() -> None:
     _importing.acquire()
-    imported = sys.modules.get("gossamer_backend.exclusion")
+    imported = sys.modules.get("gossamer_backend.fork")
     if imported is not None:
         imported.compiling.begin_fork()  # Python does not, if it was imported since the fork began
 

@@ -1,8 +1,8 @@
 """Schedule primitives, traces, and the rules for default schedules."""
 
-from gossamer_schedule.ambiguity import AmbiguousNameWarning
 from gossamer_schedule.builder import ScheduleBuilder
-from gossamer_schedule.lookups import (
+from gossamer_schedule.cursor.ambiguity import AmbiguousNameWarning
+from gossamer_schedule.cursor.lookups import (
     get_blocks,
     get_child_blocks,
     get_consumers,
@@ -10,63 +10,63 @@ from gossamer_schedule.lookups import (
     get_loops,
     get_producers,
 )
-from gossamer_schedule.primitives.add_unit_loop import add_unit_loop
-from gossamer_schedule.primitives.align import align
-from gossamer_schedule.primitives.annotate import annotate
-from gossamer_schedule.primitives.bind import bind
-from gossamer_schedule.primitives.blockize import blockize
-from gossamer_schedule.primitives.cache_index import cache_index
-from gossamer_schedule.primitives.cache_inplace import cache_inplace
-from gossamer_schedule.primitives.cache_read import cache_read
-from gossamer_schedule.primitives.cache_write import cache_write
-from gossamer_schedule.primitives.compute_at import compute_at
-from gossamer_schedule.primitives.compute_inline import compute_inline
-from gossamer_schedule.primitives.decompose_padding import decompose_padding
-from gossamer_schedule.primitives.decompose_reduction import decompose_reduction
-from gossamer_schedule.primitives.fission import fission
-from gossamer_schedule.primitives.fuse import fuse
-from gossamer_schedule.primitives.fuse_reduction_epilogue import fuse_reduction_epilogue
-from gossamer_schedule.primitives.hide_buffer_access import hide_buffer_access
-from gossamer_schedule.primitives.lift_loop import lift_loop
-from gossamer_schedule.primitives.loop_partition import loop_partition
-from gossamer_schedule.primitives.parallel import parallel
-from gossamer_schedule.primitives.pipeline import pipeline
-from gossamer_schedule.primitives.prefetch import prefetch
-from gossamer_schedule.primitives.reindex import reindex
-from gossamer_schedule.primitives.reindex_cache_read import reindex_cache_read
-from gossamer_schedule.primitives.reindex_cache_write import reindex_cache_write
-from gossamer_schedule.primitives.reorder import reorder
-from gossamer_schedule.primitives.reverse_compute_at import reverse_compute_at
-from gossamer_schedule.primitives.reverse_compute_inline import reverse_compute_inline
-from gossamer_schedule.primitives.rfactor import rfactor
-from gossamer_schedule.primitives.rolling_buffer import rolling_buffer
-from gossamer_schedule.primitives.sample_categorical import sample_categorical
-from gossamer_schedule.primitives.sample_compute_location import sample_compute_location
-from gossamer_schedule.primitives.sample_perfect_tile import sample_perfect_tile
-from gossamer_schedule.primitives.set_block_filter import set_block_filter
-from gossamer_schedule.primitives.set_scope import set_scope
-from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
-from gossamer_schedule.primitives.sparse_fuse import sparse_fuse
-from gossamer_schedule.primitives.sparse_reorder import sparse_reorder
-from gossamer_schedule.primitives.sparse_tensorize import sparse_tensorize
-from gossamer_schedule.primitives.sparse_unfuse import sparse_unfuse
-from gossamer_schedule.primitives.specialize import specialize
-from gossamer_schedule.primitives.split import split
-from gossamer_schedule.primitives.storage_align import storage_align
-from gossamer_schedule.primitives.tensorize import tensorize
-from gossamer_schedule.primitives.transform_layout import transform_layout
-from gossamer_schedule.primitives.unannotate import unannotate
-from gossamer_schedule.primitives.unroll import unroll
-from gossamer_schedule.primitives.unsafe_match_to_alloc import unsafe_match_to_alloc
-from gossamer_schedule.primitives.unsafe_parallel import unsafe_parallel
-from gossamer_schedule.primitives.unsafe_reorder import unsafe_reorder
-from gossamer_schedule.primitives.unsafe_set_dtype import unsafe_set_dtype
-from gossamer_schedule.primitives.unsafe_vectorize import unsafe_vectorize
-from gossamer_schedule.primitives.unset_block_filter import unset_block_filter
-from gossamer_schedule.primitives.vectorize import vectorize
-from gossamer_schedule.replay import apply, replay
+from gossamer_schedule.primitives.annotations.annotate import annotate
+from gossamer_schedule.primitives.annotations.hide_buffer_access import hide_buffer_access
+from gossamer_schedule.primitives.annotations.set_block_filter import set_block_filter
+from gossamer_schedule.primitives.annotations.unannotate import unannotate
+from gossamer_schedule.primitives.annotations.unset_block_filter import unset_block_filter
+from gossamer_schedule.primitives.blocks.blockize import blockize
+from gossamer_schedule.primitives.blocks.compute_at import compute_at
+from gossamer_schedule.primitives.blocks.compute_inline import compute_inline
+from gossamer_schedule.primitives.blocks.decompose_padding import decompose_padding
+from gossamer_schedule.primitives.blocks.decompose_reduction import decompose_reduction
+from gossamer_schedule.primitives.blocks.fuse_reduction_epilogue import fuse_reduction_epilogue
+from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.blocks.reverse_compute_inline import reverse_compute_inline
+from gossamer_schedule.primitives.blocks.rfactor import rfactor
+from gossamer_schedule.primitives.blocks.sparse_tensorize import sparse_tensorize
+from gossamer_schedule.primitives.blocks.tensorize import tensorize
+from gossamer_schedule.primitives.buffers.cache_index import cache_index
+from gossamer_schedule.primitives.buffers.cache_inplace import cache_inplace
+from gossamer_schedule.primitives.buffers.cache_read import cache_read
+from gossamer_schedule.primitives.buffers.cache_write import cache_write
+from gossamer_schedule.primitives.buffers.reindex import reindex
+from gossamer_schedule.primitives.buffers.reindex_cache_read import reindex_cache_read
+from gossamer_schedule.primitives.buffers.reindex_cache_write import reindex_cache_write
+from gossamer_schedule.primitives.buffers.rolling_buffer import rolling_buffer
+from gossamer_schedule.primitives.buffers.set_scope import set_scope
+from gossamer_schedule.primitives.buffers.storage_align import storage_align
+from gossamer_schedule.primitives.buffers.transform_layout import transform_layout
+from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
+from gossamer_schedule.primitives.coordinate.sparse_fuse import sparse_fuse
+from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
+from gossamer_schedule.primitives.coordinate.sparse_unfuse import sparse_unfuse
+from gossamer_schedule.primitives.loops.add_unit_loop import add_unit_loop
+from gossamer_schedule.primitives.loops.align import align
+from gossamer_schedule.primitives.loops.bind import bind
+from gossamer_schedule.primitives.loops.fission import fission
+from gossamer_schedule.primitives.loops.fuse import fuse
+from gossamer_schedule.primitives.loops.lift_loop import lift_loop
+from gossamer_schedule.primitives.loops.loop_partition import loop_partition
+from gossamer_schedule.primitives.loops.parallel import parallel
+from gossamer_schedule.primitives.loops.pipeline import pipeline
+from gossamer_schedule.primitives.loops.prefetch import prefetch
+from gossamer_schedule.primitives.loops.reorder import reorder
+from gossamer_schedule.primitives.loops.specialize import specialize
+from gossamer_schedule.primitives.loops.split import split
+from gossamer_schedule.primitives.loops.unroll import unroll
+from gossamer_schedule.primitives.loops.vectorize import vectorize
+from gossamer_schedule.primitives.sampling.sample_categorical import sample_categorical
+from gossamer_schedule.primitives.sampling.sample_compute_location import sample_compute_location
+from gossamer_schedule.primitives.sampling.sample_perfect_tile import sample_perfect_tile
+from gossamer_schedule.primitives.unsafe.unsafe_match_to_alloc import unsafe_match_to_alloc
+from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
+from gossamer_schedule.primitives.unsafe.unsafe_reorder import unsafe_reorder
+from gossamer_schedule.primitives.unsafe.unsafe_set_dtype import unsafe_set_dtype
+from gossamer_schedule.primitives.unsafe.unsafe_vectorize import unsafe_vectorize
 from gossamer_schedule.result import Result
-from gossamer_schedule.table import PRIMITIVES
+from gossamer_schedule.trace.registry import PRIMITIVES
+from gossamer_schedule.trace.replay import apply, replay
 
 __all__ = [
     "PRIMITIVES", "AmbiguousNameWarning", "Result", "ScheduleBuilder", "add_unit_loop", "align",

@@ -11,11 +11,9 @@ from msgspec.structs import replace
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Intrinsic, Schedule, Step, Trace
 from gossamer_ir.nodes import FuseAxes, Iteration, Module
-from gossamer_schedule.ambiguity import doubles, warn
-from gossamer_schedule.arguments import a_value, arguments_by_name, plain
-from gossamer_schedule.foreign_names import METHODS
-from gossamer_schedule.handles import Handle, current, loop_names
-from gossamer_schedule.lookups import (
+from gossamer_schedule.cursor.ambiguity import doubles, warn
+from gossamer_schedule.cursor.handles import Handle, current, loop_names
+from gossamer_schedule.cursor.lookups import (
     get_blocks,
     get_child_blocks,
     get_consumers,
@@ -23,14 +21,16 @@ from gossamer_schedule.lookups import (
     get_loops,
     get_producers,
 )
-from gossamer_schedule.refusals import refusal
-from gossamer_schedule.replay import apply
+from gossamer_schedule.cursor.site import statements
+from gossamer_schedule.errors import refusal
 from gossamer_schedule.result import Result
-from gossamer_schedule.samples import is_reference, with_values
-from gossamer_schedule.sites import statements
-from gossamer_schedule.steps import step
-from gossamer_schedule.table import PRIMITIVES, Fluent
-from gossamer_schedule.traces import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
+from gossamer_schedule.step.arguments import a_value, arguments_by_name, plain
+from gossamer_schedule.step.foreign_names import METHODS
+from gossamer_schedule.step.recorded import step
+from gossamer_schedule.step.samples import is_reference, with_values
+from gossamer_schedule.trace.codec import LOWERINGS, trace_from_json, trace_to_json, trace_to_python
+from gossamer_schedule.trace.registry import PRIMITIVES, Fluent
+from gossamer_schedule.trace.replay import apply
 
 
 class UnknownNameError(ScheduleError, AttributeError):
@@ -46,8 +46,8 @@ class ScheduleBuilder(Fluent):
     builder that has both). Names that the builder gives are handles: given to a later step, they stand for
     what has become of the loop or block that they named.
 
-    >>> from gossamer_schedule.examples import SCALE
-    >>> from gossamer_schedule.show import body_text
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
     >>> builder = ScheduleBuilder(SCALE)
     >>> (i,) = builder.get_loops("scale")
     >>> outer, inner = builder.split(i, factors=(None, 8)).names

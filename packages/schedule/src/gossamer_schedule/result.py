@@ -18,7 +18,7 @@ class Result(msgspec.Struct, frozen=True):
     sampling step has drawn.
 
     >>> from gossamer_schedule import split
-    >>> from gossamer_schedule.examples import SCALE
+    >>> from gossamer_testkit.examples import SCALE
     >>> found = split(SCALE, "i", factors=(None, 8))
     >>> found.names
     ('i_0', 'i_1')

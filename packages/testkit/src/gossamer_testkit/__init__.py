@@ -1,11 +1,13 @@
 """What a backend author runs: corpus, data strategies, oracles."""
 
-from gossamer_testkit.case import Case, Expected
-from gossamer_testkit.cases import csr_cases
 from gossamer_testkit.conformance import BackendSuite
-from gossamer_testkit.corpus import Manifest, Program, corpus_names, corpus_program
-from gossamer_testkit.csr import Csr, from_mask, from_rows
-from gossamer_testkit.oracles import (
+from gossamer_testkit.corpus.case import Case, Expected
+from gossamer_testkit.corpus.program import Manifest, Program, corpus_names, corpus_program
+from gossamer_testkit.corpus.retyped import retyped
+from gossamer_testkit.corpus.script import script, script_names
+from gossamer_testkit.matrices.cases import csr_cases
+from gossamer_testkit.matrices.csr import Csr, from_mask, from_rows
+from gossamer_testkit.matrices.oracles import (
     max_relative_error,
     spmm,
     spmm_magnitude,
@@ -13,9 +15,7 @@ from gossamer_testkit.oracles import (
     spmv_magnitude,
     tolerance,
 )
-from gossamer_testkit.retyped import retyped
-from gossamer_testkit.scripts import script, script_names
-from gossamer_testkit.strategies import csr_matrices, dense_operands
+from gossamer_testkit.matrices.strategies import csr_matrices, dense_operands
 
 __all__ = [
     "BackendSuite",

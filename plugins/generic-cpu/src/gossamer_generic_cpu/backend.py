@@ -5,8 +5,8 @@ from __future__ import annotations
 from functools import cache
 
 from gossamer_backend import API_VERSION, Artifact, Kernel, Probe, package_versions
-from gossamer_backend.native import SYMBOL
-from gossamer_backend.requirements import require_compilable
+from gossamer_backend.call.abi import SYMBOL
+from gossamer_backend.registry.requirements import require_compilable
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 from gossamer_ir.interchange.signature import signature_of
@@ -44,13 +44,15 @@ class GenericCpu:
 
     def instructions(self, target: Target) -> frozenset[str]:
         """The functions that the target's CPU has instructions for."""
-        from gossamer_generic_cpu import compiler, cpus
+        from gossamer_generic_cpu.codegen import compiler
+        from gossamer_generic_cpu.target import cpus
 
         return compiler.abi_of(cpus.resolve_cpu(target)).functions
 
     def probe(self, target: Target) -> Probe:
         """Whether this machine has the features of the target's CPU."""
-        from gossamer_generic_cpu import cpus, threads
+        from gossamer_generic_cpu.parallel import threads
+        from gossamer_generic_cpu.target import cpus
 
         try:
             threads.parallelism_of(target)
@@ -68,7 +70,9 @@ class GenericCpu:
         `UnsupportedError` (`llvm.<construct>`) names what is not lowered, `ArgumentError` an option
         that does not exist.
         """
-        from gossamer_generic_cpu import compiler, cpus, machine, threads
+        from gossamer_generic_cpu.codegen import compiler
+        from gossamer_generic_cpu.parallel import threads
+        from gossamer_generic_cpu.target import cpus, machine
         from gossamer_llvm import guarded_buffers
 
         require_compilable(self, module, target)
@@ -92,7 +96,7 @@ class GenericCpu:
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
         """The LLVM IR of a flat module as it is emitted, and its assembly."""
-        from gossamer_generic_cpu import compiler
+        from gossamer_generic_cpu.codegen import compiler
 
         llvm, asm = compiler.llvm_text(module, target), compiler.assembly(module, target)
         return {"llvm": llvm, "asm": asm}
@@ -103,7 +107,8 @@ class GenericCpu:
         `ArgumentError` (`generic_cpu.load`) where this machine has another architecture or lacks a
         feature that the code may use.
         """
-        from gossamer_generic_cpu import loader, threads
+        from gossamer_generic_cpu.loading import loader
+        from gossamer_generic_cpu.parallel import threads
 
         lacking = _lacking(artifact)
         if lacking:
@@ -126,11 +131,11 @@ def _version() -> str:
 
 def _lacking(artifact: Artifact) -> tuple[str, ...]:
     """What the code may need and this machine does not have."""
-    from gossamer_generic_cpu import cpus, host
+    from gossamer_generic_cpu.target import cpus, host
 
     if artifact.parsed_target().option("features") == host.host().digest:
         return ()
-    from gossamer_generic_cpu import machine  # LLVM
+    from gossamer_generic_cpu.target import machine  # LLVM
 
     if artifact.metadatum("triple") != machine.triple():
         return (artifact.metadatum("triple"),)

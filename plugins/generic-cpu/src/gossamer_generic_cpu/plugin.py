@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from gossamer_backend.hookspecs import hookimpl
-from gossamer_backend.protocol import Backend
+from gossamer_backend.registry.hookspecs import hookimpl
+from gossamer_backend.registry.protocol import Backend
 from gossamer_generic_cpu.backend import GenericCpu
-from gossamer_generic_cpu.intrinsics import intrinsics
+from gossamer_generic_cpu.codegen.intrinsics import intrinsics
 from gossamer_ir.interchange.records import Intrinsic
 
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from gossamer_backend.artifact import Artifact
+from gossamer_backend.call.abi import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_backend.export.spelling import (
     Names,
     Parameter,
@@ -15,7 +16,6 @@ from gossamer_backend.export.spelling import (
     scalar_type_of,
     shape,
 )
-from gossamer_backend.native import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_ir.interchange.records import BufferParam, ScalarParam
 
 SHARED = f"""\

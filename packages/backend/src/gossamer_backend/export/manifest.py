@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from gossamer_backend.artifact import Artifact
+from gossamer_backend.call.abi import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_backend.export.spelling import (
     Names,
     Parameter,
@@ -18,7 +19,6 @@ from gossamer_backend.export.spelling import (
     scalar_type_of,
     shape,
 )
-from gossamer_backend.native import ABI_VERSION, OK, OUT_OF_BOUNDS, OUT_OF_MEMORY
 from gossamer_ir.interchange.records import ScalarParam
 
 FORMAT = 1

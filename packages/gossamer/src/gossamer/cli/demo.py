@@ -11,6 +11,10 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, TextColumn, TimeElapsedColumn
 from rich.table import Table
 
+from gossamer.cli.bench import mkl
+from gossamer.cli.bench.graphs import power_law
+from gossamer.cli.bench.timing import Call, interleaved
+from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
     FEATURES,
     Features,
@@ -19,11 +23,7 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
-from gossamer.graphs import power_law
-from gossamer.measure import Call, interleaved
-from gossamer.peers import mkl
-from gossamer.workload import Workload, prepare
-from gossamer_backend.threads import get_num_threads, set_num_threads
+from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 from gossamer_ir.interchange.records import Trace
 

@@ -35,7 +35,7 @@ def export(
 
     The files have no need of Python. A program in C includes the header and links the object.
     """
-    from gossamer.exporting import export as export_program
+    from gossamer.api.export import export as export_program
 
     if dtype is not None:
         require_dtype(dtype)

@@ -40,7 +40,7 @@ def opt(
     name, or a name with arguments: --pass lower_buffers --pass 'split(loop="i", factors=[None, 8])'.
     The module is verified before the first step and after each.
     """
-    from gossamer.opt import applied, steps_text, to_module, to_step, to_trace
+    from gossamer.cli.single_steps import applied, steps_text, to_module, to_step, to_trace
 
     if listed:
         print(steps_text())

@@ -10,8 +10,8 @@ from typing import Annotated, Any
 import numpy as np
 import typer
 
+from gossamer.cli.bench.references import reference_of
 from gossamer.operators import NAMES
-from gossamer.references import reference_of
 from gossamer_formats import SparseTensor
 from gossamer_ir.errors import ArgumentError
 

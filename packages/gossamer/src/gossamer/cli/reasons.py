@@ -8,7 +8,7 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gossamer.build import default_choice, resolve_elsewhere
+from gossamer.pipeline import default_choice, resolve_elsewhere
 from gossamer_ir.interchange.records import Choice, Decision, Stats
 from gossamer_ir.nodes import Module
 
@@ -47,7 +47,7 @@ def _rows(choice: Choice) -> Iterator[tuple[Text, Text]]:
 
 
 def _steps(decision: Decision) -> Iterator[str]:
-    from gossamer_schedule.traces import step_to_python
+    from gossamer_schedule.trace.codec import step_to_python
 
     for step in decision.steps:
         yield f"{decision.stage}.{step_to_python(step)}"

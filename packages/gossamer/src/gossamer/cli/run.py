@@ -10,7 +10,9 @@ from typing import Annotated, Any
 
 import typer
 
-from gossamer.build import registry
+from gossamer.cli.bench.accuracy import Comparison
+from gossamer.cli.bench.timing import interleaved
+from gossamer.cli.bench.workload import Workload, prepare
 from gossamer.cli.options import (
     DTYPES,
     FEATURES,
@@ -23,11 +25,9 @@ from gossamer.cli.options import (
     require_memory,
     require_range,
 )
-from gossamer.measure import interleaved
 from gossamer.operators import operator_named
-from gossamer.oracle import Comparison
-from gossamer.workload import Workload, prepare
-from gossamer_backend.threads import get_num_threads, set_num_threads
+from gossamer.pipeline import registry
+from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_formats import SparseTensor, read
 
 

@@ -88,7 +88,7 @@ def _stats(path: str) -> Stats:
 
 
 def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> str:
-    from gossamer.build import stages
+    from gossamer.pipeline import stages
 
     texts = stages(module, target=target, stats=stats)
     if stage not in texts:
@@ -100,7 +100,7 @@ def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> st
 
 def _guards(module: Module, target: str, stats: Stats | None) -> str:
     """A line for each guarded access: where it is, and what was not proved."""
-    from gossamer.build import flat_module
+    from gossamer.pipeline import flat_module
     from gossamer_lower.bounds.report import guarded_accesses
 
     found = guarded_accesses(flat_module(module, target=target, stats=stats))

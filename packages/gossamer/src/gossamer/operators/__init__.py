@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import TYPE_CHECKING, Any
 
 from gossamer.operators.operator import Operator
-from gossamer_backend.exclusion import compiling
+from gossamer_backend.fork import compiling
 from gossamer_ir.errors import ArgumentError
 
 if TYPE_CHECKING:

@@ -6,9 +6,9 @@ from typing import Any
 
 import numpy as np
 
-from gossamer.kernels import kernel_for
 from gossamer.operators import operands_of, operator_named
 from gossamer.operators.blocks import bound_to_blocks, is_in_blocks, operands_in_blocks
+from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import output
 from gossamer.operators.plans import CHECKED, structure
 from gossamer_backend import BoundKernel

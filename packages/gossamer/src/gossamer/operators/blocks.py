@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from typing import Any, NamedTuple
 
-from gossamer.kernels import kernel_for
+from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import dense_operand, output
 from gossamer.operators.operator import Operator, Variant
 from gossamer.operators.plans import CHECKED
 from gossamer_backend import BoundKernel
 from gossamer_formats import Array
-from gossamer_formats.scipy_matrices import borrow_blocks
+from gossamer_formats.io.scipy_matrices import borrow_blocks
 from gossamer_ir.interchange.records import Target
 
 SCRIPT = """\

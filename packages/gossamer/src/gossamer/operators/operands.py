@@ -7,7 +7,7 @@ from typing import Any, NamedTuple
 
 import numpy as np
 
-from gossamer.kernels import default_check
+from gossamer.operators.kernels import default_check
 from gossamer.operators.operator import Variant
 from gossamer_formats import Array, SparseTensor, Storage, borrow_scipy, csr, storage_stats
 from gossamer_ir.errors import ArgumentError

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TypeAlias
 from weakref import WeakKeyDictionary
 
-from gossamer.kernels import kernel_for
+from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import Operands, Sparse, output
 from gossamer.operators.operator import Operator
 from gossamer_backend import PreparedKernel

@@ -12,19 +12,19 @@ from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.interchange.records import Choice, Decision, Schedule, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
+from gossamer_schedule.rules.canonical.ordered import ordered
+from gossamer_schedule.rules.canonical.unfused import unfused
 from gossamer_schedule.rules.elementwise import elementwise
 from gossamer_schedule.rules.fused_rows import fused_rows
-from gossamer_schedule.rules.ordered import ordered
-from gossamer_schedule.rules.reduction_over_fibres import reduction_over_fibres
-from gossamer_schedule.rules.sampled_products import sampled_products
+from gossamer_schedule.rules.sddmm import sddmm
 from gossamer_schedule.rules.sparse_times_dense import sparse_times_dense
-from gossamer_schedule.rules.unfused import unfused
+from gossamer_schedule.rules.spmv_rows import spmv_rows
 
 RULES = (
-    reduction_over_fibres,
+    spmv_rows,
     sparse_times_dense,
     bsr_times_dense,
-    sampled_products,
+    sddmm,
     elementwise,
     fused_rows,
 )
@@ -56,7 +56,7 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Choic
     ... ''')
     >>> found = explain(program, Target("generic-cpu"))
     >>> found.rule, found.decisions[1].what
-    ('reduction_over_fibres', '16 partial results in lanes, the rest masked')
+    ('spmv_rows', '16 partial results in lanes, the rest masked')
     >>> found.schedule == choose(program, Target("generic-cpu"))
     True
     """

@@ -13,9 +13,9 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.block_patterns import BlockReduction, block_reduction
-from gossamer_schedule.rules.parallel_rows import counted, parallel_rows
-from gossamer_schedule.rules.register_tiles import Tile, best_tile, tile_reason
+from gossamer_schedule.rules.cost.parallel_rows import counted, parallel_rows
+from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
+from gossamer_schedule.rules.recognise.block_reduction import BlockReduction, block_reduction
 
 UNROLLED_PANELS = 8
 """As many panels are unrolled where the last one is partial, so that no row is masked. (The masks of

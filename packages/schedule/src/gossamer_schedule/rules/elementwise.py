@@ -8,9 +8,9 @@ from __future__ import annotations
 
 from gossamer_ir.interchange.records import Choice, Decision, Stats, Step, Target
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.element_patterns import Elementwise, elementwise_pattern
-from gossamer_schedule.rules.machine import FULL_VECTORS_PER_THREAD, grain, lanes_of
-from gossamer_schedule.rules.parallel_rows import parallel_rows
+from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, grain, lanes_of
+from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
+from gossamer_schedule.rules.recognise.elementwise import Elementwise, elementwise_pattern
 
 SHORT_ROW = 4
 """As long as all rows may be for scalar code to be faster, where rows are gone through."""

@@ -16,23 +16,23 @@ from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Choice, Decision, Stats, Target, Trace
 from gossamer_ir.nodes import Axis, DenseFixed, Function, Iteration, Module, SparseBuffer
-from gossamer_schedule.primitives.sparse_compute_at import sparse_compute_at
+from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
+from gossamer_schedule.rules.cost.machine import lanes_of
+from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
 from gossamer_schedule.rules.elementwise import elementwise_by_rows
-from gossamer_schedule.rules.gathers import Ahead
-from gossamer_schedule.rules.machine import lanes_of
-from gossamer_schedule.rules.parallel_rows import parallel_rows
-from gossamer_schedule.rules.patterns import (
+from gossamer_schedule.rules.recognise.gathers import Ahead
+from gossamer_schedule.rules.recognise.regular_reads import is_dense_root
+from gossamer_schedule.rules.recognise.row_reduction import (
     Fibre,
     axes_of,
     is_clashing,
     names_of,
     slots_before,
 )
-from gossamer_schedule.rules.reduction_over_fibres import reduction_over_fibres
-from gossamer_schedule.rules.regular_reads import is_dense_root
-from gossamer_schedule.rules.sampled_products import sampled_products
+from gossamer_schedule.rules.rowwise_dense import rowwise_dense
+from gossamer_schedule.rules.sddmm import sddmm
 from gossamer_schedule.rules.sparse_times_dense import sparse_times_dense
-from gossamer_schedule.rules.values_of_rows import values_of_rows
+from gossamer_schedule.rules.spmv_rows import spmv_rows
 
 AHEAD = Ahead(least_row=128, least_operand=2 << 20)
 """As long as a row is worked on by several parts, one after the other, the processor does not look
@@ -44,11 +44,11 @@ be loaded as a vector before all of that is written (measured: 1.1 to 2.1 times 
 groups and their rest are more loops that end where nobody can tell (1.05 to 1.25 times, 0.97 at 7)."""
 
 PARTS = (
-    partial(reduction_over_fibres, short_row=SHORT_ROW),
+    partial(spmv_rows, short_row=SHORT_ROW),
     partial(sparse_times_dense, ahead=AHEAD),
-    partial(sampled_products, ahead=AHEAD, short_row=SHORT_ROW),
+    partial(sddmm, ahead=AHEAD, short_row=SHORT_ROW),
     partial(elementwise_by_rows, short_row=SHORT_ROW),
-    values_of_rows,
+    rowwise_dense,
 )
 
 WORK_PER_ROW = 16

@@ -11,10 +11,10 @@ from typing import NamedTuple
 
 from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Module
-from gossamer_schedule.rules.gathers import Ahead, Gather, gathered_operand, prefetched
-from gossamer_schedule.rules.machine import accumulators_of, lanes_of
-from gossamer_schedule.rules.parallel_rows import counted, parallel_rows
-from gossamer_schedule.rules.patterns import (
+from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
+from gossamer_schedule.rules.cost.parallel_rows import counted, parallel_rows
+from gossamer_schedule.rules.recognise.gathers import Ahead, Gather, gathered_operand, prefetched
+from gossamer_schedule.rules.recognise.row_reduction import (
     SparseReduction,
     single_iteration,
     sparse_reduction,

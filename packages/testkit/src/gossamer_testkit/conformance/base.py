@@ -7,7 +7,7 @@ from typing import Any, ClassVar, NoReturn
 
 from gossamer_backend import Artifact, Backend, Kernel
 from gossamer_ir.interchange.records import Target
-from gossamer_testkit.corpus import Program, corpus_names, corpus_program
+from gossamer_testkit.corpus.program import Program, corpus_names, corpus_program
 
 
 class Checks:

@@ -19,7 +19,7 @@ from gossamer_ir.errors import GossamerError
 from gossamer_ir.interchange.records import Target
 from gossamer_testkit.conformance.bad_modules import BAD_MODULES
 from gossamer_testkit.conformance.fingerprint import fingerprint
-from gossamer_testkit.corpus import corpus_program
+from gossamer_testkit.corpus.program import corpus_program
 
 
 def main() -> None:

@@ -7,11 +7,11 @@ from gossamer_ir.interchange.records import Target
 from gossamer_testkit.conformance.bad_modules import BAD_MODULES
 from gossamer_testkit.conformance.base import Checks, fail, require, skip
 from gossamer_testkit.conformance.processes import in_another_process
-from gossamer_testkit.corpus import corpus_program
+from gossamer_testkit.corpus.program import corpus_program
 
 
 class RefusalChecks(Checks):
-    """What was not declared, what is wrong, what is another's. `gossamer_backend.requirements`
+    """What was not declared, what is wrong, what is another's. `gossamer_backend.registry.requirements`
     has a function with which `compile` can begin."""
 
     def test_what_it_does_not_declare_is_refused_by_name(self, undeclared: str) -> None:

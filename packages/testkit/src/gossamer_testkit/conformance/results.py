@@ -6,9 +6,9 @@ from collections.abc import Callable
 
 from gossamer_ir.errors import GossamerError, UserError
 from gossamer_ir.interpret import run
-from gossamer_testkit.case import Case, call, differences
 from gossamer_testkit.conformance.base import Checks, fail, skip
-from gossamer_testkit.corpus import Program, corpus_program
+from gossamer_testkit.corpus.case import Case, call, differences
+from gossamer_testkit.corpus.program import Program, corpus_program
 
 
 class ResultChecks(Checks):

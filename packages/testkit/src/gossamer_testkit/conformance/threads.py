@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import numpy as np
 
 from gossamer_backend import get_num_threads, set_num_threads
-from gossamer_testkit.case import Case, call, same_bytes
 from gossamer_testkit.conformance.base import Checks, require
 from gossamer_testkit.conformance.fingerprint import fingerprint
-from gossamer_testkit.corpus import Program, corpus_program
+from gossamer_testkit.corpus.case import Case, call, same_bytes
+from gossamer_testkit.corpus.program import Program, corpus_program
 
 THREADS = 2
 COUNTS = (1, 2, 3, 7)

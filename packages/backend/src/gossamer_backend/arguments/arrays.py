@@ -1,0 +1,136 @@
+"""What an array must be to be passed to a kernel, one check for each property."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from typing import Any, TypeGuard
+
+import numpy as np
+
+from gossamer_backend.arguments.sizes import Array
+from gossamer_ir.core.dtypes import SCALARS, scalar_of
+from gossamer_ir.errors import ArgumentError, UnsupportedError
+from gossamer_ir.interchange.records import BufferParam
+from gossamer_ir.nodes import Const
+
+
+def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
+    """The dtype of the arrays that a parameter takes: uint16 for bfloat16, which NumPy does not have."""
+    scalar = scalar_of(param.dtype)
+    if param.dtype == "bfloat16":
+        return np.dtype(np.uint16)
+    if scalar != param.dtype or SCALARS[scalar][0] == "handle":
+        raise UnsupportedError(
+            "backend.array_dtype", f"The array '{param.name}' of {param.dtype} has no NumPy dtype."
+        )
+    return np.dtype(scalar)
+
+
+def require_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) -> Array:
+    """The value, if it is an array that the kernel can use but for its shape.
+
+    An array of a dtype that another package calls bfloat16 is one of uint16.
+    """
+    if not _is_plain_array(value):
+        raise _not_an_array(param.name, value)
+    if param.dtype == "bfloat16" and value.dtype.name == "bfloat16":
+        value = value.view(np.uint16)
+    if value.dtype != dtype:
+        raise ArgumentError(
+            "kernel.dtype",
+            f"The array '{param.name}' has dtype {value.dtype}, expected {dtype}.",
+            hint=f"Convert it with {param.name}.astype('{dtype}').",
+        )
+    flags = value.flags
+    if not flags.c_contiguous:
+        raise ArgumentError(
+            "kernel.contiguity",
+            f"The array '{param.name}' of shape {value.shape} and strides {value.strides} "
+            "is not C-contiguous.",
+            hint="Copy it with numpy.ascontiguousarray.",
+        )
+    if not flags.aligned:
+        raise ArgumentError(
+            "kernel.alignment",
+            f"The array '{param.name}' does not start at a multiple of {value.dtype.itemsize} "
+            "bytes, the size of its elements.",
+            hint="Copy it with its copy method.",
+        )
+    if param.is_written and not flags.writeable:
+        raise ArgumentError(
+            "kernel.read_only",
+            f"The array '{param.name}' is read-only, and the kernel writes to it.",
+            hint="Pass a writable array.",
+        )
+    return value
+
+
+def _is_plain_array(value: object) -> TypeGuard[Array]:
+    if type(value) is np.ndarray:
+        return True
+    return isinstance(value, np.ndarray) and not isinstance(value, np.ma.MaskedArray)
+
+
+def _not_an_array(name: str, value: object) -> ArgumentError:
+    found = type(value).__qualname__
+    if isinstance(value, np.ma.MaskedArray):
+        hint = "Fill its masked elements with its filled method."
+    elif hasattr(value, "__dlpack__") or hasattr(value, "__cuda_array_interface__"):
+        hint = "Copy it to the CPU and convert it with numpy.asarray."
+    else:
+        hint = "Convert it with numpy.asarray."
+    return ArgumentError(
+        "kernel.array", f"The argument '{name}' is a {found}, expected a NumPy array.", hint=hint
+    )
+
+
+def require_shape(param: BufferParam, array: Array, *, shape: tuple[int, ...]) -> Array:
+    """The array in this shape, if it has it, or if it or the buffer is flat and their sizes agree."""
+    if array.shape == shape:
+        return array
+    is_flat = array.ndim != len(shape) and 1 in (array.ndim, len(shape))
+    if is_flat and min(shape, default=0) >= 0 and array.size == math.prod(shape):
+        return array.reshape(shape)
+    raise ArgumentError(
+        "kernel.shape",
+        f"The array '{param.name}' has shape {array.shape}, expected {shape}{_spelled(param)}.",
+        hint="Pass an array of that shape, or other sizes.",
+    )
+
+
+def _spelled(param: BufferParam) -> str:
+    from gossamer_ir.script import print_expr  # the printer is only needed for this message
+
+    if all(isinstance(size, Const) for size in param.shape):
+        return ""
+    return f", that is ({', '.join(print_expr(size) for size in param.shape)})"
+
+
+def address(array: Array) -> int:
+    """The address of the first element of a contiguous array."""
+    if array.flags.carray and array.size:
+        # A quarter of the time that the array interface takes, which is also there for the rest.
+        return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
+    return int(array.__array_interface__["data"][0])
+
+
+def require_no_overlap(
+    params: Sequence[BufferParam], arrays: Sequence[Array], *, addresses: Sequence[int]
+) -> None:
+    """No array that is written shares memory with another one."""
+    for param, array, start in zip(params, arrays, addresses, strict=True):
+        end = start + array.nbytes
+        if not param.is_written or start == end:
+            continue
+        for other, array_of_other, other_start in zip(params, arrays, addresses, strict=True):
+            if other is param or not start < other_start + array_of_other.nbytes:
+                continue
+            if other_start < end and array_of_other.nbytes:
+                raise ArgumentError(
+                    "kernel.overlap",
+                    f"The array '{param.name}', which is written, shares memory with "
+                    f"'{other.name}'.",
+                    hint="Pass an array of its own for what is written.",
+                )

@@ -1,0 +1,211 @@
+"""What a caller passes, made into one value for each parameter of a signature, or refused."""
+
+from __future__ import annotations
+
+from collections.abc import Collection, Mapping
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gossamer_backend.arguments.arrays import (
+    address,
+    numpy_dtype,
+    require_array,
+    require_no_overlap,
+    require_shape,
+)
+from gossamer_backend.arguments.facts import FactCheck, buffer_of, check_facts
+from gossamer_backend.arguments.scalars import limits_of, require_scalar, require_size
+from gossamer_backend.arguments.sizes import Array, Linear, evaluate, to_linear
+from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.interchange.records import BufferParam, Signature
+from gossamer_ir.nodes import Expr, Relation
+from gossamer_ir.traversal.walk import free_vars
+
+Value: TypeAlias = "np.ndarray[Any, Any] | np.generic | int | float | bool"
+Number: TypeAlias = int | float | bool
+
+
+class Checked(NamedTuple):
+    """A value for each parameter, and the addresses of the arrays."""
+
+    values: dict[str, Array | Number]
+    addresses: dict[str, int]
+
+
+class _Buffer(NamedTuple):
+    param: BufferParam
+    dtype: np.dtype[Any]
+    shape: tuple[tuple[Expr, Linear | None], ...]
+
+
+class Arguments:
+    """The checks of one signature, prepared once.
+
+    `fact_check` may be set to what is asked before the contents of arrays are looked at here.
+    """
+
+    fact_check: FactCheck | None = None
+
+    def __init__(self, signature: Signature) -> None:
+        self._order = signature.order
+        self._buffers = signature.buffers
+        self._rows = [
+            _Buffer(
+                param, numpy_dtype(param), tuple((size, to_linear(size)) for size in param.shape)
+            )
+            for param in signature.buffers
+        ]
+        self._scalars = {param.name: param for param in signature.scalars}
+        # Several buffers of the entry may be bound to one pointer.
+        self._aliases = {
+            name: param
+            for param in signature.buffers
+            for name in (param.buffer, *(buffer_of(fact) for fact in param.facts))
+        }
+        self._names = {name: param.name for name, param in self._aliases.items()}
+        self._is_related = any(
+            isinstance(fact, Relation) for param in signature.buffers for fact in param.facts
+        )
+        self._sizes = frozenset(
+            name for param in signature.buffers for size in param.shape for name in free_vars(size)
+        )
+        if unknown := self._sizes - self._scalars.keys():
+            raise InternalError(f"Shapes of a signature use {unknown}, which are no parameters.")
+        self._limits = {
+            param.name: limits_of(param, is_size=param.name in self._sizes)
+            for param in signature.scalars
+        }
+
+    def check(
+        self,
+        args: tuple[Any, ...],
+        kwargs: Mapping[str, Any],
+        *,
+        verified: Collection[str] = (),
+    ) -> Checked:
+        """One value for each parameter; `ArgumentError` says what is wrong with one."""
+        given = self._by_name(args, kwargs)
+        if verified:
+            self._require_known(verified)
+        arrays = {
+            row.param.buffer: require_array(
+                row.param, row.dtype, value=self._required(row.param.name, given)
+            )
+            for row in self._rows
+        }
+        scalars = self._numbers(given, arrays)
+        shaped = self._shaped(scalars, arrays)
+        plain = list(arrays.values())
+        addresses = list(map(address, plain))
+        require_no_overlap(self._buffers, plain, addresses=addresses)
+        self._require_facts(scalars, shaped, verified=verified)
+        names = [param.name for param in self._buffers]
+        return Checked(
+            {**scalars, **dict(zip(names, plain, strict=True))},
+            dict(zip(names, addresses, strict=True)),
+        )
+
+    def _by_name(self, args: tuple[Any, ...], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+        if len(args) > len(self._order):
+            raise ArgumentError(
+                "kernel.arguments",
+                f"{len(args)} arguments were given, expected at most {len(self._order)}: "
+                f"{', '.join(self._order)}.",
+            )
+        given = dict(zip(self._order, args, strict=False))
+        if not args:
+            self._require_known(kwargs)
+            return dict(kwargs)
+        for name in kwargs:
+            if name in given:
+                raise ArgumentError(
+                    "kernel.arguments", f"The argument '{name}' is given by position and by name."
+                )
+        self._require_known(kwargs)
+        given.update(kwargs)
+        return given
+
+    def _require_known(self, names: Collection[str]) -> None:
+        for name in names:
+            if name not in self._order:
+                raise ArgumentError(
+                    "kernel.arguments",
+                    f"'{name}' is no parameter of the kernel.",
+                    hint=f"Its parameters are {', '.join(self._order)}.",
+                )
+
+    def _required(self, name: str, given: Mapping[str, Any]) -> Any:
+        if name not in given:
+            raise ArgumentError(
+                "kernel.arguments",
+                f"The argument '{name}' is missing.",
+                hint=f"The kernel's parameters are {', '.join(self._order)}.",
+            )
+        return given[name]
+
+    def _numbers(self, given: Mapping[str, Any], arrays: Mapping[str, Array]) -> dict[str, Number]:
+        numbers: dict[str, Number] = {
+            name: self._number(name, given[name])
+            for name in self._scalars
+            if given.get(name) is not None
+        }
+        if len(numbers) < len(self._scalars):
+            self._solve_sizes(numbers, arrays)
+            for name in self._scalars:
+                self._required(name, numbers)
+        return numbers
+
+    def _solve_sizes(self, numbers: dict[str, Number], arrays: Mapping[str, Array]) -> None:
+        for row in self._rows:
+            array = arrays[row.param.buffer]
+            sizes = array.shape if array.ndim == len(row.shape) else (array.size,)
+            for (_, linear), size in zip(row.shape, sizes, strict=False):
+                if linear is None or linear.name in numbers or len(sizes) != len(row.shape):
+                    continue
+                solution = linear.solve(size)
+                if solution is not None and solution >= 0:
+                    numbers[linear.name] = self._number(linear.name, solution)
+
+    def _number(self, name: str, value: Any) -> Number:
+        low, high = self._limits.get(name, (0, 0))
+        if type(value) is int and low <= value < high:
+            return value
+        number = require_scalar(self._scalars[name], value)
+        if name in self._sizes:
+            require_size(self._scalars[name], number)
+        return number
+
+    def _shaped(
+        self, scalars: Mapping[str, Number], arrays: Mapping[str, Array]
+    ) -> dict[str, Array]:
+        shaped = {}
+        for row in self._rows:
+            shape = tuple(
+                evaluate(size, scalars, arrays=arrays) if linear is None else linear.value(scalars)
+                for size, linear in row.shape
+            )
+            array = arrays[row.param.buffer]
+            if array.shape != shape:
+                array = require_shape(row.param, array, shape=shape)
+            shaped[row.param.buffer] = array
+        return shaped
+
+    def _require_facts(
+        self,
+        scalars: Mapping[str, Number],
+        arrays: Mapping[str, Array],
+        *,
+        verified: Collection[str],
+    ) -> None:
+        facts = tuple(
+            fact
+            for param in self._buffers
+            if param.facts and (self._is_related or param.name not in verified)
+            for fact in param.facts
+        )
+        if not facts:
+            return
+        by_alias = {name: arrays[param.buffer] for name, param in self._aliases.items()}
+        if self.fact_check is None or not self.fact_check(facts, scalars, by_alias):
+            check_facts(facts, scalars, arrays=by_alias, names=self._names)

@@ -1,0 +1,208 @@
+"""A compiled kernel that can be called from Python, and a prepared call of it."""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Collection, Mapping
+from functools import partial
+from typing import NamedTuple, NoReturn
+
+from gossamer_backend.arguments.facts import FactCheck
+from gossamer_backend.arguments.match import Arguments, Value
+from gossamer_backend.artifact import Artifact
+from gossamer_backend.call.abi import (
+    NOT_GUARDED,
+    OUT_OF_BOUNDS,
+    OUT_OF_MEMORY,
+    Parallelism,
+    ParallelismSource,
+    Workspace,
+    one_thread,
+    parameter_types,
+)
+from gossamer_backend.call.plan import PreparedKernel
+from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.interchange.records import Signature
+
+_FUNCTION = ctypes.CFUNCTYPE(ctypes.c_int64)
+_POINTER = ctypes.c_void_p
+
+
+class Kernel:
+    """A loaded artifact: `kernel(*values, **values)` checks its arguments and runs.
+
+    `address` is that of the function `gossamer_kernel`, `workspace` is asked before each call for
+    the number of threads and the function that runs them, `keep_alive` are objects without which the
+    code would go away.
+
+    Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
+    of the signature's dtypes and shapes (or flat ones of the same size); sizes that can be read off
+    a shape may be left out. `ArgumentError` tells what is wrong; nothing was written then.
+    A call releases the GIL, and calls from several threads do not disturb each other as long as
+    they write different arrays. No array may be changed by anyone else during a call: what index
+    arrays hold is checked before, and a thread that changes them after the check can make the kernel
+    access memory out of bounds. A `SparseTensor`'s arrays cannot be changed.
+
+    >>> import ctypes, numpy as np
+    >>> from gossamer_backend import Artifact, Kernel
+    >>> from gossamer_ir.core.build import index_var
+    >>> from gossamer_ir.interchange.records import BufferParam, ScalarParam, Signature
+    >>> x = BufferParam("x", "X", "float64", (index_var("n"),), is_read=True, is_written=True)
+    >>> signature = Signature("double", (x,), (ScalarParam("n", "int64"),), ("x", "n"))
+    >>> from gossamer_backend.call.abi import prototype
+    >>> @prototype(signature)
+    ... def double(x, n, workspace):
+    ...     values = (ctypes.c_double * n).from_address(x)
+    ...     values[:] = [2 * value for value in values]
+    ...     return 0
+    >>> address = ctypes.cast(double, ctypes.c_void_p).value
+    >>> artifact = Artifact("toy", "1.0", "toy", signature, b"")
+    >>> kernel = Kernel(artifact, address, keep_alive=(double,))
+    >>> values = np.array([1.0, 2.0])
+    >>> kernel(x=values)
+    >>> values
+    array([2., 4.])
+    """
+
+    def __init__(
+        self,
+        artifact: Artifact,
+        address: int,
+        *,
+        workspace: ParallelismSource = one_thread,
+        keep_alive: tuple[object, ...] = (),
+    ) -> None:
+        self.artifact = artifact
+        self.function = _FUNCTION(address)
+        self.parallelism = workspace
+        self._keep_alive = keep_alive
+        self._arguments = Arguments(artifact.signature)
+        self._types = dict(
+            zip(artifact.signature.order, parameter_types(artifact.signature), strict=True)
+        )
+
+    @property
+    def signature(self) -> Signature:
+        """Its parameters."""
+        return self.artifact.signature
+
+    def use_check(self, check: FactCheck) -> None:
+        """Has the contents of index arrays checked by `check` first; where it does not find that all
+        is well, they are checked as without it."""
+        self._arguments.fact_check = check
+
+    def __call__(self, *args: Value, **kwargs: Value) -> None:
+        """Checks the arguments and runs."""
+        self._bind(args, kwargs)()
+
+    def bind(
+        self,
+        *args: Value,
+        verified: Collection[str] = (),
+        check: bool = False,
+        **kwargs: Value,
+    ) -> BoundKernel:
+        """A call with these arguments, checked once, to be made as often as wanted.
+
+        `verified` names array parameters whose contents the caller has checked against the
+        signature's facts already (and has made read-only). Of the others the contents are checked
+        here; they must not be changed as long as the bound kernel is used. With `check` the contents
+        of all are, whatever the caller says: `ArgumentError` has the position of the first element
+        that is not as a fact or a declared relation says.
+        """
+        return self._bind(args, kwargs, verified=() if check else verified)
+
+    def prepare(
+        self, *changing: str, verified: Collection[str] = (), **values: Value
+    ) -> PreparedKernel:
+        """A call that is passed new arrays for the parameters `changing`, in this order, each time.
+
+        `values` are one value for each parameter, `verified` as in `bind`; the arrays given for
+        the changing parameters only say which shapes are expected. `ArgumentError` as in `bind`, and
+        `kernel.prepare` for a changing parameter that is no array, or an array of indices.
+        """
+        return PreparedKernel(
+            self._bind((), values, verified=verified), tuple(changing), verified=verified
+        )
+
+    def _bind(
+        self,
+        args: tuple[Value, ...],
+        kwargs: Mapping[str, Value],
+        *,
+        verified: Collection[str] = (),
+    ) -> BoundKernel:
+        checked = self._arguments.check(args, kwargs, verified=verified)
+        prepared = [
+            kind(checked.addresses[name] if kind is _POINTER else checked.values[name])
+            for name, kind in self._types.items()
+        ]
+        return BoundKernel(self, tuple(prepared), checked.values)
+
+
+class _Ready(NamedTuple):
+    """A call with its workspace, for one number of threads and way to run them."""
+
+    parallelism: Parallelism
+    workspace: Workspace
+    call: partial[int]
+
+
+class BoundKernel:
+    """A prepared call: `bound()` runs the machine code and does hardly anything else.
+
+    It holds references to its arrays, so they outlive their other owners. Two threads may call one
+    bound kernel only if the kernel's writes may be done twice.
+    """
+
+    __slots__ = ("_parallelism", "_ready", "_values", "kernel", "prepared_arguments")
+
+    def __init__(
+        self, kernel: Kernel, prepared: tuple[object, ...], values: Mapping[str, Value]
+    ) -> None:
+        self.kernel = kernel
+        self.prepared_arguments = prepared
+        self._values = values
+        self._parallelism = kernel.parallelism
+        self._ready = self._made_ready(kernel.parallelism())
+
+    @property
+    def arguments(self) -> Mapping[str, Value]:
+        """The value of every parameter, in order."""
+        return {name: self._values[name] for name in self.kernel.signature.order}
+
+    def __call__(self) -> None:
+        """Runs; `ArgumentError` (`kernel.out_of_bounds`) where a guard failed, `MemoryError` where
+        the kernel could not allocate."""
+        ready, parallelism = self._ready, self._parallelism()
+        if ready.parallelism != parallelism:
+            ready = self._ready = self._made_ready(parallelism)
+        status = ready.call()
+        if status:
+            self.raise_status(status, ready.workspace.failed_buffer)
+
+    def _made_ready(self, parallelism: Parallelism) -> _Ready:
+        workspace = Workspace(*parallelism, NOT_GUARDED)
+        reference = ctypes.byref(workspace)
+        call = partial(self.kernel.function, *self.prepared_arguments, reference)
+        return _Ready(parallelism, workspace, call)
+
+    def raise_status(self, status: int, failed: int) -> NoReturn:
+        """Raises the error that a status stands for; `failed` is the index of the guarded buffer."""
+        _raise_status(status, failed, self.kernel.artifact)
+
+
+def _raise_status(status: int, failed: int, artifact: Artifact) -> NoReturn:
+    if status == OUT_OF_MEMORY:
+        raise MemoryError(f"The kernel {artifact.signature.entry} could not allocate its buffers.")
+    if status == OUT_OF_BOUNDS and 0 <= failed < len(artifact.guarded):
+        raise ArgumentError(
+            "kernel.out_of_bounds",
+            f"The kernel {artifact.signature.entry} stopped before it would have accessed "
+            f"{artifact.guarded[failed]} out of bounds.",
+            hint="Check the index arrays; the output is incomplete.",
+        )
+    raise InternalError(
+        f"The kernel {artifact.signature.entry} returned the unknown status {status} "
+        f"(failed buffer {failed})."
+    )

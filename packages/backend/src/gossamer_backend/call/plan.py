@@ -1,0 +1,155 @@
+"""A call most of whose arguments stay: only some arrays are passed each time.
+
+The arrays that are passed are checked as always, by the cheapest test that accepts what is usual;
+anything unusual takes the way of `Kernel.bind`, which accepts it or says what is wrong.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Collection, Mapping
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import numpy as np
+
+from gossamer_backend.arguments.arrays import address, numpy_dtype
+from gossamer_backend.arguments.match import Value
+from gossamer_backend.arguments.sizes import Array
+from gossamer_backend.call.abi import NOT_GUARDED, ParallelismSource, Workspace
+from gossamer_ir.errors import ArgumentError
+
+if TYPE_CHECKING:
+    from gossamer_backend.call.kernel import BoundKernel
+
+Call = Callable[..., int]
+Binder = Callable[..., "BoundKernel"]
+
+
+_POINTER = ctypes.c_void_p
+_BYREF = ctypes.byref
+
+
+class _Slot(NamedTuple):
+    """An array that is passed at each call: where its address goes, and what it must be."""
+
+    position: int
+    dtype: np.dtype[Any]
+    shape: tuple[int, ...]
+    is_written: bool
+
+
+class PreparedKernel:
+    """`prepared(*arrays)` runs a kernel with these arrays for the changing parameters, in order.
+
+    It holds references to the arrays that stay. It keeps no state between calls, so that several
+    threads may call it at once with arrays of their own.
+    """
+
+    __slots__ = (
+        "_arguments",
+        "_bind",
+        "_call",
+        "_changing",
+        "_fail",
+        "_fixed",
+        "_hull",
+        "_parallelism",
+        "_ranges",
+        "_slots",
+        "_verified",
+    )  # fmt: skip
+
+    def __init__(
+        self,
+        bound: BoundKernel,
+        changing: tuple[str, ...],
+        *,
+        verified: Collection[str],
+    ) -> None:
+        kernel = bound.kernel
+        self._bind: Binder = kernel.bind
+        self._call: Call = kernel.function
+        self._fail = bound.raise_status
+        self._parallelism: ParallelismSource = kernel.parallelism
+        self._changing = changing
+        self._verified = tuple(verified)
+        values = bound.arguments
+        self._fixed = {name: values[name] for name in values if name not in changing}
+        self._arguments = list(bound.prepared_arguments)
+        self._slots = tuple(_slot(bound, name) for name in changing)
+        self._ranges = tuple(
+            _range(value) for value in self._fixed.values() if isinstance(value, np.ndarray)
+        )
+        starts, ends = zip(*self._ranges, strict=True) if self._ranges else ((0,), (0,))
+        self._hull = min(starts), max(ends)
+
+    def __call__(self, *arrays: Array) -> None:
+        """Runs; errors as those of `Kernel.bind` and of `BoundKernel`."""
+        if not self.run_usual(*arrays):
+            passed: Mapping[str, Value] = dict(zip(self._changing, arrays, strict=True))
+            self._bind(verified=self._verified, **self._fixed, **passed)()
+
+    def run_usual(self, *arrays: Array) -> bool:
+        """Runs if the arrays are of the expected shapes, contiguous and apart; else does nothing and
+        returns False, whatever the reason."""
+        arguments = self._arguments.copy()
+        ranges = []
+        for array, (position, dtype, shape, is_written) in zip(arrays, self._slots, strict=True):
+            if type(array) is not np.ndarray or array.shape != shape or array.dtype != dtype:
+                return False
+            flags = array.flags
+            if not (flags.carray or (flags.c_contiguous and flags.aligned and not is_written)):
+                return False
+            start = address(array)
+            arguments[position] = _POINTER(start)
+            ranges.append((start, start + array.nbytes, is_written))
+        if self._may_overlap(ranges):
+            return False
+        workspace = Workspace(*self._parallelism(), NOT_GUARDED)
+        status = self._call(*arguments, _BYREF(workspace))
+        if status:
+            self._fail(status, workspace.failed_buffer)
+        return True
+
+    def _may_overlap(self, ranges: list[tuple[int, int, bool]]) -> bool:
+        """Whether an array that is written may share memory with another one."""
+        low, high = self._hull
+        for at, (start, end, is_written) in enumerate(ranges):
+            if not is_written:
+                continue
+            if start < high and low < end and self._meets_fixed(start, end):
+                return True
+            for other, (other_start, other_end, _) in enumerate(ranges):
+                if other != at and start < other_end and other_start < end:
+                    return True
+        return False
+
+    def _meets_fixed(self, low: int, high: int) -> bool:
+        return any(low < end and start < high for start, end in self._ranges)
+
+
+def _slot(bound: BoundKernel, name: str) -> _Slot:
+    signature = bound.kernel.signature
+    for param in signature.buffers:
+        if param.name == name:
+            if param.facts:
+                raise ArgumentError(
+                    "kernel.prepare",
+                    f"The parameter '{name}' holds indices, whose contents would be checked at each "
+                    "call.",
+                    hint="Let it stay, or use bind.",
+                )
+            array = bound.arguments[name]
+            assert isinstance(array, np.ndarray)
+            position = signature.order.index(name)
+            return _Slot(position, numpy_dtype(param), array.shape, param.is_written)
+    raise ArgumentError(
+        "kernel.prepare",
+        f"'{name}' is no array parameter of the kernel.",
+        hint=f"Its parameters are {', '.join(signature.order)}.",
+    )
+
+
+def _range(array: Array) -> tuple[int, int]:
+    start = address(array)
+    return start, start + array.nbytes

@@ -1,0 +1,1 @@
+"""Checks of index arrays by a compiled kernel."""

@@ -1,0 +1,233 @@
+"""Facts about index arrays checked by a compiled kernel, which finds that all hold, or does not.
+
+It is the first opinion, for large arrays; where it finds something wrong, `facts.check_facts` decides
+and names the culprit.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache, partial
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias, Union
+
+import msgspec
+import numpy as np
+
+from gossamer_backend.arguments.arrays import address
+from gossamer_backend.arguments.facts import LONGEST_LIST, buffer_of, first_wrong_product, has_value
+from gossamer_backend.arguments.sizes import Array, Scalars, evaluate
+from gossamer_backend.call.abi import NOT_GUARDED, OK, Workspace
+from gossamer_backend.checks.module import ArrayTest, check_module
+from gossamer_ir.errors import PluginError, UnsupportedError
+from gossamer_ir.nodes import (
+    Distinct,
+    Fact,
+    HasValue,
+    InRange,
+    Module,
+    Monotone,
+    PaddedSlots,
+    ProductSteps,
+    Relation,
+    SortedSegments,
+)
+
+if TYPE_CHECKING:
+    from gossamer_backend.call.kernel import Kernel
+
+SMALL = 65_536
+"""Elements in all arrays up to which NumPy is done before a kernel has been prepared."""
+
+Compile: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
+
+_Tests: TypeAlias = tuple[ArrayTest, ...]
+_Local: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct]
+"""A fact about one buffer."""
+_SINGLE = (HasValue, ProductSteps)
+"""Facts that need no kernel."""
+_Layout: TypeAlias = "tuple[str, np.dtype[Any], int]"
+"""A buffer, the dtype of its array and how many dimensions it has."""
+
+
+class GeneratedCheck:
+    """A `FactCheck` whose kernels `compile` makes, one for each combination of dtypes and tests; it
+    gets a name of the combination, and a function that returns the module.
+
+    Arrays of at most `small` elements together are left to others. A target that the kernel cannot
+    be compiled for has none.
+
+    >>> from gossamer_ir.core.build import index
+    >>> def compile(name, program):
+    ...     raise PluginError("plugin.failed", "There is nothing to compile with.")
+    >>> check = GeneratedCheck(compile)
+    >>> check((InRange("X", index(0), index(9)),), {}, {"X": np.arange(5)})  # a matter for NumPy
+    False
+    """
+
+    def __init__(self, compile: Compile, *, small: int = SMALL) -> None:
+        self._compile = compile
+        self._small = small
+        self._kernels: dict[_Tests, Kernel | None] = {}
+
+    def __call__(
+        self, facts: Sequence[Fact], scalars: Scalars, arrays: Mapping[str, Array]
+    ) -> bool:
+        names = {fact.buffer: None for fact in facts if not isinstance(fact, Relation)}
+        found = {name: arrays[name] for name in names}
+        if sum(array.size for array in found.values()) <= self._small:
+            return False
+        single = [fact for fact in facts if isinstance(fact, _SINGLE)]
+        if not all(_holds(fact, scalars, arrays) for fact in single):
+            return False
+        several = tuple(fact for fact in facts if not isinstance(fact, _SINGLE))
+        if not several:
+            return True
+        read = {buffer_of(fact): arrays[buffer_of(fact)] for fact in several}
+        layouts = tuple((name, array.dtype, array.ndim) for name, array in read.items())
+        plans = _plans(several, layouts)
+        if plans is None or not all(_is_plain(array) for array in found.values()):
+            return False
+        kernel = self._kernel(tuple(plan.test for plan in plans))
+        values = [_values(plan, scalars, arrays) for plan in plans]
+        if kernel is None or None in values:
+            return False
+        return _passes(kernel, [value for group in values if group for value in group])
+
+    def _kernel(self, tests: _Tests) -> Kernel | None:
+        if tests not in self._kernels:
+            self._kernels[tests] = self._compiled(tests)
+        return self._kernels[tests]
+
+    def _compiled(self, tests: _Tests) -> Kernel | None:
+        try:
+            name = msgspec.json.encode(("check_module", tests))
+            return self._compile(name, partial(check_module, tests))
+        except (UnsupportedError, PluginError):
+            return None
+
+
+def _is_plain(array: Array) -> bool:
+    return array.flags.c_contiguous and array.flags.aligned and array.dtype.isnative
+
+
+def _holds(fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
+    """What NumPy finds out as fast."""
+    if isinstance(fact, ProductSteps):
+        found = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
+        return first_wrong_product(*found) is None
+    at, value = (evaluate(size, scalars, arrays=arrays) for size in (fact.index, fact.value))
+    return has_value(arrays[fact.buffer], at=at, value=value)
+
+
+def _passes(kernel: Kernel, values: Sequence[Array | int]) -> bool:
+    arguments = [
+        ctypes.c_int64(value) if isinstance(value, int) else ctypes.c_void_p(address(value))
+        for value in values
+    ]
+    workspace = Workspace(*kernel.parallelism(), NOT_GUARDED)
+    status: int = kernel.function(*arguments, ctypes.byref(workspace))
+    return status == OK
+
+
+class _Plan(NamedTuple):
+    """The test of one buffer, and the facts that its parameters come from."""
+
+    buffer: str
+    test: ArrayTest
+    ranges: tuple[InRange, ...]
+    pad: PaddedSlots | None
+    offsets: str | None
+
+
+@lru_cache(maxsize=256)
+def _plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan, ...] | None:
+    """A plan for each buffer, offsets first; None where one cannot be tested."""
+    by_buffer: dict[str, list[_Local]] = {}
+    for fact in facts:
+        if isinstance(fact, (Relation, *_SINGLE)):
+            return None
+        by_buffer.setdefault(fact.buffer, []).append(fact)
+    plans: list[_Plan] = []
+    for name, dtype, dimensions in sorted(layouts, key=lambda found: _is_cut(by_buffer[found[0]])):
+        plan = _plan(by_buffer[name], (name, dtype, dimensions), before=plans)
+        if plan is None:
+            return None
+        plans.append(plan)
+    return tuple(plans)
+
+
+def _is_cut(facts: Sequence[_Local]) -> bool:
+    return any(isinstance(fact, SortedSegments) and fact.indptr is not None for fact in facts)
+
+
+def _plan(facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]) -> _Plan | None:
+    """At most one order can be tested, within segments that an array tested before cuts."""
+    name, dtype, dimensions = layout
+    orders = [fact for fact in facts if isinstance(fact, (Monotone, SortedSegments))]
+    if dtype.kind not in "iu" or len(orders) > 1:
+        return None
+    ranges = tuple(fact for fact in facts if isinstance(fact, InRange))
+    is_distinct = any(isinstance(fact, Distinct) for fact in facts)
+    if is_distinct and dtype == np.uint64:
+        return None
+    is_unique = any(isinstance(fact, SortedSegments) and fact.unique for fact in orders)
+    pads = [fact for fact in facts if isinstance(fact, PaddedSlots) and (is_unique or is_distinct)]
+    test = ArrayTest(dtype.name, in_range=bool(ranges), padded=bool(pads), distinct=is_distinct)
+    pad = pads[0] if pads else None
+    if not orders:
+        return _Plan(name, test, ranges, pad, None)
+    offsets = orders[0].indptr if isinstance(orders[0], SortedSegments) else None
+    test = msgspec.structs.replace(test, order="unique" if is_unique else "sorted")
+    if offsets is None:
+        test = msgspec.structs.replace(test, in_rows=dimensions > 1)
+    else:
+        at = [plan.buffer for plan in before if plan.test.order and not plan.test.in_segments]
+        if offsets not in at:
+            return None
+        number = [plan.buffer for plan in before].index(offsets)
+        test = msgspec.structs.replace(test, offsets=number)
+    return _Plan(name, test, ranges, pad, offsets)
+
+
+def _values(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> list[Array | int] | None:
+    """The arguments of a test, in the order of its parameters; None where it does not fit them."""
+    array, limits = arrays[plan.buffer], np.iinfo(plan.test.dtype)
+    values: list[Array | int] = [array, array.size]
+    if plan.offsets is not None and not _cuts(arrays[plan.offsets], array):
+        return None
+    if plan.ranges:
+        low = max(evaluate(fact.low, scalars, arrays=arrays) for fact in plan.ranges)
+        last = min(evaluate(fact.high, scalars, arrays=arrays) for fact in plan.ranges) - 1
+        low, last = max(low, int(limits.min)), min(last, int(limits.max), 2**63 - 1)
+        if low > last:
+            return None
+        values += low, last
+    if plan.test.in_rows:
+        values.append(array.shape[-1])
+    if plan.test.distinct:
+        span = _span(array)
+        if span is None:
+            return None
+        values += span
+    if plan.pad is not None:
+        pad = evaluate(plan.pad.length, scalars, arrays=arrays)
+        if not limits.min <= pad <= limits.max:
+            return None
+        values.append(pad)
+    return values
+
+
+def _span(array: Array) -> tuple[int, int] | None:
+    """The least value of an array, and how many there are from that to the largest one; None where these
+    are too many for a list."""
+    if not array.size:
+        return 0, 1
+    least, most = int(array.min()), int(array.max())
+    return None if most - least >= LONGEST_LIST * array.size else (least, most - least + 1)
+
+
+def _cuts(offsets: Array, array: Array) -> bool:
+    """Whether offsets lead from the first element of an array to behind its last."""
+    flat = offsets.reshape(-1)
+    return flat.size > 0 and (int(flat[0]), int(flat[-1])) == (0, array.size)

@@ -1,0 +1,1 @@
+"""Backends and how they are found: plugins, their hooks, what they declare and require."""

@@ -1,0 +1,127 @@
+"""One plugin, loaded from its entry point and checked; whatever is wrong with it is named."""
+
+from __future__ import annotations
+
+import contextlib
+import pkgutil
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+import pluggy
+
+from gossamer_backend.registry import hookspecs
+from gossamer_backend.registry.hookspecs import Pass, ScheduleRules
+from gossamer_backend.registry.protocol import API_VERSION, Backend
+from gossamer_backend.registry.validating import ValidatingBackend
+from gossamer_ir.errors import PluginError
+from gossamer_ir.interchange.records import Intrinsic, Schedule, Stats, Target
+from gossamer_ir.nodes import Module
+
+
+class Plugin(msgspec.Struct, frozen=True):
+    """What a plugin registered."""
+
+    backend: ValidatingBackend
+    intrinsics: tuple[Intrinsic, ...]
+    passes: tuple[Pass, ...]
+    schedules: tuple[ScheduleRules, ...]
+
+    def schedule(self, module: Module, target: Target, stats: Stats | None) -> Schedule | None:
+        """What the first of its rules that has something to say chooses."""
+        with blamed_on(self.backend.name, doing="choose a schedule"):
+            answers = (rules(module, target, stats) for rules in self.schedules)
+            return next((found for found in answers if found is not None), None)
+
+    def rewritten(self, module: Module) -> Module:
+        """The module after the passes for its stage, verified; an error of a pass is its plugin's."""
+        for found in self.passes:
+            if found.stage == module.stage:
+                from gossamer_ir.verify import verify  # only where there is a pass
+
+                with blamed_on(self.backend.name, doing=f"run its pass '{found.name}'"):
+                    module = verify(found.run(module))
+        return module
+
+
+def load_plugin(name: str, value: str) -> Plugin:
+    """Imports a plugin (`value` is its entry point's) and asks its hooks; `PluginError` names it and
+    what is wrong."""
+    # A manager of its own, so that no plugin can disturb another one.
+    manager = pluggy.PluginManager(hookspecs.PROJECT)
+    manager.add_hookspecs(hookspecs)
+    with blamed_on(name, doing="be loaded"):
+        manager.register(pkgutil.resolve_name(value.partition("[")[0].strip()), name=name)
+        manager.check_pending()
+        backends = _items(manager.hook.gossamer_backends())
+        backend = _the_backend(name, backends)
+        return Plugin(
+            backend=ValidatingBackend(backend),
+            intrinsics=_items(manager.hook.gossamer_intrinsics()),
+            passes=_items(manager.hook.gossamer_passes()),
+            schedules=_items(manager.hook.gossamer_schedules()),
+        )
+
+
+@contextlib.contextmanager
+def blamed_on(name: str, *, doing: str) -> Iterator[None]:
+    """The border to foreign code, which may raise anything; nothing else in gossamer is this wide."""
+    try:
+        yield
+    except PluginError:
+        raise
+    except (Exception, SystemExit) as error:
+        raise PluginError(
+            "plugin.failed",
+            f"The plugin '{name}' cannot {doing}: {type(error).__name__}: {str(error).rstrip('.')}.",
+        ) from error
+
+
+def _items(results: Sequence[Sequence[Any]]) -> tuple[Any, ...]:
+    return tuple(item for result in results for item in result)
+
+
+def _the_backend(name: str, backends: tuple[Any, ...]) -> Backend:
+    if not backends:
+        raise PluginError(
+            "plugin.no_backend",
+            f"The plugin '{name}' registers no backend: it must implement the hook "
+            "gossamer_backends.",
+        )
+    found = [backend for backend in backends if getattr(backend, "name", None) == name]
+    if len(found) != 1:
+        names = ", ".join(repr(getattr(backend, "name", None)) for backend in backends)
+        raise PluginError(
+            "plugin.name",
+            f"The plugin '{name}' must register one backend of its own name, it registers {names}.",
+        )
+    return _require_protocol(name, found[0])
+
+
+def _require_protocol(name: str, backend: Any) -> Backend:
+    version = getattr(backend, "api_version", None)
+    if version != API_VERSION:
+        raise PluginError(
+            "plugin.api_version",
+            f"The plugin '{name}' is written for version {version} of the backend protocol, "
+            f"expected {API_VERSION}.",
+        )
+    if missing := _missing(backend):
+        raise PluginError(
+            "plugin.members", f"The backend of the plugin '{name}' lacks {', '.join(missing)}."
+        )
+    if not isinstance(backend.capabilities, frozenset) or not isinstance(backend.version, str):
+        raise PluginError(
+            "plugin.declarations",
+            f"The backend of the plugin '{name}' must declare its capabilities as a frozenset of "
+            "text and its version as text.",
+        )
+    found: Backend = backend
+    return found
+
+
+_MEMBERS = ("version", "capabilities", "targets", "probe", "compile", "load")
+
+
+def _missing(backend: object) -> list[str]:
+    return [member for member in _MEMBERS if not hasattr(backend, member)]

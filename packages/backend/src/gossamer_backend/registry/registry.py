@@ -1,0 +1,155 @@
+"""Finds backends among the installed plugins, and imports only those that are asked for."""
+
+from __future__ import annotations
+
+import threading
+from typing import TYPE_CHECKING, NamedTuple
+
+import msgspec
+
+from gossamer_backend.registry.discovery import entry_points, installed
+from gossamer_backend.registry.validating import ValidatingBackend
+from gossamer_ir.errors import ArgumentError, GossamerError, PluginError
+from gossamer_ir.interchange.records import Target
+
+if TYPE_CHECKING:
+    from gossamer_backend.registry.plugin import Plugin
+
+GROUP = "gossamer.plugins"
+
+
+class EntryPoint(NamedTuple):
+    """A plugin as a distribution announces it: `value` is where its module is."""
+
+    name: str
+    value: str
+    distribution: str
+
+
+class BackendInfo(msgspec.Struct, frozen=True):
+    """One installed backend: usable, or the reason why not."""
+
+    name: str
+    distribution: str
+    version: str
+    targets: tuple[str, ...]
+    usable: bool
+    reason: str = ""
+
+
+class Registry:
+    """The backends that are installed: entry points of the group `gossamer.plugins`, whose names are
+    the names of the backends. One that is broken does not disturb the others. The distribution
+    `gossamer-<name>` owns the name `<name>`; between others, a name that is taken twice is an error.
+
+    >>> Registry(group="no.such.group").names()
+    ()
+    """
+
+    def __init__(self, *, group: str = GROUP) -> None:
+        self._group = group
+        self._entry_points: dict[str, tuple[EntryPoint, ...]] | None = None
+        self._plugins: dict[str, Plugin] = {}
+        self._lock = threading.RLock()
+
+    def names(self) -> tuple[str, ...]:
+        """The names of all installed backends, sorted; imports none of them."""
+        return tuple(sorted(self._found()))
+
+    def backend(self, name: str) -> ValidatingBackend:
+        """The backend of that name.
+
+        `ArgumentError` (`backend.unknown`) lists those installed; `PluginError` says what is wrong
+        with its plugin.
+        """
+        return self.plugin(name).backend
+
+    def plugin(self, name: str) -> Plugin:
+        """Everything that the plugin of that name registered; errors as in `backend`."""
+        found = self._plugins.get(name)
+        if found is not None:
+            return found
+        with self._lock:
+            if name not in self._plugins:
+                self._plugins[name] = self._load(name)
+            return self._plugins[name]
+
+    def list(self) -> tuple[BackendInfo, ...]:
+        """All installed backends, each usable or with the reason why not. Imports all of them."""
+        return tuple(self._describe(name) for name in self.names())
+
+    def _found(self) -> dict[str, tuple[EntryPoint, ...]]:
+        if self._entry_points is None:
+            found: dict[str, tuple[EntryPoint, ...]] = {}
+            for item in _announced(self._group):
+                found[item.name] = (*found.get(item.name, ()), item)
+            self._entry_points = {name: _owned(name, items) for name, items in found.items()}
+        return self._entry_points
+
+    def _load(self, name: str) -> Plugin:
+        from gossamer_backend.registry.plugin import load_plugin  # imports pluggy
+
+        found = self._own(name) or self._found().get(name)
+        if found is None:
+            known = ", ".join(self.names())
+            raise ArgumentError(
+                "backend.unknown",
+                f"There is no backend '{name}'.",
+                hint=f"Installed: {known}." if known else "No backend is installed.",
+            )
+        if len(found) > 1:
+            owners = ", ".join(sorted(item.distribution for item in found))
+            raise PluginError(
+                "plugin.twice", f"Several distributions install a backend '{name}': {owners}."
+            )
+        return load_plugin(name, found[0].value)
+
+    def _own(self, name: str) -> tuple[EntryPoint, ...]:
+        """The entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
+        one look instead of a walk over all that is installed."""
+        if self._entry_points is not None:
+            return ()
+        owner = f"gossamer-{name}"
+        found = installed(owner)
+        value = None if found is None else entry_points(found, group=self._group).get(name)
+        return () if value is None else (EntryPoint(name, value, owner),)
+
+    def _describe(self, name: str) -> BackendInfo:
+        owner = ", ".join(sorted(item.distribution for item in self._found()[name]))
+        try:
+            backend = self.backend(name)
+        except GossamerError as error:
+            return BackendInfo(name, owner, "", (), usable=False, reason=str(error))
+        return _probe(backend, owner)
+
+
+def _announced(group: str) -> list[EntryPoint]:
+    """The entry points of a group, of everything that is installed."""
+    from importlib import metadata  # slow to import, and only for names that nobody owns
+
+    return [
+        EntryPoint(item.name, item.value, item.dist.name if item.dist is not None else "unknown")
+        for item in metadata.entry_points(group=group)
+    ]
+
+
+def _owned(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, ...]:
+    """Only that of the distribution `gossamer-<name>`, where it is among them."""
+    own = tuple(item for item in items if item.distribution == f"gossamer-{name}")
+    return own or items
+
+
+def _probe(backend: ValidatingBackend, owner: str) -> BackendInfo:
+    from gossamer_backend.registry.plugin import blamed_on
+
+    try:
+        with blamed_on(backend.name, doing="be asked for its targets"):
+            targets = backend.targets()
+            probe = backend.probe(Target.parse(targets[0] if targets else backend.name))
+    except PluginError as error:
+        return BackendInfo(
+            backend.name, owner, backend.version, (), usable=False, reason=str(error)
+        )
+    return BackendInfo(
+        backend.name, owner, backend.version, targets, usable=probe.usable, reason=probe.reason
+    )

@@ -1,0 +1,67 @@
+"""What must hold of a module and a target before a backend compiles them."""
+
+from __future__ import annotations
+
+from typing import Protocol
+
+from gossamer_backend.registry.capabilities import required_capabilities
+from gossamer_ir.errors import ArgumentError, PluginError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.nodes import Module
+
+
+class Declares(Protocol):
+    """What is asked of a backend here."""
+
+    @property
+    def name(self) -> str: ...
+
+    @property
+    def capabilities(self) -> frozenset[str]: ...
+
+
+def require_compilable(backend: Declares, module: Module, target: Target) -> None:
+    """What `Backend.compile` begins with, so that it refuses what it cannot compile.
+
+    Raises `ArgumentError` where the target is another backend's (`backend.target`) or the module is
+    not flat (`backend.stage`), `VerifyError` where it breaks a rule of its stage, and `PluginError`,
+    which names the words, where it needs a capability that the backend did not declare.
+
+    >>> from types import SimpleNamespace
+    >>> from gossamer_ir.nodes import Function, Param
+    >>> entry = Function("f", (Param("a", "float32"),), ())
+    >>> backend = SimpleNamespace(name="toy", capabilities=frozenset({"while"}))
+    >>> require_compilable(backend, Module("flat", (entry,), "f"), Target("toy"))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    gossamer_ir.errors.PluginError: The backend 'toy' did not declare ...: dtype.float32. [...]
+    """
+    require_own_target(backend, target)
+    if module.stage != "flat":
+        raise ArgumentError(
+            "backend.stage",
+            f"Backends compile flat modules, this one is of stage '{module.stage}'.",
+            hint="Lower it first.",
+        )
+    require_declared(backend, module)
+    from gossamer_ir.verify import verify  # only where something is compiled
+
+    verify(module)
+
+
+def require_own_target(backend: Declares, target: Target) -> None:
+    """`ArgumentError` (`backend.target`) where the target is another backend's."""
+    if target.backend != backend.name:
+        raise ArgumentError(
+            "backend.target", f"'{target.text}' is no target of the backend '{backend.name}'."
+        )
+
+
+def require_declared(backend: Declares, module: Module) -> None:
+    """`PluginError` where the module needs a capability that the backend did not declare."""
+    missing = required_capabilities(module) - backend.capabilities
+    if missing:
+        raise PluginError(
+            "plugin.undeclared",
+            f"The backend '{backend.name}' did not declare what the module needs: "
+            f"{', '.join(sorted(missing))}.",
+        )

@@ -1,0 +1,1 @@
+"""Compiled artifacts on disk: the cache, its keys, files and limits."""

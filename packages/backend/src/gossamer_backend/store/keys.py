@@ -1,0 +1,73 @@
+"""The keys of the cache: what was asked for (by name, or as a module), and what was compiled.
+
+A key is the SHA-256 of everything that the result depends on, each part with its length before it.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from collections.abc import Iterable, Mapping
+
+from gossamer_backend.call.abi import ABI_VERSION
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.interchange.records import Schedule, Stats, Target
+from gossamer_ir.interchange.serialization import dumps, dumps_record
+from gossamer_ir.nodes import Module
+
+
+@typed
+def request_key(
+    module: Module, schedule: Schedule, *, target: Target | str, versions: Mapping[str, str]
+) -> str:
+    """The key of a coordinate module compiled with a schedule for a target.
+
+    `target` is the resolved one (`Probe.resolved`), so that machines do not share what differs;
+    `versions` are those of all packages that take part (see `package_versions`).
+
+    >>> flat = Module("flat", (), "main")
+    >>> one = request_key(flat, Schedule(), target="toy", versions={"toy": "1.0"})
+    >>> len(one), one == request_key(flat, Schedule(), target="toy:cpu=any", versions={"toy": "1.0"})
+    (64, False)
+    """
+    return _digest("request", (dumps(module), dumps_record(schedule)), target, versions)
+
+
+@typed
+def name_key(
+    name: bytes, stats: Stats | None, *, target: Target | str, versions: Mapping[str, str]
+) -> str:
+    """The key of a program that a name stands for, with the schedule that rules choose for data of
+    such stats; `target` and `versions` as in `request_key`.
+
+    >>> key = name_key(b"spmv", None, target="toy", versions={})
+    >>> len(key), key == name_key(b"spmm", None, target="toy", versions={})
+    (64, False)
+    """
+    facts = b"" if stats is None else dumps_record(stats)
+    return _digest("name", (name, facts), target, versions)
+
+
+@typed
+def object_key(module: Module, *, target: Target | str, versions: Mapping[str, str]) -> str:
+    """The key of a flat module compiled for a target; `versions` are those of the backend and of
+    its code generator.
+
+    >>> flat = Module("flat", (), "main")
+    >>> key = object_key(flat, target="toy", versions={"toy": "1.0"})
+    >>> len(key), key == object_key(flat, target="toy", versions={"toy": "1.1"})
+    (64, False)
+    """
+    return _digest("object", (dumps(module),), target, versions)
+
+
+def _digest(
+    kind: str, parts: Iterable[bytes], target: Target | str, versions: Mapping[str, str]
+) -> str:
+    text = target if isinstance(target, str) else target.text
+    digest = hashlib.sha256()
+    for part in (kind.encode(), str(ABI_VERSION).encode(), text.encode(), *parts):
+        digest.update(len(part).to_bytes(8, "little") + part)
+    for name, version in sorted(versions.items()):
+        for word in (name.encode(), version.encode()):
+            digest.update(len(word).to_bytes(8, "little") + word)
+    return digest.hexdigest()

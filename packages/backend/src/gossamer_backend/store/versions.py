@@ -1,0 +1,63 @@
+"""Versions of installed distributions, for cache keys."""
+
+from __future__ import annotations
+
+import hashlib
+import importlib.util
+import json
+from collections.abc import Iterable
+from pathlib import Path
+
+from gossamer_backend.registry.discovery import Installed, installed
+from gossamer_ir.core.typed_calls import typed
+
+
+@typed
+def package_versions(distributions: Iterable[str]) -> dict[str, str]:
+    """The version of each installed distribution; one that is missing is left out.
+
+    What was not installed from an index may change without a new version: the version is followed by
+    a digest of what was installed, or, for an editable installation, of the names, sizes and times
+    of its source files.
+
+    >>> list(package_versions(["gossamer-ir", "no-such-distribution"]))
+    ['gossamer-ir']
+    """
+    versions = {}
+    for name in distributions:
+        found = installed(name)
+        version = _elsewhere(name) if found is None else found.version
+        if version:
+            versions[name] = version + ("" if found is None else _content(found))
+    return versions
+
+
+def _elsewhere(name: str) -> str:
+    """The version of what is installed in another way, "" where it is not installed."""
+    from importlib import metadata  # slow, and almost never needed
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return ""
+
+
+def _content(found: Installed) -> str:
+    """What tells installations of one version apart, "" for one from an index (PEP 610)."""
+    origin = found.read("direct_url.json")
+    if not origin:
+        return ""
+    if json.loads(origin).get("dir_info", {}).get("editable"):
+        return _source_digest(found.name.replace("-", "_"))
+    return "+local." + hashlib.sha256(found.read("RECORD").encode()).hexdigest()[:16]
+
+
+def _source_digest(package: str) -> str:
+    spec = importlib.util.find_spec(package)
+    if spec is None or not spec.submodule_search_locations:
+        return ""
+    digest = hashlib.sha256()
+    for path in sorted(Path(spec.submodule_search_locations[0]).rglob("*.py")):
+        status = path.stat()
+        digest.update(f"{path.name} {status.st_size} {status.st_mtime_ns}\n".encode())
+    return "+edited." + digest.hexdigest()[:16]

@@ -1,0 +1,1 @@
+"""Whether arrays make a tensor of a format."""

@@ -1,0 +1,262 @@
+"""Do these arrays make a tensor of the format? Each check names the first violation.
+
+Columns that are unsorted or occur twice are legal unless the description says otherwise.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from functools import lru_cache
+from typing import TypeAlias
+
+from gossamer_formats.checks.column_order import row_order
+from gossamer_formats.storage import (
+    Array,
+    Storage,
+    element_count,
+    evaluate,
+    native_name,
+    value_count,
+    values_handle,
+)
+from gossamer_ir.analysis.axis_facts import facts_of_axis
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import FormatError, UnsupportedError
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    DenseVaried,
+    Fact,
+    FormatDescription,
+    SortedSegments,
+)  # fmt: skip
+
+INDEX_DTYPES = ("int32", "int64")
+VALUE_DTYPES = ("float32", "float64")
+
+FactCheck: TypeAlias = Callable[[Sequence[Fact], Mapping[str, int], Mapping[str, Array]], bool]
+"""Whether facts about arrays hold, given the sizes and the arrays by name; False also where that
+cannot be told."""
+
+
+@typed
+def check_storage(storage: Storage, *, check: FactCheck | None = None) -> None:
+    """Checks all arrays of a tensor; `FormatError` names array, position and value.
+
+    `check` looks at the contents of index arrays first; what it does not find right is looked at
+    here, by NumPy.
+
+    >>> from gossamer_formats import Storage, csr
+    >>> arrays = {"indptr": np.array([0, 1]), "indices": np.array([4]), "data": np.ones(1)}
+    >>> description = csr("float64", indptr_dtype="int64", indices_dtype="int64")
+    >>> check_storage(Storage(description, {"m": 1, "n": 4, "nnz": 1}, arrays))
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.FormatError: indices[0] is 4; expected a value from 0 to 3. [format.indices.range]
+    """
+    _require_one_buffer(storage.format)
+    for name, size in storage.sizes.items():
+        if size < 0:
+            raise FormatError("format.shape", f"The size {name} is {size}; expected 0 or more.")
+    for axis in storage.format.axes:
+        _check_shapes(storage, axis)
+    check_values(storage)
+    facts = axis_facts(storage.format)
+    if check is None or not check(facts, storage.sizes, storage.arrays):
+        for axis in storage.format.axes:
+            _check_contents(storage, axis)
+    else:
+        _check_uniqueness(storage)
+
+
+def _require_one_buffer(description: FormatDescription) -> None:
+    """A tensor has one array of values."""
+    if description.more_buffers:
+        raise UnsupportedError(
+            "formats.several_buffers",
+            f"The description '{description.name}' has several buffers of values, and a tensor has one.",
+            hint="Describe each tensor by itself; they may share index arrays.",
+        )
+
+
+@lru_cache(maxsize=64)
+def axis_facts(description: FormatDescription) -> tuple[Fact, ...]:
+    """What the axes of a description promise about the contents of their arrays, but for the order
+    within axes that are unsorted or of fixed width.
+
+    >>> from gossamer_formats import csr
+    >>> [type(fact).__name__ for fact in axis_facts(csr())]
+    ['Monotone', 'InRange', 'SortedSegments']
+    """
+    promised = [
+        fact
+        for axis in description.axes
+        for fact in facts_of_axis(
+            axis, indptr=getattr(axis, "indptr", None), indices=getattr(axis, "indices", None)
+        )
+    ]
+    return tuple(fact for fact in promised if not _is_of_each_row(fact))
+
+
+def _is_of_each_row(fact: Fact) -> bool:
+    return isinstance(fact, SortedSegments) and fact.indptr is None
+
+
+def check_values(storage: Storage) -> None:
+    """Checks dtype and length of the array of values."""
+    name = values_handle(storage.format)
+    values = storage.arrays[name]
+    _require_vector(name, values)
+    require_dtype(name, values, (storage.format.buffer.dtype,))
+    _require_length(name, values, value_count(storage), reason="one value per nonzero")
+
+
+@typed
+def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indptr") -> None:
+    """Checks that `indptr` has segments + 1 elements, starts at 0, never decreases, ends at total.
+
+    >>> check_indptr(np.array([0, 2, 1]), segments=2, total=1)
+    Traceback (most recent call last):
+    gossamer_ir.errors.FormatError: indptr[2] is 1, less than indptr[1] = 2; ...
+    """
+    _check_indptr_ends(indptr, segments=segments, total=total, name=name)
+    falls = indptr[1:] < indptr[:-1]
+    if falls.any():
+        at = int(falls.argmax()) + 1
+        raise FormatError(
+            "format.indptr.decreasing",
+            f"{name}[{at}] is {indptr[at]}, less than {name}[{at - 1}] = {indptr[at - 1]}; "
+            "expected values that never decrease.",
+        )
+
+
+def _check_indptr_ends(indptr: Array, *, segments: int, total: int, name: str) -> None:
+    _require_vector(name, indptr)
+    require_dtype(name, indptr, INDEX_DTYPES)
+    _require_length(name, indptr, segments + 1, reason="one more than the rows")
+    if indptr[0] != 0:
+        raise FormatError("format.indptr.start", f"{name}[0] is {indptr[0]}; expected 0.")
+    if indptr[-1] != total:
+        raise FormatError(
+            "format.indptr.end",
+            f"{name}[{segments}] is {indptr[-1]}; expected {total}, the number of nonzeros.",
+        )
+
+
+@typed
+def check_indices(
+    indices: Array, *, length: int, count: int, is_padded: bool = False, name: str = "indices"
+) -> None:
+    """Checks that `indices` has count elements, all in [0, length); padding holds length.
+
+    >>> check_indices(np.array([0, 5]), length=3, count=2)
+    Traceback (most recent call last):
+    gossamer_ir.errors.FormatError: indices[1] is 5; expected a value from 0 to 2. ...
+    """
+    _check_indices_shape(indices, count=count, name=name)
+    if not count:
+        return
+    end = length + is_padded
+    if indices.min() >= 0 and indices.max() < end:
+        return
+    at = int(((indices < 0) | (indices >= end)).argmax())
+    expected = f"a value from 0 to {end - 1}" if end else "none, since the length is 0"
+    raise FormatError(
+        "format.indices.range", f"{name}[{at}] is {indices[at]}; expected {expected}."
+    )
+
+
+def _check_indices_shape(indices: Array, *, count: int, name: str) -> None:
+    _require_vector(name, indices)
+    require_dtype(name, indices, INDEX_DTYPES)
+    _require_length(name, indices, count, reason="one per nonzero")
+
+
+def _check_shapes(storage: Storage, axis: Axis) -> None:
+    """What takes no look at most of an array."""
+    if isinstance(axis, (DenseVaried, CompressedVaried)):
+        indptr = storage.arrays[axis.indptr]
+        require_dtype(axis.indptr, indptr, (axis.indptr_dtype,))
+        total = int(indptr[-1]) if axis.nnz is None else evaluate(axis.nnz, storage.sizes)
+        parents = element_count(storage, axis.parent)
+        _check_indptr_ends(indptr, segments=parents, total=total, name=axis.indptr)
+    if isinstance(axis, (CompressedFixed, CompressedVaried)):
+        indices = storage.arrays[axis.indices]
+        require_dtype(axis.indices, indices, (axis.indices_dtype,))
+        count = element_count(storage, axis.name)
+        _check_indices_shape(indices, count=count, name=axis.indices)
+
+
+def _check_contents(storage: Storage, axis: Axis) -> None:
+    """The values of index arrays of the right shapes."""
+    if isinstance(axis, (DenseVaried, CompressedVaried)):
+        indptr = storage.arrays[axis.indptr]
+        check_indptr(indptr, segments=indptr.size - 1, total=int(indptr[-1]), name=axis.indptr)
+    if isinstance(axis, (CompressedFixed, CompressedVaried)):
+        indices = storage.arrays[axis.indices]
+        check_indices(
+            indices,
+            length=evaluate(axis.length, storage.sizes),
+            count=indices.size,
+            is_padded=axis.padded,
+            name=axis.indices,
+        )
+    if isinstance(axis, CompressedVaried):
+        _check_order(storage, axis)
+
+
+def _check_uniqueness(storage: Storage) -> None:
+    """The one promise that is no fact: that unsorted coordinates are unique."""
+    for axis in storage.format.axes:
+        if isinstance(axis, CompressedVaried) and not axis.sorted:
+            _check_order(storage, axis)
+
+
+def _check_order(storage: Storage, axis: CompressedVaried) -> None:
+    if not axis.sorted and not axis.unique:
+        return
+    found = row_order(storage.arrays[axis.indptr], storage.arrays[axis.indices])
+    if axis.sorted and not found.is_sorted:
+        raise FormatError(
+            "format.indices.unsorted",
+            f"{axis.indices} is not sorted within its rows, which the description promises.",
+            hint="Say sorted=False in the description.",
+        )
+    if axis.unique and not found.is_unique:
+        raise FormatError(
+            "format.indices.duplicate",
+            f"{axis.indices} holds a column twice in a row, which the description excludes.",
+            hint="Say unique=False in the description.",
+        )
+
+
+def _require_vector(name: str, array: Array) -> None:
+    if array.ndim != 1:
+        raise FormatError("format.dimensions", f"{name} has {array.ndim} dimensions; expected 1.")
+
+
+def require_dtype(name: str, array: Array, allowed: tuple[str, ...]) -> None:
+    """Requires one of the dtypes in native byte order; `FormatError` otherwise."""
+    if native_name(array.dtype) in allowed:
+        return
+    raise FormatError(
+        "format.dtype",
+        f"{name} has the dtype {array.dtype}; expected {' or '.join(allowed)}.",
+        hint=f"Convert it with {name}.astype({allowed[0]!r}).",
+    )
+
+
+def require_value_dtype(dtype: str) -> None:
+    """Requires the name of a dtype that values may have."""
+    if dtype not in VALUE_DTYPES:
+        raise FormatError(
+            "format.dtype", f"The dtype is {dtype}; expected {' or '.join(VALUE_DTYPES)}."
+        )
+
+
+def _require_length(name: str, array: Array, length: int, *, reason: str) -> None:
+    if array.size != length:
+        raise FormatError(
+            "format.length", f"{name} has {array.size} elements; expected {length}, {reason}."
+        )

@@ -1,0 +1,1 @@
+"""Tensors from plain arrays, from files, and from and to SciPy."""

@@ -1,0 +1,147 @@
+"""Sparse matrices from files: Matrix Market (`.mtx`, `.mtx.gz`) and SciPy's `.npz`."""
+
+from __future__ import annotations
+
+import os
+import zlib
+from collections.abc import Callable, Mapping
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from gossamer_formats.checks.storage_checks import VALUE_DTYPES, require_value_dtype
+from gossamer_formats.io.limits import memory_size
+from gossamer_formats.io.matrix_market import open_market, read_entries, read_header
+from gossamer_formats.io.scipy_matrices import from_scipy
+from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import FormatError
+
+
+@typed
+def read(path: str | os.PathLike[str], *, dtype: str | None = None) -> SparseTensor:
+    """Reads a sparse matrix as CSR; the suffix says which kind of file it is.
+
+    Values become `dtype` (float32 or float64); without it floats keep theirs and other real numbers
+    and patterns become float64. `FormatError` says what is wrong with the file.
+
+    >>> import tempfile
+    >>> text = '''%%MatrixMarket matrix coordinate real general
+    ... 2 3 2
+    ... 1 3 5.0
+    ... 2 1 -1.0
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     file = Path(folder) / "small.mtx"
+    ...     _ = file.write_text(text)
+    ...     read(file, dtype="float32")
+    SparseTensor(csr, 2 by 3, 2 nonzeros, float32)
+    """
+    if dtype is not None:
+        require_value_dtype(dtype)
+    file = Path(path)
+    reader = _reader_of(file)
+    try:
+        _require_file(file)
+        return _load(file, reader, dtype=dtype)
+    except MemoryError as error:
+        raise FormatError(
+            "format.read.memory", f"{file} needs more memory than there is."
+        ) from error
+    except _DAMAGED as error:
+        raise FormatError(
+            "format.read.malformed",
+            f"{file} cannot be read: {_first_line(error)}.",
+            hint="Check that the file is whole and its suffix right.",
+        ) from error
+
+
+def _load(file: Path, reader: Callable[[Path], Any], *, dtype: str | None) -> SparseTensor:
+    matrix = reader(file)
+    if dtype is None and matrix.dtype.name not in VALUE_DTYPES:
+        dtype = "float64"
+    try:
+        return from_scipy(matrix, dtype=dtype)
+    except FormatError as error:
+        found = error.diagnostics[0]
+        raise FormatError(found.code, f"In {file}, {found.message}", hint=found.hint) from error
+
+
+_DAMAGED = (
+    OSError, ValueError, KeyError, TypeError, AttributeError, RuntimeError, EOFError, ArithmeticError,
+    IndexError, zlib.error,
+)  # fmt: skip
+"""What SciPy's readers raise for files that are not what their suffix says."""
+
+LONGEST_REASON = 200
+"""Characters of a reader's message that are passed on."""
+
+_KINDS = "a file .mtx, .mtx.gz or .npz"
+
+
+def _require_file(file: Path) -> None:
+    if not file.is_file():
+        what = "is not a file" if file.exists() else "does not exist"
+        raise FormatError("format.read.missing", f"{file} {what}; expected {_KINDS}.")
+
+
+def _read_market(file: Path) -> Any:
+    with open_market(file) as stream:
+        header = read_header(stream)
+        _require_plausible(file, rows=header.rows, entries=header.entries)
+        return read_entries(stream, header)
+
+
+def _read_npz(file: Path) -> Any:
+    from zipfile import BadZipFile  # takes longer to import than a kernel to load
+
+    try:
+        return _read_archive(file)
+    except BadZipFile as error:
+        raise ValueError(str(error)) from error
+
+
+def _read_archive(file: Path) -> Any:
+    from scipy.sparse import load_npz
+
+    with file.open("rb") as stream:
+        with np.load(stream, allow_pickle=False) as archive:
+            if "format" not in archive:
+                raise ValueError("it holds other arrays than those that save_npz writes")
+            _require_integers(archive)
+        stream.seek(0)
+        return load_npz(stream)
+
+
+_POSITIONS = ("indptr", "indices", "row", "col", "coords", "offsets")
+
+
+def _require_integers(archive: Mapping[str, Any]) -> None:
+    """SciPy's reader would cut off what stands behind the point."""
+    for name in _POSITIONS:
+        if name in archive and archive[name].dtype.kind not in "iu":
+            raise ValueError(f"{name} has the dtype {archive[name].dtype}, expected integers")
+
+
+def _require_plausible(file: Path, *, rows: int, entries: int) -> None:
+    """Refuses sizes that would exhaust memory before a single entry is read."""
+    if 8 * (rows + 1) + 16 * entries > memory_size():
+        raise FormatError(
+            "format.read.memory",
+            f"{file} declares {rows} rows and {entries} entries, more than memory holds.",
+        )
+
+
+def _reader_of(file: Path) -> Callable[[Path], Any]:
+    name = file.name.lower()
+    for suffix, reader in ((".mtx", _read_market), (".mtx.gz", _read_market), (".npz", _read_npz)):
+        if name.endswith(suffix):
+            return reader
+    raise FormatError("format.read.kind", f"{file} has an unknown suffix; expected {_KINDS}.")
+
+
+def _first_line(error: BaseException) -> str:
+    reason = error.strerror if isinstance(error, OSError) else None
+    text = reason or str(error.args[0] if error.args else error) or type(error).__name__
+    return text.strip().splitlines()[0].rstrip(".")[:LONGEST_REASON]

@@ -1,0 +1,1 @@
+"""What the package offers for programs: one file for each public function."""

@@ -1,0 +1,155 @@
+"""From any form of a program to a kernel."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from gossamer.pipeline import STAGES, build, stage_lowering
+from gossamer_backend import Kernel
+from gossamer_ir.errors import ArgumentError, ScheduleError
+from gossamer_ir.interchange.records import Schedule, Target
+from gossamer_ir.interchange.serialization import dumps, dumps_record, loads, loads_record
+from gossamer_ir.nodes import Module, StageName
+from gossamer_ir.script import parse_function, parse_module
+from gossamer_ir.transform.specialize import specialize as specialize_module
+from gossamer_ir.verify import verify
+
+if TYPE_CHECKING:
+    from gossamer_schedule import ScheduleBuilder
+
+Program: TypeAlias = Module | str | Callable[..., Any]
+"""A module, a script's text, or a decorated function."""
+
+
+def compile(
+    program: Program,
+    *,
+    target: str | Target = "generic-cpu",
+    schedule: Schedule | ScheduleBuilder | None = None,
+    specialize: Mapping[str, int] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+) -> Kernel:
+    """Compiles a script, a decorated function or a module for a target.
+
+    `specialize` gives scalar parameters their values, by name; `dtypes` retypes buffers (values) and
+    axes (storage of their indices). `schedule` is a `Schedule`, or a builder of one (`gossamer.schedule`);
+    without it the rules of the target choose one. The kernel's arguments are those of the program that
+    are left, in its order.
+    Raises `ParseError`, `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`.
+
+    >>> import numpy as np, gossamer as gs
+    >>> script = '''
+    ... @T.prim_func
+    ... def scale(x: T.handle, y: T.handle, n: T.int64) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     Y = T.match_buffer(y, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         with T.block("scale"):
+    ...             vi = T.axis.spatial(n, i)
+    ...             Y[vi] = 2.0 * X[vi]
+    ... '''
+    >>> kernel = gs.compile(script)
+    >>> x, y = np.ones(3, np.float32), np.empty(3, np.float32)
+    >>> kernel(x, y)
+    >>> y
+    array([2., 2., 2.], dtype=float32)
+    """
+    module = specialized(program, specialize=specialize, dtypes=dtypes)
+    checked = checked_schedule(schedule, module, target=target)
+    return build(module, target=target, schedule=checked).kernel
+
+
+def specialized(
+    program: Program,
+    *,
+    specialize: Mapping[str, int] | None,
+    dtypes: Mapping[str, str] | None,
+) -> Module:
+    """The module of a program with these parameters fixed and these buffers and axes retyped."""
+    module = to_module(program)
+    _require_mapping("specialize", specialize, values=(bool, int, float))
+    _require_mapping("dtypes", dtypes, values=(str,))
+    if specialize or dtypes:
+        module = specialize_module(module, specialize or {}, dtypes=dtypes or {})
+    return module
+
+
+def to_module(program: Program) -> Module:
+    """The module of a program in any of its forms."""
+    if isinstance(program, Module):
+        return loads(dumps(program))  # nodes do not check their fields when they are made
+    if isinstance(program, str):
+        return parse_module(program)
+    module = getattr(program, "module", None)
+    if isinstance(module, Module):
+        return module
+    if not callable(program):
+        raise ArgumentError(
+            "compile.program",
+            f"The program is of type {type(program).__name__}; expected a script's text, a decorated "
+            "function or a module.",
+        )
+    return parse_function(program)
+
+
+def checked_schedule(
+    schedule: Schedule | ScheduleBuilder | None, module: Module, *, target: str | Target
+) -> Schedule | None:
+    """The schedule for a module, if it is one or a builder of one.
+
+    Raises `ArgumentError` (`compile.schedule`: it is neither) and `ScheduleError`
+    (`schedule.other_program`: the builder was made of another program).
+    """
+    if schedule is None:
+        return None
+    if not isinstance(schedule, Schedule):
+        schedule = _of_builder(schedule, module, target)
+    return loads_record(dumps_record(schedule), Schedule)
+
+
+def _of_builder(found: object, module: Module, target: str | Target) -> Schedule:
+    """The schedule that a builder has made for a module."""
+    from gossamer_schedule import ScheduleBuilder
+
+    if not isinstance(found, ScheduleBuilder):
+        raise ArgumentError(
+            "compile.schedule",
+            f"The schedule is of type {type(found).__name__}; expected a gossamer_ir Schedule or a "
+            "ScheduleBuilder.",
+        )
+    stage = max(module.stage, found.program.stage, key=STAGES.index)
+    own, others = (_text_at(stage, of, target) for of in (module, found.program))
+    if own != others:
+        raise ScheduleError(
+            "schedule.other_program",
+            "The builder was made of another program than the one that is compiled.",
+            hint="Give the program, specialize and dtypes that the builder was made with, or "
+            "schedule=builder.schedule, whose steps apply to any program with these names.",
+        )
+    return found.schedule
+
+
+def _text_at(stage: StageName, module: Module, target: str | Target) -> bytes:
+    """A module as bytes, lowered to a stage: a builder may be made of a program that was lowered
+    before, and a program that was may be given with a builder that has lowered its own."""
+    if module.stage != stage:
+        module, lower = verify(module), stage_lowering(target)
+        while module.stage != stage:
+            module = lower(module)
+    return dumps(module)
+
+
+def _require_mapping(name: str, found: object, *, values: tuple[type, ...]) -> None:
+    """Requires None, or a mapping of names to values of these types."""
+    if found is None:
+        return
+    if isinstance(found, Mapping) and all(isinstance(key, str) for key in found):
+        bad = [value for value in found.values() if not isinstance(value, values)]
+        if not bad:
+            return
+        found = bad[0]
+    kinds = " or ".join(kind.__name__ for kind in values)
+    raise ArgumentError(
+        "compile.names", f"{name} has {found!r}; expected a mapping of names to {kinds}."
+    )

@@ -1,0 +1,42 @@
+"""From any form of a program to the reasons for its schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from gossamer.api.compile import Program, specialized
+from gossamer.operators import NAMES, operator_named
+from gossamer.pipeline import default_choice, resolve_elsewhere
+from gossamer_ir.interchange.records import Choice, Stats, Target
+
+
+def explain(
+    program: Program,
+    *,
+    target: str | Target = "generic-cpu",
+    stats: Stats | None = None,
+    specialize: Mapping[str, int] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+) -> Choice:
+    """The schedule that the rules choose for a program, with their reasons: which rule knows it by which
+    pattern, and what it decided why, each decision with its steps.
+
+    The program and what it is made into are given as for `compile`, or by an operator's name;
+    `stats` are what is known of the matrix, as in `SparseTensor.stats`. The rules themselves make
+    the sentences: `schedule` of the result is what they choose, step by step, in a compile.
+    Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target.
+
+    >>> import gossamer as gs
+    >>> found = gs.explain("spmm", target="generic-cpu:vector_bits=512", specialize={"feat_size": 40})
+    >>> print(found.rule)
+    sparse_times_dense
+    >>> first = found.decisions[0]
+    >>> print(first.what)
+    features in 1 tile of 3 vectors of 16 lanes
+    >>> [step.op for step in first.steps], first.steps[0] == found.schedule.loop[0]
+    (['split'], True)
+    """
+    if isinstance(program, str) and program in NAMES:
+        program = operator_named(program).script
+    module = specialized(program, specialize=specialize, dtypes=dtypes)
+    return default_choice(module, resolve_elsewhere(target)[1], stats)

@@ -1,0 +1,78 @@
+"""From any form of a program to files that a program without Python links."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from gossamer.api.compile import Program, checked_schedule, specialized
+from gossamer.pipeline import DISTRIBUTIONS, compiled
+from gossamer_backend import Kernel, package_versions
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Schedule, Target
+
+if TYPE_CHECKING:
+    from gossamer_backend.export import Exported
+    from gossamer_schedule import ScheduleBuilder
+
+TARGET = "generic-cpu"
+
+
+@typed
+def export(
+    program: Program | Kernel,
+    directory: str | os.PathLike[str],
+    *,
+    name: str = "",
+    target: str | Target = TARGET,
+    schedule: Schedule | ScheduleBuilder | None = None,
+    specialize: Mapping[str, int] | None = None,
+    dtypes: Mapping[str, str] | None = None,
+) -> Exported:
+    """Writes a kernel as an object file, a C header, a JSON manifest and, where this machine has a
+    linker, a shared library; returns their paths.
+
+    The program and what it is made into are given as for `compile`; a target may be of a CPU that
+    this machine has not. A kernel that `compile` returned is exported as it is. `name` is the symbol
+    and the files' name, by default `gossamer_` and that of the program's function.
+    Raises what `compile` does, `ArgumentError` (`export.name`, `export.directory`, `export.kernel`)
+    and `UnsupportedError` (`backend.export`) where the backend makes no object files; nothing was
+    written then.
+
+    >>> import tempfile, gossamer as gs
+    >>> script = '''
+    ... @T.prim_func
+    ... def scale(x: T.handle, n: T.int64, factor: T.float32) -> None:
+    ...     X = T.match_buffer(x, (n,), "float32")
+    ...     for i in T.serial(n):
+    ...         with T.block("scale"):
+    ...             vi = T.axis.spatial(n, i)
+    ...             X[vi] = factor * X[vi]
+    ... '''
+    >>> with tempfile.TemporaryDirectory() as directory:
+    ...     files = gs.export(script, directory)
+    ...     print(files.symbol, files.object.name, files.header.name)
+    gossamer_scale gossamer_scale.o gossamer_scale.h
+    """
+    from gossamer_backend.export import export_artifact
+
+    if isinstance(program, Kernel):
+        other_target = None if target == TARGET else target
+        _require_nothing_else(other_target, schedule, specialize, dtypes)
+        artifact = program.artifact
+    else:
+        module = specialized(program, specialize=specialize, dtypes=dtypes)
+        checked = checked_schedule(schedule, module, target=target)
+        artifact = compiled(module, target=target, schedule=checked)
+    return export_artifact(artifact, directory, name=name, versions=package_versions(DISTRIBUTIONS))
+
+
+def _require_nothing_else(*given: object) -> None:
+    if any(item is not None for item in given):
+        raise ArgumentError(
+            "export.kernel",
+            "A kernel that is compiled takes no target, schedule, specialize or dtypes.",
+            hint="Give them to compile, or export the program.",
+        )

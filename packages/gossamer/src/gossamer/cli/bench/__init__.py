@@ -1,0 +1,1 @@
+"""What `gossamer run` and `gossamer demo` run, check and time."""

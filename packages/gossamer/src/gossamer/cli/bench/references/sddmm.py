@@ -1,0 +1,57 @@
+"""Dot products of gathered rows, which is how NumPy samples a product of dense matrices."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+
+import numpy as np
+
+from gossamer.cli.bench.references.reference import Part, Reference, Shapes, blocks
+from gossamer_formats import Array, SparseTensor
+
+GATHERED = 1 << 16
+"""Elements of an operand that are gathered at a time: they stay in the cache, which is fastest."""
+
+
+def shapes(matrix: SparseTensor, features: int) -> Shapes:
+    """X, Y and the sampled elements."""
+    rows, columns = matrix.shape
+    return Shapes(((rows, features), (columns, features)), (matrix.nnz,))
+
+
+def parts(matrix: SparseTensor, left: Array, right: Array) -> Iterator[Part]:
+    """The dot products in float64."""
+    rows, columns = _coordinates(matrix)
+    terms = np.array(left.shape[1])
+    for at in blocks(matrix.nnz, left.shape[1]):
+        x, y = left[rows[at]].astype(np.float64), right[columns[at]].astype(np.float64)
+        with np.errstate(all="ignore"):
+            yield Part((at,), _dot(x, y), _dot(np.abs(x), np.abs(y)), terms)
+
+
+def scipy(matrix: SparseTensor, left: Array, right: Array) -> Callable[[], Array]:
+    """Gathers rows and multiplies them, in blocks; the coordinates are there before."""
+    rows, columns = _coordinates(matrix)
+    places = tuple(blocks(matrix.nnz, left.shape[1], elements=GATHERED))
+
+    def sampled() -> Array:
+        found = np.empty(matrix.nnz, dtype=left.dtype)
+        for at in places:
+            found[at] = _dot(left[rows[at]], right[columns[at]])
+        return found
+
+    return sampled
+
+
+def _coordinates(matrix: SparseTensor) -> tuple[Array, Array]:
+    """The row and the column of each stored element."""
+    indptr, columns = matrix.arrays["indptr"], matrix.arrays["indices"]
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(indptr)), columns
+
+
+def _dot(left: Array, right: Array) -> Array:
+    found: Array = np.einsum("ek,ek->e", left, right)
+    return found
+
+
+REFERENCE = Reference(shapes, parts, scipy)

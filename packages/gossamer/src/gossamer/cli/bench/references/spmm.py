@@ -1,0 +1,45 @@
+"""SciPy's product of a sparse and a dense matrix."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from gossamer.cli.bench.references.reference import Part, Reference, Shapes, blocks
+from gossamer_formats import Array, SparseTensor, to_scipy
+
+if TYPE_CHECKING:
+    from scipy.sparse import csr_array
+
+COLUMNS = 32
+"""How many columns of the result the oracle makes at a time."""
+
+
+def shapes(matrix: SparseTensor, features: int) -> Shapes:
+    """B and C."""
+    rows, columns = matrix.shape
+    return Shapes(((columns, features),), (rows, features))
+
+
+def parts(matrix: SparseTensor, dense: Array) -> Iterator[Part]:
+    """The product in float64."""
+    exact: csr_array = to_scipy(matrix).astype(np.float64)
+    magnitude = abs(exact)
+    terms = np.diff(matrix.arrays["indptr"]).reshape(-1, 1)
+    for columns in blocks(dense.shape[1], 1, elements=COLUMNS):
+        right = dense[:, columns].astype(np.float64)
+        for rows in blocks(matrix.shape[0], right.shape[1]):
+            with np.errstate(all="ignore"):
+                values, sums = exact[rows] @ right, magnitude[rows] @ np.abs(right)
+            yield Part((rows, columns), values, sums, terms[rows])
+
+
+def scipy(matrix: SparseTensor, dense: Array) -> Callable[[], Any]:
+    """A @ B, which is the same for a vector."""
+    left: csr_array = to_scipy(matrix)
+    return lambda: left @ dense
+
+
+REFERENCE = Reference(shapes, parts, scipy)

@@ -1,0 +1,71 @@
+"""An operator with operands and a place for its result, as the command line runs and times it."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer.cli.bench.accuracy import Comparison, compare
+from gossamer.cli.bench.references import reference_of
+from gossamer.operators import function_named, operands_of, operator_named
+from gossamer.operators.kernels import kernel_for
+from gossamer.operators.operator import module_of
+from gossamer_formats import Array, SparseTensor
+from gossamer_ir.interchange.records import Schedule
+from gossamer_ir.nodes import Module
+
+
+class Workload:
+    """`run` calls the front door and returns the result, `scipy` makes that of the reference."""
+
+    def __init__(
+        self, op: str, tensor: SparseTensor, *, dense: tuple[Array, ...], target: str
+    ) -> None:
+        operands = operands_of(op, tensor, *dense)
+        self.op, self.tensor, self.dense, self.features = op, tensor, dense, operands.features
+        self.out: Array = np.empty(operands.shape, dtype=operands.dtype)
+        self.compile_ms, self.is_cached = 0.0, False
+        self.scipy = reference_of(op).scipy(tensor, *dense)
+        self._function, self._target = function_named(op), target
+        self._variant = operands.variant()
+        if self.out.size and tensor.nnz:
+            operator = operator_named(op)
+            built = kernel_for(operator, self._variant, stats=tensor.stats, target=target)
+            self.compile_ms, self.is_cached = built.compile_ms, built.cached
+
+    def run(self) -> Array:
+        """The operator, written to the workload's own array."""
+        return self._function(self.tensor, *self.dense, out=self.out, target=self._target)
+
+    def check(self) -> Comparison:
+        """Runs the operator and compares what it wrote."""
+        return compare(self.op, self.tensor, self.dense, self.run())
+
+    def schedule(self) -> Schedule:
+        """The schedule that the rules choose."""
+        from gossamer.pipeline import default_schedule, resolve
+
+        return default_schedule(self._module(), resolve(self._target)[1], self.tensor.stats)
+
+    def stages(self) -> Mapping[str, str]:
+        """The texts of the kernel's stages."""
+        from gossamer.pipeline import stages
+
+        return stages(self._module(), target=self._target, stats=self.tensor.stats)
+
+    def _module(self) -> Module:
+        return module_of(operator_named(self.op), self._variant)
+
+
+def prepare(
+    op: str, tensor: SparseTensor, *, features: int, target: str = "generic-cpu"
+) -> Workload:
+    """A workload with normally distributed operands, the same for the same sizes; its kernel is
+    built. The features of a vector are None."""
+    random = np.random.default_rng(0)
+    kind: Any = np.float32 if tensor.dtype == "float32" else np.float64
+    shapes = reference_of(op).shapes(tensor, features).dense
+    dense = tuple(random.standard_normal(shape, dtype=kind) for shape in shapes)
+    return Workload(op, tensor, dense=dense, target=target)

@@ -1,0 +1,167 @@
+"""Single passes and primitives on a module: what `gossamer opt` does."""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterable
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.errors import ArgumentError, Diagnostic, VerifyError
+from gossamer_ir.interchange.records import Intrinsic, Step, Trace
+from gossamer_ir.interchange.serialization import loads
+from gossamer_ir.nodes import Module
+from gossamer_ir.script.parser.modules import Parsed, parse_text
+from gossamer_ir.script.render import render
+from gossamer_ir.script.source import Source
+from gossamer_ir.verify import diagnostics, verify
+
+MAX_STEP = 10_000
+"""Characters of a step, and steps of a trace."""
+
+
+def to_step(text: str) -> Step:
+    """A pass or a primitive with its arguments, from text.
+
+    `ArgumentError` (`option.pass`) for anything but a name, or a call of one whose arguments are
+    given by name and are literals.
+
+    >>> to_step('split(loop="i", factors=[None, 8])')
+    Step(op='split', args={'loop': 'i', 'factors': (None, 8)})
+    >>> to_step("lower_iterations")
+    Step(op='lower_iterations', args={})
+    """
+    try:
+        if len(text) > MAX_STEP:
+            raise ValueError
+        found = ast.parse(text.strip(), mode="eval").body
+        name, keywords = (
+            (found.func, found.keywords) if isinstance(found, ast.Call) else (found, [])
+        )
+        has_names = all(keyword.arg is not None for keyword in keywords)
+        has_positions = isinstance(found, ast.Call) and bool(found.args)
+        if not isinstance(name, ast.Name) or not has_names or has_positions:
+            raise ValueError
+        return _step(name.id, {str(part.arg): ast.literal_eval(part.value) for part in keywords})
+    except (SyntaxError, ValueError, TypeError, RecursionError, MemoryError):
+        raise ArgumentError(
+            "option.pass",
+            f"--pass is '{text[:80]}'; expected a name, or a name with arguments.",
+            hint="As in 'split(loop=\"i\", factors=[None, 8])'.",
+        ) from None
+
+
+def to_trace(text: str) -> Trace:
+    """The steps of a JSON list of `{"op": ..., "args": {...}}`; `ArgumentError` (`option.trace`)."""
+    try:
+        steps = msgspec.json.decode(text.encode(), type=list[_Given])
+    except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
+        raise ArgumentError(
+            "option.trace",
+            f"The trace is no list of steps: {error}.",
+            hint='Each is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
+        ) from None
+    return tuple(_step(found.op, found.args) for found in steps)
+
+
+def _step(op: str, args: dict[str, Any]) -> Step:
+    """A step whose lists are tuples, as in every trace."""
+    return Step(
+        op, {name: tuple(arg) if isinstance(arg, list) else arg for name, arg in args.items()}
+    )
+
+
+class _Given(msgspec.Struct, forbid_unknown_fields=True):
+    op: str
+    args: dict[str, Any] = {}
+
+
+def to_module(text: str, *, name: str) -> Module:
+    """The verified module of a script, or of canonical JSON; errors show the text, called `name`."""
+    if text.lstrip()[:1] == "{":
+        return verify(loads(text))
+    parsed = parse_text(Source(text, name=name), captured={})
+    found = diagnostics(parsed.module)
+    if found:
+        raise VerifyError(
+            found[0].code, found[0].message, diagnostics=found, text=_carets(parsed, found)
+        )
+    return parsed.module
+
+
+def applied(module: Module, steps: Iterable[Step], *, verify_each: bool = False) -> Module:
+    """The module after passes and primitives in order, verified after each; with `verify_each` also
+    after each pass that a step consists of, and against what the table of passes promises.
+
+    Raises what they raise; `ArgumentError` (`option.pass`) for a name that is neither.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> steps = map(to_step, ['split(loop="i", factors=[None, 8])', "lower_blocks", "simplify"])
+    >>> print(body_text(applied(SCALE, steps)))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.serial(8):
+            if i_0 * 8 + i_1 < n:
+                Y[i_0 * 8 + i_1] = X[i_0 * 8 + i_1] * 2.0
+    """
+    for step in steps:
+        module = verify(_applied(module, step, verify_each=verify_each))
+    return module
+
+
+def _applied(module: Module, step: Step, *, verify_each: bool) -> Module:
+    from gossamer_lower.pass_manager import PASSES, apply_pass, require_kept_promise
+    from gossamer_schedule import PRIMITIVES, replay
+
+    if step.op in PASSES:
+        inner = {"verify_each": True} if verify_each and step.op == "lower_to_flat" else {}
+        result = apply_pass(step.op, module, arguments={**step.args, **inner})
+        if verify_each:
+            require_kept_promise(step.op, result)
+        return result
+    if step.op not in PRIMITIVES:
+        raise ArgumentError(
+            "option.pass",
+            f"There is no pass or primitive '{step.op}'.",
+            hint="gossamer opt --list shows them.",
+        )
+    return replay(module, (step,), intrinsics=_intrinsics() if "intrinsic" in step.args else ())
+
+
+def _intrinsics() -> tuple[Intrinsic, ...]:
+    """What steps may name: the intrinsics of the default target."""
+    from gossamer.pipeline import registry
+
+    return registry.plugin("generic-cpu").intrinsics
+
+
+def _carets(module: Parsed, found: Iterable[Diagnostic]) -> str:
+    """The lines of a text with carets below the places of diagnostics."""
+    shown = [render(module, (one,)).partition("\n")[2] for one in found]
+    return "\n".join(dict.fromkeys(filter(None, shown)))
+
+
+def steps_text() -> str:
+    """Every pass and primitive, with what it takes.
+
+    >>> steps_text().splitlines()[:2]
+    ['passes', '  lower_iterations                  coordinate to position']
+    """
+    from gossamer_lower.pass_manager import PASSES
+    from gossamer_schedule import PRIMITIVES
+    from gossamer_schedule.trace.replay import parameters_of
+
+    lines = ["passes"]
+    for name, found in PASSES.items():
+        stages = " or ".join(found.takes) or "any stage"
+        stages += f" to {found.gives}" if found.gives else ""
+        without = f", without {', '.join(found.without)}" if found.without else ""
+        lines.append(f"  {name:<32}  {stages}{without}")
+    lines.append("primitives")
+    for name in PRIMITIVES:
+        lines.append(f"  {name}({', '.join(parameters_of(name))})")
+    return "\n".join(lines)
+
+
+__all__ = ["applied", "steps_text", "to_module", "to_step", "to_trace"]

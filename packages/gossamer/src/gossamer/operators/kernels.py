@@ -1,0 +1,60 @@
+"""Kernels of the operators, built once in a process."""
+
+from __future__ import annotations
+
+from functools import cache, partial
+from typing import TYPE_CHECKING
+
+import msgspec
+
+from gossamer.operators.operator import Operator, Variant, module_of
+from gossamer.targets import parse_target
+from gossamer_backend.fork import compiling
+from gossamer_ir.interchange.records import Stats, Target
+
+if TYPE_CHECKING:
+    from gossamer.pipeline import Built
+    from gossamer_backend import FactCheck
+
+DEFAULT_TARGET = "generic-cpu"
+LIMIT = 1024
+"""How many are remembered; `build_named` finds the others again."""
+
+_Key = tuple[str, Variant, Stats | None, str]
+_built: dict[_Key, Built] = {}
+
+
+@cache
+def default_check() -> FactCheck:
+    """Checks facts about arrays with kernels for the default target."""
+    with compiling:
+        from gossamer.pipeline import fact_check
+
+        return fact_check(DEFAULT_TARGET)
+
+
+def kernel_for(
+    operator: Operator,
+    variant: Variant,
+    *,
+    stats: Stats | None,
+    target: str | Target | None = None,
+) -> Built:
+    """The operator's kernel for a variant, with the schedule the rules choose for such data."""
+    wanted = DEFAULT_TARGET if target is None else target
+    name = wanted if isinstance(wanted, str) else parse_target(wanted).text
+    key = (operator.name, variant, stats, name)
+    found = _built.get(key)
+    if found is not None:
+        return found
+    with compiling:
+        from gossamer.pipeline import build_named
+
+        if key not in _built:
+            while len(_built) >= LIMIT:
+                del _built[next(iter(_built))]
+            asked = msgspec.json.encode((operator, variant))
+            _built[key] = build_named(
+                asked, partial(module_of, operator, variant), target=wanted, stats=stats
+            )
+        return _built[key]

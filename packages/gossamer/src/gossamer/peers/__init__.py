@@ -1,1 +1,0 @@
-"""Other libraries to be measured against; none of them is needed."""

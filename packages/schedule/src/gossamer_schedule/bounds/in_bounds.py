@@ -1,0 +1,129 @@
+"""Accesses of a buffer whose elements change places: those out of bounds must stay out of bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.accesses import EnclosingContext, accesses
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.core.build import dtype_of, in_range, index
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    Expr,
+    Function,
+    IfThenElse,
+    Let,
+    Load,
+    Prefetch,
+    Range,
+    Search,
+    Stmt,
+    Store,
+)
+from gossamer_ir.traversal.walk import collect, map_children, resolve, statements
+from gossamer_schedule.bounds.predicates import in_turn
+from gossamer_schedule.errors import refusal, text_of
+
+OUTSIDE = index(-1)
+"""An index that is out of bounds in each dimension of each buffer."""
+
+Places = Callable[[Sequence[Expr]], tuple[Expr, ...]]
+"""Where an element is, by its old indices."""
+
+
+def moved_accesses(
+    function: Function,
+    buffer: str,
+    places: Places,
+    *,
+    lost: Mapping[int, Expr],
+    primitive: str,
+) -> tuple[Stmt, ...]:
+    """The body of a function in which the elements of a buffer are in other places.
+
+    `lost` are the dimensions, with their extents, of which an index that is out of bounds may lead to a
+    place of the new buffer. Where such an index is not proved in bounds, it is tested, and leads out of
+    bounds of the new buffer, too: there the kernel stops as before.
+
+    Raises `.not_proved`, where several lanes would have to be tested at once, or a search would.
+    """
+    if any(found.buffer == buffer for found in collect(Search, *function.body)) and lost:
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"It is not proved that a search in buffer '{buffer}' stays in bounds of it.",
+            needs="the buffer is not searched",
+        )
+    values = _values(function)
+    unproved = _unproved(function, buffer, lost) if lost else {}
+
+    def at(indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        tested = unproved.get(tuple(resolve(found, values) for found in indices), ())
+        conditions = [_within(indices[dim], lost[dim], buffer, primitive) for dim in tested]
+        *others, last = places(indices)
+        condition = in_turn(conditions)
+        if condition is not None:  # of the last index, which may differ from lane to lane
+            last = IfThenElse(condition, last, OUTSIDE)
+        return (*others, last)
+
+    return tuple(_moved(stmt, buffer, at, places) for stmt in function.body)
+
+
+def _values(function: Function) -> dict[str, Expr]:
+    """What all block variables and lets of a function stand for."""
+    values: dict[str, Expr] = {}
+    for found in statements(function.body):
+        match found:
+            case Let():
+                values[found.var.name] = found.value
+            case Block():
+                values |= {item.var: item.value for item in found.iters}
+    return values
+
+
+def _unproved(
+    function: Function, buffer: str, lost: Mapping[int, Expr]
+) -> dict[tuple[Expr, ...], tuple[int, ...]]:
+    """The lost dimensions in which indices of some accesses are not proved in bounds."""
+    found: dict[tuple[Expr, ...], tuple[int, ...]] = {}
+    for access in accesses(function.body, buffers={buffer}):
+        indices = tuple(at for at in access.indices if not isinstance(at, Range))
+        dims = tuple(
+            dim
+            for dim, extent in lost.items()
+            if not _is_in_bounds(indices[dim], extent, access.held, function)
+        )
+        found[indices] = tuple(sorted({*dims, *found.get(indices, ())}))
+    return found
+
+
+def _is_in_bounds(at: Expr, extent: Expr, held: EnclosingContext, function: Function) -> bool:
+    point = ProgramPoint(function)
+    point.assume_held(held)
+    return point.is_in_range(at, extent)
+
+
+def _within(at: Expr, extent: Expr, buffer: str, primitive: str) -> Expr:
+    if DType.parse(dtype_of(at)).is_vector:
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"It is not proved that vectors of elements of buffer '{buffer}' are in bounds of it.",
+            needs=f"{text_of(at)} is below {text_of(extent)} in all lanes",
+        )
+    return Binary("and", *in_range(at, extent))
+
+
+def _moved(node: Any, buffer: str, at: Places, hint: Places) -> Any:
+    """A node with the accesses of a buffer at their new places; a prefetch may lie anywhere."""
+    kind = type(node)
+    if kind in (Load, Store) and node.buffer == buffer:
+        node = replace(node, indices=at(node.indices))
+    elif kind is Prefetch and node.buffer == buffer:
+        node = replace(node, indices=hint(node.indices))
+    inner = map_children(node, lambda child: _moved(child, buffer, at, hint))
+    is_changed = isinstance(inner, Block) and inner is not node
+    return replace(inner, reads=None, writes=None) if is_changed else inner

@@ -1,0 +1,66 @@
+"""Whether elements may be read wherever some iterators are in their domains."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.in_bounds import BoundedReads
+from gossamer_ir.core.build import in_range
+from gossamer_ir.nodes import (
+    BlockIter,
+    Expr,
+    For,
+    Function,
+    Node,
+    Range,
+)
+from gossamer_schedule.bounds.prover import point_in
+
+
+def is_safe(
+    function: Function, reads: Iterable[Node], *, iters: Sequence[BlockIter], held: Iterable[Expr]
+) -> bool:
+    """Whether all loads of some expressions are proved in bounds for all values in the domains of the
+    iterators for which the conditions hold, and so are the loads of the domains."""
+    proof = _Proof(function)
+    for found in iters:
+        if not proof.is_safe(found.domain):
+            return False
+        proof.point.assume_domain(found)
+    for condition in held:
+        if not proof.is_safe(condition):
+            return False
+        proof.point.assume(condition)
+    return all(proof.is_safe(found) for found in reads)
+
+
+def is_safe_in(function: Function, expr: Node, loops: Iterable[For]) -> bool:
+    """Whether all loads of an expression are proved in bounds wherever some loops run, which have read
+    what their ranges are."""
+    proof = _Proof(function)
+    for loop in loops:
+        proof.point.assume_loop(loop)
+        proof.learn_read(loop)
+    return proof.is_safe(expr)
+
+
+class _Proof:
+    """What is known, and what exists by that."""
+
+    def __init__(self, function: Function) -> None:
+        self.point = point_in(function)
+        self._reads = BoundedReads(function, self.point)
+        self.is_safe = self._reads.are_in_bounds
+
+    def learn_read(self, loop: For) -> None:
+        """From here on, what the range of a loop is read from exists."""
+        for found in accesses((replace(loop, body=(), weight=None),)):
+            indices = tuple(at for at in found.indices if not isinstance(at, Range))
+            if found.is_certain and len(indices) == len(found.indices):
+                extents = self._reads.extents(found.buffer, indices)
+                for at, extent in zip(indices, extents, strict=False):
+                    for condition in in_range(at, extent):
+                        self.point.assume(condition)

@@ -1,0 +1,62 @@
+"""Whether a condition holds all through some loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+
+from gossamer_ir.arith.affine import affine_of
+from gossamer_ir.arith.simplify import FALSE
+from gossamer_ir.core.build import ONE, ZERO, conjuncts, index_var, integer_value, sub
+from gossamer_ir.nodes import Compare, Expr, For, IfThenElse
+from gossamer_ir.traversal.walk import free_vars, substitute
+from gossamer_schedule.bounds.predicates import below, in_turn
+
+
+def throughout(conditions: Iterable[Expr], loops: Sequence[For]) -> list[Expr] | None:
+    """Conditions without the loops that say that these hold in all iterations of loops which start at 0,
+    of which there are some; None where that is not known of one.
+
+    >>> from gossamer_ir.core.build import add, index
+    >>> from gossamer_ir.script import print_expr
+    >>> tile = For("j", ZERO, index(8), ())
+    >>> (found,) = throughout([below(add(index_var("i"), index_var("j")), index_var("n"))], [tile])
+    >>> print_expr(found)
+    'i + 7 < n'
+    """
+    last = {loop.var: sub(loop.extent, ONE) for loop in loops}
+    some = [below(ZERO, loop.extent) for loop in loops if not _is_positive(loop)]
+    found = [_last(condition, last) for condition in conditions]
+    held = [condition for condition in found if condition is not None]
+    return [*some, *held] if len(held) == len(found) else None
+
+
+def _is_positive(loop: For) -> bool:
+    return (integer_value(loop.extent) or 0) > 0
+
+
+def _last(condition: Expr, last: Mapping[str, Expr]) -> Expr | None:
+    """The condition where it is hardest to satisfy."""
+    if free_vars(condition).isdisjoint(last):
+        return condition
+    match condition:
+        case Compare(op="lt" | "le", lhs=lhs, rhs=rhs) if free_vars(rhs).isdisjoint(last):
+            largest = _largest(lhs, last)
+            return None if largest is None else Compare(condition.op, largest, rhs)
+        case IfThenElse(condition=asked, if_true=then) if condition.if_false == FALSE:
+            parts = [_last(part, last) for part in (*conjuncts(asked), then)]
+            known = [part for part in parts if part is not None]
+            return in_turn(known) if len(known) == len(parts) else None
+    return None
+
+
+def _largest(value: Expr, last: Mapping[str, Expr]) -> Expr | None:
+    form = affine_of(value)
+    own = {index_var(name) for name in last}
+    inside = free_vars(*(atom for atom in form.terms if atom not in own))
+    if not inside.isdisjoint(last):
+        return None
+    ends = {
+        name: end if form.terms.get(index_var(name), 0) > 0 else ZERO for name, end in last.items()
+    }
+    placed: Expr = substitute(value, ends)
+    return placed

@@ -1,0 +1,32 @@
+"""Buffers that a function allocates."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import Allocate, AnyBuffer, Function
+from gossamer_ir.traversal.walk import rewrite_body
+from gossamer_schedule.errors import refusal
+
+
+def require_allocated(buffer: AnyBuffer, primitive: str) -> None:
+    """Refuses a buffer that is the caller's."""
+    if buffer.handle is not None:
+        raise refusal(
+            f"{primitive}.parameter",
+            f"Buffer '{buffer.name}' is bound to parameter '{buffer.handle}': where and how it is "
+            "stored is the caller's.",
+        )
+
+
+def with_buffer(function: Function, new: AnyBuffer) -> Function:
+    """The function with the buffer of that name replaced, wherever it is allocated."""
+    buffers = tuple(new if found.name == new.name else found for found in function.buffers)
+
+    def renewed(node: Any) -> Any:
+        is_meant = isinstance(node, Allocate) and node.buffer.name == new.name
+        return replace(node, buffer=new) if is_meant else None
+
+    return replace(function, buffers=buffers, body=rewrite_body(function.body, renewed))

@@ -1,0 +1,100 @@
+"""Copies of statements, each with names of its own."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import Allocate, Block, BlockIter, For, Region, Stmt, Var
+from gossamer_ir.traversal.effects import NAMING_BUFFERS, effects_of
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import rewrite_body, statements
+
+
+class Clone(msgspec.Struct, frozen=True):
+    """A copy of a body, and its names by those of the original: of variables and loops, of blocks, and of
+    buffers. A block may have the name of a variable that it does not bind."""
+
+    body: tuple[Stmt, ...]
+    variables: dict[str, str]
+    blocks: dict[str, str]
+    buffers: dict[str, str]
+
+
+def clones(body: tuple[Stmt, ...], count: int, namer: Namer) -> tuple[Clone, ...]:
+    """So many copies of a body. What it binds as `x` is `x_0` in the first copy, `x_1` in the second.
+
+    >>> from gossamer_ir.traversal.names import namer_of
+    >>> from gossamer_testkit.examples import SCALE
+    >>> (function,) = SCALE.functions
+    >>> for found in clones(function.body, 2, namer_of(function)):
+    ...     print(found.variables, found.blocks, found.buffers)
+    {'i': 'i_0', 'vi': 'vi_0'} {'scale': 'scale_0'} {}
+    {'i': 'i_1', 'vi': 'vi_1'} {'scale': 'scale_1'} {}
+    """
+    variables, blocks, buffers = _names(body)
+
+    def renaming(names: Iterable[str], number: int) -> dict[str, str]:
+        return {name: namer.fresh(f"{name}_{number}") for name in names}
+
+    return tuple(
+        _renamed(body, renaming(variables, at), renaming(blocks, at), renaming(buffers, at))
+        for at in range(count)
+    )
+
+
+def is_clone(body: tuple[Stmt, ...], of: tuple[Stmt, ...]) -> bool:
+    """Whether a body is a copy of another one, with the same names or others."""
+    new, old = _names(body), _names(of)
+    if list(map(len, new)) != list(map(len, old)):
+        return False
+    variables, blocks, buffers = (
+        dict(zip(*both, strict=True)) for both in zip(old, new, strict=True)
+    )
+    return _renamed(of, variables, blocks, buffers).body == body
+
+
+def _names(body: tuple[Stmt, ...]) -> tuple[list[str], list[str], list[str]]:
+    """The variables, blocks and buffers that a body binds."""
+    effects = [effects_of(stmt) for stmt in statements(body)]
+    variables = [name for found in effects for name in found.binds]
+    blocks = [name for found in effects for name in found.labels]
+    return variables, blocks, [found.allocates.name for found in effects if found.allocates]
+
+
+def forwards_of(found: Iterable[Clone]) -> dict[str, tuple[str, ...]]:
+    """What each name of a body has become in copies that stand in its place."""
+    made = tuple(found)
+    return dict(_forwards(made))
+
+
+def _forwards(found: tuple[Clone, ...]) -> Iterator[tuple[str, tuple[str, ...]]]:
+    for name in found[0].variables:
+        yield name, tuple(clone.variables[name] for clone in found)
+    for name in found[0].blocks:
+        yield name, tuple(clone.blocks[name] for clone in found)
+
+
+def _renamed(
+    body: tuple[Stmt, ...],
+    variables: dict[str, str],
+    blocks: dict[str, str],
+    buffers: dict[str, str],
+) -> Clone:
+    naming: dict[type, tuple[str, Mapping[str, str]]] = {
+        **dict.fromkeys((*NAMING_BUFFERS, Region), ("buffer", buffers)),
+        Block: ("name", blocks), BlockIter: ("var", variables), For: ("var", variables),
+        Var: ("name", variables),
+    }  # fmt: skip
+
+    def rule(node: Any) -> Any | None:
+        if isinstance(node, Allocate):
+            return Allocate(replace(node.buffer, name=buffers[node.buffer.name]))
+        field, names = naming.get(type(node), ("", {}))
+        name = names.get(getattr(node, field)) if field else None
+        return None if name is None else replace(node, **{field: name})
+
+    return Clone(rewrite_body(body, rule), variables, blocks, buffers)

@@ -1,0 +1,57 @@
+"""The regions that blocks declare, after a step: those that it has made wrong are left out."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.nodes import Allocate, Block, Function, Module, Region
+from gossamer_ir.traversal.walk import buffers_read
+from gossamer_ir.verify.regions import without_false_regions
+from gossamer_schedule.cursor.site import BODIES, Site, replaced, sites, statements_of
+
+
+def with_true_regions(module: Module) -> Module:
+    """The module, in which a block no longer declares a region of a buffer that is allocated inside of it
+    now, or one that leaves out what the block touches. Regions are for readers: proofs derive them.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> with_true_regions(SCALE) is SCALE
+    True
+    """
+    functions = tuple(map(_of_function, module.functions))
+    is_same = all(new is old for new, old in zip(functions, module.functions, strict=True))
+    return module if is_same else replace(module, functions=functions)
+
+
+def _of_function(function: Function) -> Function:
+    blocks = (found for found in statements_of(function) if isinstance(found, Block))
+    if not any(block.reads or block.writes for block in blocks):
+        return function
+    for site in sites(function):
+        block = site.node
+        if isinstance(block, Block) and (block.reads or block.writes):
+            true = _true(block, _visible(site))
+            if true != block:
+                return _of_function(replaced(site, (true,)))
+    return function
+
+
+def _true(block: Block, visible: set[str]) -> Block:
+    def kept(field: str) -> tuple[Region, ...] | None:
+        declared: tuple[Region, ...] | None = getattr(block, field)
+        return None if declared is None else tuple(
+            region for region in declared if {region.buffer, *buffers_read(region)} <= visible
+        )  # fmt: skip
+
+    return without_false_regions(replace(block, reads=kept("reads"), writes=kept("writes")))
+
+
+def _visible(site: Site) -> set[str]:
+    """The buffers that may be named where a statement stands."""
+    names = {found.name for found in site.function.buffers}
+    for parent in site.parents:
+        bodies = (getattr(parent, field) for field in BODIES[type(parent)])
+        names |= {
+            stmt.buffer.name for body in bodies for stmt in body if isinstance(stmt, Allocate)
+        }
+    return names

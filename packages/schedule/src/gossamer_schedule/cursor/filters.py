@@ -1,0 +1,31 @@
+"""The block filter of a function: which blocks look-ups find."""
+
+from __future__ import annotations
+
+from gossamer_ir.nodes import Annotations, Block, Function
+
+BLOCK_FILTER = "block_filter"
+"""The annotation of a function that holds the key of the annotation which blocks must have."""
+
+
+def filter_of(function: Function) -> str | None:
+    """The key that blocks must have, None where all blocks are found."""
+    found = dict(function.annotations).get(BLOCK_FILTER)
+    return found if isinstance(found, str) else None
+
+
+def without_filter(function: Function) -> Annotations:
+    """The annotations of a function but for its filter."""
+    return tuple(item for item in function.annotations if item[0] != BLOCK_FILTER)
+
+
+def is_found(block: Block, function: Function) -> bool:
+    """Whether look-ups in a function find a block.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> function = SCALE.functions[0]
+    >>> is_found(function.body[0].body[0], function)
+    True
+    """
+    key = filter_of(function)
+    return key is None or any(name == key for name, _ in block.annotations)

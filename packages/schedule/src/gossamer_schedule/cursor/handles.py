@@ -1,0 +1,94 @@
+"""Handles: names that follow what they name through a schedule."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_ir.nodes import For, Iteration, Module
+from gossamer_schedule.cursor.site import name_of, statements
+from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.result import Result
+
+
+class Handle(str):
+    """The name that a loop, block, iteration or a variable of one has in a module of a schedule.
+
+    Given to a later step it stands for what has become of it: `split` forwards a loop to the loops it
+    makes, `fuse` to the one loop. It is the text of the name to everything else.
+    """
+
+    __slots__ = ("module",)
+    module: Module
+
+    def __new__(cls, name: str, *, module: Module) -> Handle:
+        handle = super().__new__(cls, name)
+        handle.module = module
+        return handle
+
+    def __reduce__(self) -> tuple[type[str], tuple[str]]:
+        """Another process has no module that the name could be followed from."""
+        return str, (str(self),)
+
+
+def forwarded(handle: Handle, given: Module, results: Sequence[Result]) -> tuple[str, ...]:
+    """The names that a handle stands for after all steps on a module: none where what it named is gone.
+
+    Raises `ScheduleError`: `schedule.handle.foreign`.
+    """
+    names: tuple[str, ...] = (str(handle),)
+    for result in _later(handle, given, results):
+        left = _names(result.module)
+        names = tuple(
+            name
+            for old in names
+            for name in result.forwards.get(old, (old,) if old in left else ())
+        )
+    return names
+
+
+def _later(handle: Handle, given: Module, results: Sequence[Result]) -> Sequence[Result]:
+    """The steps after the one that made the module that the handle names a part of."""
+    for count in range(len(results), 0, -1):
+        if results[count - 1].module is handle.module:
+            return results[count:]
+    if handle.module is given:
+        return results
+    raise refusal(
+        "handle.foreign",
+        f"The handle '{handle}' comes from another builder, or from a step that was undone.",
+        hint="Look it up again, for example by get_loops, or give the name as text.",
+    )
+
+
+def _names(module: Module) -> frozenset[str]:
+    """What steps can address."""
+    found = [node for function in module.functions for node in statements(function.body)]
+    variables = (name for node in found if isinstance(node, Iteration) for name in node.vars)
+    return frozenset({*map(name_of, found), *variables})
+
+
+def loop_names(module: Module) -> frozenset[str]:
+    """The names of all loops."""
+    found = (node for function in module.functions for node in statements(function.body))
+    return frozenset(node.var for node in found if isinstance(node, For))
+
+
+def current(handle: Handle, given: Module, results: Sequence[Result]) -> str:
+    """The one name that a handle stands for.
+
+    Raises `ScheduleError`: `schedule.handle.gone`, `schedule.handle.several`, `schedule.handle.foreign`.
+    """
+    names = forwarded(handle, given, results)
+    if len(names) == 1:
+        return names[0]
+    if not names:
+        raise refusal(
+            "handle.gone",
+            f"What the handle '{handle}' stood for is gone.",
+            hint=listing("names that exist", sorted(_names(results[-1].module) - {""})),
+        )
+    raise refusal(
+        "handle.several",
+        f"The handle '{handle}' stands for several loops.",
+        hint=listing("loops it has become", names),
+    )

@@ -1,0 +1,141 @@
+"""What a module holds that a schedule can address. Where a function has a block filter (see
+`set_block_filter`), only blocks that it lets through are found."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from typing import Any
+
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.nodes import Block, Combine, For, Function, Iteration, Module
+from gossamer_ir.traversal.effects import READS, outer_writes
+from gossamer_ir.traversal.walk import walk
+from gossamer_schedule.cursor.filters import is_found
+from gossamer_schedule.cursor.resolve import find_block, find_function, find_named
+from gossamer_schedule.cursor.site import Site, statements
+
+
+@typed
+def get_loops(
+    module: Module, block: str | None = None, *, function: str | None = None
+) -> tuple[str, ...]:
+    """The loops around a block, outermost first, or all loops in program order.
+
+    Raises `ScheduleError`: `schedule.get_loops.no_block`, `.no_function`.
+
+    >>> from gossamer_testkit.examples import SPMM
+    >>> get_loops(SPMM)
+    ('i', 'j', 'k')
+    >>> get_loops(SPMM, "csrmm")
+    ('i', 'j', 'k')
+    """
+    owner = find_function(module, "get_loops", function=function)
+    if block is not None:
+        return tuple(found.var for found in find_block(owner, "get_loops", block=block).loops)
+    return tuple(found.var for found in statements(owner.body) if isinstance(found, For))
+
+
+@typed
+def get_blocks(module: Module, *, function: str | None = None) -> tuple[str, ...]:
+    """The blocks in program order.
+
+    Raises `ScheduleError`: `schedule.get_blocks.no_function`.
+
+    >>> from gossamer_testkit.examples import SPMM
+    >>> get_blocks(SPMM)
+    ('csrmm',)
+    """
+    owner = find_function(module, "get_blocks", function=function)
+    return _found(statements(owner.body), owner)
+
+
+@typed
+def get_iterations(module: Module, *, function: str | None = None) -> tuple[str, ...]:
+    """The sparse iterations in program order.
+
+    Raises `ScheduleError`: `schedule.get_iterations.no_function`.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def fill(y: T.handle, m: T.int64) -> None:
+    ...     T.func_attr({"sparse_tir_level": 2})
+    ...     I = T.sp.dense_fixed(m)
+    ...     Y = T.sp.match_buffer(y, (I,), "float32")
+    ...     with T.sp.iteration([I], "S", "fill") as [i]:
+    ...         Y[i] = 1.0
+    ... ''')
+    >>> get_iterations(module)
+    ('fill',)
+    """
+    owner = find_function(module, "get_iterations", function=function)
+    return tuple(found.name for found in statements(owner.body) if isinstance(found, Iteration))
+
+
+@typed
+def get_child_blocks(module: Module, name: str, *, function: str | None = None) -> tuple[str, ...]:
+    """The blocks below a loop or block, in program order.
+
+    Raises `ScheduleError`: `schedule.get_child_blocks.no_name`, `.no_function`.
+
+    >>> from gossamer_testkit.examples import STAGED
+    >>> get_child_blocks(STAGED, "i")
+    ('fetch', 'scale')
+    """
+    owner = find_function(module, "get_child_blocks", function=function)
+    site = find_named(owner, "get_child_blocks", name=name)
+    return _found(statements(site.node.body), owner)
+
+
+@typed
+def get_producers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
+    """The other blocks that write what a block reads, in program order.
+
+    Raises `ScheduleError`: `schedule.get_producers.no_block`, `.no_function`.
+
+    >>> from gossamer_testkit.examples import STAGED
+    >>> get_producers(STAGED, "scale")
+    ('fetch',)
+    """
+    owner = find_function(module, "get_producers", function=function)
+    site = find_block(owner, "get_producers", block=block)
+    needed = _read(site.node)
+    return _found((found for found in _others(site) if outer_writes((found,)) & needed), owner)
+
+
+@typed
+def get_consumers(module: Module, block: str, *, function: str | None = None) -> tuple[str, ...]:
+    """The other blocks that read what a block writes, in program order.
+
+    Raises `ScheduleError`: `schedule.get_consumers.no_block`, `.no_function`.
+
+    >>> from gossamer_testkit.examples import STAGED
+    >>> get_consumers(STAGED, "fetch")
+    ('scale',)
+    """
+    owner = find_function(module, "get_consumers", function=function)
+    site = find_block(owner, "get_consumers", block=block)
+    made = outer_writes((site.node,))
+    return _found((found for found in _others(site) if _read(found) & made), owner)
+
+
+def _found(among: Iterable[Any], function: Function) -> tuple[str, ...]:
+    """The names of the blocks among statements that the block filter of a function lets through."""
+    blocks = (found for found in among if isinstance(found, Block))
+    return tuple(block.name for block in blocks if is_found(block, function))
+
+
+def _others(site: Site) -> Iterator[Block]:
+    """The blocks that are neither around a block, nor it, nor in it."""
+    apart = set(map(id, (*site.parents, site.node, *statements((site.node,)))))
+    for found in statements(site.function.body):
+        if isinstance(found, Block) and id(found) not in apart:
+            yield found
+
+
+def _read(block: Block) -> set[str]:
+    """The buffers that a block reads, those that a `Combine` updates too."""
+    nodes = list(walk(block))
+    loads = {node.buffer for node in nodes if isinstance(node, READS)}
+    updates = (node.stores for node in nodes if isinstance(node, Combine))
+    return loads | {store.buffer for stores in updates for store in stores}

@@ -1,0 +1,1 @@
+"""Which iterations touch the same elements, and whether they may trade places."""

@@ -1,0 +1,87 @@
+"""Sparse iterations as loops over coordinates, for proofs about the order of their points."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    CompressedVaried,
+    For,
+    FuseAxes,
+    Iteration,
+    IterationAxis,
+    Let,
+    Load,
+    Stmt,
+    Var,
+)
+from gossamer_ir.traversal.names import Namer, namer_of
+from gossamer_ir.traversal.walk import rewrite_body
+from gossamer_schedule.cursor.resolve import find_loop
+from gossamer_schedule.cursor.site import Site, replaced
+
+
+def as_loops(site: Site) -> tuple[Site, tuple[For, ...]]:
+    """The loops that a sparse iteration is, one for each of its variables, and the site of the first, in
+    a function that is otherwise the same.
+
+    Each loop runs over all coordinates of its axis, stored or not: what is true of any two of these points
+    is true of those that are visited. Coordinates that may stand twice in a fibre are read from the axis by
+    their slots. Inits, which come before all points, are left out; those of iterations inside are
+    statements like others.
+
+    >>> from gossamer_testkit.examples import SPMM_COORDINATE
+    >>> from gossamer_schedule.cursor.resolve import find_iteration
+    >>> found = find_iteration(SPMM_COORDINATE.functions[0], "sparse_reorder", iteration="csrmm")
+    >>> [loop.var for loop in as_loops(found)[1]]
+    ['i', 'j', 'k']
+    """
+    axes = {axis.name: axis for axis in site.function.axes}
+    namer = namer_of(site.function)
+    chain = _chain(site.node, axes, namer=namer, init=())
+    made = replaced(site, (chain[0],))
+    return find_loop(made, "sparse_reorder", loop=chain[0].var), chain
+
+
+def _chain(
+    node: Iteration, axes: Mapping[str, Axis], *, namer: Namer, init: tuple[Stmt, ...]
+) -> tuple[For, ...]:
+    """The loops of an iteration, outermost first, and of those inside."""
+
+    def inside(found: Any) -> For | None:
+        if not isinstance(found, Iteration):
+            return None
+        return _chain(found, axes, namer=namer, init=found.init)[0]
+
+    names = [name for item in node.axes for name in axes_of(item)]
+    body: tuple[Stmt, ...] = (*init, *rewrite_body(node.body, inside, leaves=False))
+    chain: list[For] = []
+    for name, var in reversed([*zip(names, node.vars, strict=True)]):
+        loop, coordinate = _loop_over(axes[name], var, namer)
+        body = (For(loop, ZERO, axes[name].length, (*coordinate, *body)),)
+        chain.insert(0, body[0])
+    return tuple(chain)
+
+
+def _loop_over(axis: Axis, var: str, namer: Namer) -> tuple[str, tuple[Stmt, ...]]:
+    """The variable of the loop over an axis, and what binds the coordinate, where that is another one."""
+    match axis:
+        case CompressedFixed(unique=False) | CompressedVaried(unique=False):
+            slot = namer.fresh(f"{var}_slot")
+            coordinate = Load(axis.indices, (index_var(slot),), "int64")
+            return slot, (Let(Var(var, "int64"), coordinate),)
+    return var, ()
+
+
+def axes_of(item: IterationAxis) -> tuple[str, ...]:
+    """The axes of one entry of an iteration's axis list.
+
+    >>> from gossamer_ir.nodes import AttachAxis
+    >>> axes_of(AttachAxis("J", "I")), axes_of(FuseAxes(("I", "J")))
+    (('J',), ('I', 'J'))
+    """
+    return item.axes if isinstance(item, FuseAxes) else (item.axis,)

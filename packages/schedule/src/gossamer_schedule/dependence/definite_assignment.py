@@ -1,0 +1,80 @@
+"""Definite assignment: whether statements give an element of a buffer a value each time that they run.
+
+All accesses are taken to be to one element, which is what `scatters.required_element` requires.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_ir.nodes import Block, If, Stmt
+from gossamer_ir.traversal.effects import Body, Effects, effects_of
+from gossamer_schedule.dependence.access import mentioned
+
+
+def gives_value(body: Sequence[Stmt], buffer: str) -> bool:
+    """Return whether a body always stores to a buffer, and reads nothing of it before.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> text = '''
+    ... @T.prim_func
+    ... def positive(x: T.handle, y: T.handle) -> None:
+    ...     X = T.match_buffer(x, (8,), "float32")
+    ...     Y = T.match_buffer(y, (8,), "float32")
+    ...     for i in T.serial(8):
+    ...         if X[i] > T.float32(0):
+    ...             Y[i] = X[i]
+    ... '''
+    >>> (loop,) = parse_module(text).functions[0].body
+    >>> gives_value(loop.body, "Y")
+    False
+    >>> gives_value(loop.body[0].then_body, "Y")
+    True
+    """
+    for statement in body:
+        if buffer in mentioned((statement,)):
+            return _gives(statement, buffer)
+    return False
+
+
+def _gives(statement: Stmt, buffer: str) -> bool:
+    """Whether a statement does, which touches the buffer."""
+    found = effects_of(statement)
+    domains = statement.iters if isinstance(statement, Block) else ()
+    if buffer in mentioned((*found.evaluates, *found.reads, *domains)):
+        return False
+    if found.writes:
+        return _always(found)
+    if isinstance(statement, If):
+        return all(gives_value(body.statements, buffer) for body in found.bodies)
+    touching = [body for body in found.bodies if buffer in mentioned(body.statements)]
+    return any(
+        _runs(body, statement) and gives_value(body.statements, buffer) for body in touching[:1]
+    )
+
+
+def always_stores(body: Sequence[Stmt], buffer: str) -> bool:
+    """Return whether a body stores to a buffer each time that it runs, whatever it reads before."""
+    return any(_stores(statement, buffer) for statement in body)
+
+
+def _stores(statement: Stmt, buffer: str) -> bool:
+    found = effects_of(statement)
+    if any(write.buffer == buffer for write in found.writes):
+        return _always(found)
+    if isinstance(statement, If):
+        return all(always_stores(body.statements, buffer) for body in found.bodies)
+    return any(
+        _runs(body, statement) and always_stores(body.statements, buffer) for body in found.bodies
+    )
+
+
+def _always(found: Effects) -> bool:
+    """Whether a statement that stores does so in all lanes."""
+    return all(getattr(write, "predicate", None) is None for write in found.writes)
+
+
+def _runs(body: Body, statement: Stmt) -> bool:
+    """Whether a body runs wherever the statement does; so does the init of a block without a condition."""
+    is_plain = isinstance(statement, Block) and statement.predicate is None
+    return body.always_runs or (body.is_init and is_plain)

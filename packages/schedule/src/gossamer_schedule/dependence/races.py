@@ -1,0 +1,197 @@
+"""Loops whose iterations touch different elements; the condition, or two iterations that do not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+from itertools import product
+
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.analysis.loops import loops_of, loops_within
+from gossamer_ir.analysis.symbolic_bounds import constants_of
+from gossamer_ir.arith.affine import expr_of, product_of
+from gossamer_ir.core.build import add, index_var, mul
+from gossamer_ir.dependence.access_forms import AccessForm
+from gossamer_ir.dependence.disjointness import Verdict, verdict, written_accesses
+from gossamer_ir.dependence.ordered_accesses import are_ordered
+from gossamer_ir.nodes import Block, Expr, For, If, Module, Stmt, While
+from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.identity_cache import memoize_by_identity
+from gossamer_ir.traversal.walk import substitute
+from gossamer_schedule.cursor.resolve import find_function, find_loop
+from gossamer_schedule.cursor.site import Site, statements
+from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.errors import refusal, text_of
+
+_OTHER = "_other"
+_MOST_POINTS = 4096
+
+
+AT_ONCE = ("parallel", "thread_binding", "vectorized")
+"""The kinds of loops whose iterations run at once."""
+
+
+def require_unshared(top: Site, made: Module, primitive: str, *, buffers: Set[str]) -> None:
+    """Refuses new buffers for what stands at a site unless iterations that run at once, of loops around it,
+    touch different elements of them in the module that was made. Raises as `require_no_race`."""
+    function = find_function(made, primitive, function=top.function.name)
+    for found in top.loops:
+        if found.kind in AT_ONCE:
+            around = find_loop(function, primitive, loop=found.var)
+            require_no_race(around, made, primitive, buffers=buffers)
+
+
+@memoize_by_identity
+def accesses_below(site: Site) -> Mapping[str, Sequence[AccessForm]]:
+    """The accesses of each buffer that the body of the loop at a site stores to."""
+    return written_accesses(site.node.body, values=values_at(site), function=site.function)
+
+
+def is_unshared(site: Site, buffer: str) -> bool:
+    """Whether it is proved that different iterations of the loop at a site, which writes a buffer, touch
+    different elements of it."""
+    return _verdict(site, buffer) == "disjoint" or is_ordered(site, buffer)
+
+
+def is_ordered(site: Site, buffer: str) -> bool:
+    """Whether it is proved that, along a dimension of the buffer, iterations of the loop at the site
+    touch elements in the order of the iterations."""
+    return are_ordered(
+        list(accesses(site.node.body, values=values_at(site), buffers={buffer})),
+        site.node,
+        outer=site.loops,
+        changing=buffers_written(site.node.body),
+        function=site.function,
+    )
+
+
+def _verdict(site: Site, buffer: str) -> Verdict:
+    loop = site.node
+    varying = loops_within((loop,))
+    return verdict(loop.var, accesses_below(site)[buffer], varying=varying, function=site.function)
+
+
+def require_no_race(
+    site: Site, module: Module, primitive: str, *, buffers: Set[str] | None = None
+) -> None:
+    """Refuses the loop at a site unless different iterations provably touch different elements of
+    whatever one of them writes (of these `buffers`): `race` where two do not, else `not_proved`."""
+    touched = accesses_below(site)
+    for buffer in touched if buffers is None else buffers & touched.keys():
+        if not is_unshared(site, buffer):
+            raise _race(site, module, primitive, buffer=buffer)
+
+
+def _race(site: Site, module: Module, primitive: str, *, buffer: str) -> Exception:
+    loop, found = site.node, accesses_below(site)[buffer]
+    varying = loops_within((loop,))
+    clash = collision(loop, found, loops=loops_of(site.function), varying=varying)
+    if _verdict(site, buffer) == "race" or clash is not None:
+        return refusal(
+            f"{primitive}.race",
+            f"Different iterations of loop '{loop.var}' touch the same elements of '{buffer}'"
+            f"{f', {clash}' if clash else ''}, and one writes them.",
+            hint="Choose a loop that selects the element.",
+            place=site.place(module),
+        )
+    return refusal(
+        f"{primitive}.not_proved",
+        f"It is not proved that different iterations of loop '{loop.var}' touch different "
+        f"elements of '{buffer}'.",
+        needs=difference(loop.var, found, varying=varying),
+        place=site.place(module),
+    )
+
+
+def difference(loop: str, found: Sequence[AccessForm], *, varying: Set[str]) -> str:
+    """The condition that a store to a buffer and another access of it (else the store itself) touch
+    different elements in different iterations of the loop."""
+    store = next(access for access in found if access.is_store)
+    other = next((access for access in found if access.indices != store.indices), store)
+    renamed: dict[str, Expr] = {name: index_var(name + _OTHER) for name in varying | {loop}}
+    left, right = _element(store, {}), _element(other, renamed)
+    return f"{left} != {right} wherever {loop} != {loop}{_OTHER}"
+
+
+def _element(access: AccessForm, renamed: Mapping[str, Expr]) -> str:
+    if any(form is None for form in access.indices):
+        return f"any element of {access.buffer}"
+    texts = [text_of(substitute(_expr(form), renamed)) for form in access.indices if form]
+    return texts[0] if len(texts) == 1 else f"({', '.join(texts)})"
+
+
+def _expr(form: Form) -> Expr:
+    terms = [mul(index_var(name), product_of(factor)) for name, factor in form.terms.items()]
+    if form.base.terms or form.base.constant or not terms:
+        terms.append(expr_of(form.base))
+    total, *rest = terms
+    for term in rest:
+        total = add(total, term)
+    return total
+
+
+def collision(
+    loop: For,
+    found: Sequence[AccessForm],
+    *,
+    loops: Mapping[str, For],
+    varying: Set[str],
+) -> str | None:
+    """Two iterations of the loop that touch one element, at least one of them storing to it; None
+    where no small one is found, or where conditions or unknown sizes decide."""
+    if not is_unconditional(loop.body):
+        return None
+    seen: dict[object, tuple[str, int, bool]] = {}
+    for access in found:
+        for point in _points(access, {loop.var} | varying, loops=loops):
+            element = _at(access, point)
+            here = (_words(point), point.get(loop.var, 0), access.is_store)
+            before = seen.setdefault(element, here)
+            if before[1] != here[1] and (before[2] or here[2]):
+                return f"as {before[0]} and {here[0]} do"
+    return None
+
+
+def is_unconditional(body: tuple[Stmt, ...]) -> bool:
+    """Whether all that a body holds runs whenever the loops in it do."""
+    return not any(
+        isinstance(found, (If, While)) or (isinstance(found, Block) and found.predicate is not None)
+        for found in statements(body)
+    )
+
+
+def _points(
+    access: AccessForm, varying: Set[str], *, loops: Mapping[str, For]
+) -> Iterator[Mapping[str, int]]:
+    """The values of the loops that vary, where they and the element are known."""
+    forms = [form for form in access.indices if form is not None]
+    if len(forms) < len(access.indices) or any(form.opaque & varying for form in forms):
+        return
+    names = sorted(varying)
+    ranges = [constants_of(loops[name]) or range(0) for name in names]
+    count = 1
+    for found in ranges:
+        count *= len(found)
+    if count <= _MOST_POINTS and not any(
+        not by.is_constant for form in forms for name, by in form.terms.items() if name in varying
+    ):
+        for values in product(*ranges):
+            yield dict(zip(names, values, strict=True))
+
+
+def _at(access: AccessForm, point: Mapping[str, int]) -> object:
+    """The element at some values of loops, as constants and what does not vary."""
+    return tuple(
+        (
+            frozenset((name, by) for name, by in form.terms.items() if name not in point),
+            frozenset(form.base.terms.items()),
+            form.base.constant
+            + sum(by.constant * point[name] for name, by in form.terms.items() if name in point),
+        )
+        for form in access.indices
+        if form is not None
+    )
+
+
+def _words(point: Mapping[str, int]) -> str:
+    return "(" + ", ".join(f"{name} = {value}" for name, value in point.items()) + ")"

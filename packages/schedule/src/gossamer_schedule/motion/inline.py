@@ -1,0 +1,142 @@
+"""Blocks that give each element one value: what the value is, and functions without such a block."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.core.build import conjuncts, sub
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    BlockIter,
+    Compare,
+    Expr,
+    For,
+    Function,
+    Let,
+    Module,
+    Stmt,
+    Store,
+)
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute
+from gossamer_schedule.bounds.predicates import below
+from gossamer_schedule.cursor.site import Site, replaced, sites, statements
+from gossamer_schedule.dependence.access import is_wide, mentioned
+from gossamer_schedule.errors import refusal
+
+
+def required_assignment(site: Site, module: Module, *, primitive: str) -> Store:
+    """The one store of a block that is nothing else, in terms of its iterators.
+
+    Raises `.form`.
+    """
+    block: Block = site.node
+    if not block.body:
+        raise _not_assigning(site, module, primitive)
+    *lets, last = block.body
+    values = {found.var.name: found.value for found in lets if isinstance(found, Let)}
+    is_plain = not block.init and all(found.kind == "S" for found in block.iters)
+    if not is_plain or len(values) != len(lets) or not isinstance(last, Store) or last.predicate:
+        raise _not_assigning(site, module, primitive)
+    store: Store = resolve(last, values)
+    if store.buffer in mentioned((*store.indices, store.value)) or is_wide(store.indices):
+        raise _not_assigning(site, module, primitive)
+    return store
+
+
+def require_no_loops(site: Site, *, primitive: str) -> None:
+    """What a block does may not mention the loops that are removed with it, only its iterators.
+
+    Raises `.predicate`.
+    """
+    block: Block = site.node
+    removed = {loop.var for loop in site.loops[len(own_nest(site).loops) :]}
+    domains = (item.domain for item in block.iters)
+    used = sorted(free_vars(replace(block, iters=()), *domains) & removed)
+    if used:
+        raise refusal(
+            f"{primitive}.predicate",
+            f"Block '{block.name}' uses {', '.join(used)} of the loops around it, and not only its "
+            "iterators.",
+            hint=f"Apply {primitive} before the loops are split again.",
+        )
+
+
+def _not_assigning(site: Site, module: Module, primitive: str) -> Exception:
+    return refusal(
+        f"{primitive}.form",
+        f"Block '{site.node.name}' is not one assignment of an element, without a reduction.",
+        place=site.place(module),
+    )
+
+
+def required_writer(function: Function, buffer: str, *, primitive: str) -> Site:
+    """The site of the block that holds the only store to a buffer.
+
+    Raises `.writers`.
+    """
+    found = [
+        site
+        for site in sites(function)
+        if isinstance(site.node, Block) and buffer in outer_writes((site.node,))
+    ]
+    stores = [node for node in statements(function.body) if isinstance(node, Store)]
+    count = sum(node.buffer == buffer for node in stores)
+    if not found or count != 1:
+        raise refusal(
+            f"{primitive}.writers",
+            f"Buffer '{buffer}' is written in {count} places, and not by one block.",
+        )
+    return found[-1]
+
+
+def domain_conditions(
+    item: BlockIter, value: Expr, values: Mapping[str, Expr]
+) -> tuple[Expr, Expr]:
+    """That a value of an iterator is in its domain, at values of other iterators."""
+    start, extent = resolve(item.domain.start, values), resolve(item.domain.extent, values)
+    return Compare("ge", value, start), below(sub(value, start), extent)
+
+
+def conditions_at(block: Block, point: Mapping[str, Expr]) -> Iterator[Expr]:
+    """The conditions under which a block visits a point."""
+    for item in block.iters:
+        yield from domain_conditions(item, point[item.var], point)
+    for part in conjuncts(block.predicate):
+        yield substitute(part, point)
+
+
+def own_nest(site: Site) -> Site:
+    """The site of the block with the loops that hold nothing else."""
+    hops = 0
+    for parent, name, _ in reversed(site.path):
+        if not isinstance(parent, For) or len(getattr(parent, name)) != 1:
+            break
+        hops += 1
+    return site.up(hops)
+
+
+def without_block(site: Site) -> Function:
+    """The function without the block and the loops that hold nothing else."""
+    return replaced(own_nest(site), ())
+
+
+def without_buffer(function: Function, buffer: str) -> Function:
+    """The function without a buffer of its own that nothing uses. One that alone says what its offsets
+    are, which the function is given, is still declared."""
+
+    def rule(node: Any) -> tuple[Stmt, ...] | None:
+        return () if isinstance(node, Allocate) and node.buffer.name == buffer else None
+
+    others = tuple(found for found in function.buffers if found.name != buffer)
+    told = {getattr(found, "offsets", None) for found in others}
+    is_needed = any(
+        found.name == buffer and getattr(found, "offsets", None) not in told | {None}
+        for found in function.buffers
+    )
+    kept = function.buffers if is_needed else others
+    return replace(function, buffers=kept, body=rewrite_body(function.body, rule))

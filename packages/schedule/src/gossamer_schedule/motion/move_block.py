@@ -1,0 +1,204 @@
+"""Blocks that move, with the loops that are their own, into another loop."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import Values
+from gossamer_ir.analysis.loops import loops_of, loops_within
+from gossamer_ir.arith.affine import UNIT, affine_of, product_of
+from gossamer_ir.core.build import add, index_var, integer_value, without_guard
+from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.nodes import (
+    Allocate,
+    Block,
+    BlockIter,
+    Expr,
+    For,
+    Let,
+    Load,
+    Module,
+    Stmt,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.walk import collect, free_vars, resolve, substitute
+from gossamer_schedule.bounds.predicates import bounded_by_domain, guarded
+from gossamer_schedule.cursor.site import Site, name_of
+from gossamer_schedule.dependence.access import named, values_at, values_within
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.regions.produced import Part
+
+
+def is_recurrence(block: Block) -> bool:
+    """Whether the block uses several elements of a buffer that it writes."""
+    stored = outer_writes((block,))
+    used = {
+        (found.buffer, found.indices)
+        for found in collect((Load, Store), block)
+        if found.buffer in stored
+    }
+    return len(used) > len(stored)
+
+
+def require_plain_loops(target: Site, module: Module, *, primitive: str) -> None:
+    """Only into serial and unrolled loops can a block move."""
+    for found in (*target.loops, target.node):
+        if found.kind not in ("serial", "unrolled"):
+            raise refusal(
+                f"{primitive}.kind",
+                f"Loop '{found.var}' is {found.kind}, and {primitive} moves into serial and unrolled "
+                "loops.",
+                hint=f"Apply {primitive} before '{found.var}' is made {found.kind}.",
+                place=target.place(module),
+            )
+
+
+def require_own_loops(site: Site, module: Module, *, primitive: str) -> tuple[For, ...]:
+    """The loops that hold nothing but the block, one for each iterator that is bound to one, which run
+    over its domain."""
+    own: list[For] = []
+    for found in reversed(site.nest):
+        if len(found.body) != 1:
+            break
+        own.insert(0, found)
+    bound = [_bound(found) for found in site.node.iters]
+    is_plain = all(
+        found.kind == "serial" and integer_value(found.start) == 0 and bound.count(found.var) == 1
+        for found in own
+    )
+    if not is_plain or any(not isinstance(found.value, Var) for found in site.node.iters):
+        raise refusal(
+            f"{primitive}.binding",
+            f"The iterators of block '{site.node.name}' are not its loops, one for one.",
+            hint=f"Apply {primitive} before its loops are split or get a kind.",
+            place=site.place(module),
+        )
+    loops = {found.var: found for found in own}
+    for found in site.node.iters:
+        loop = loops.get(_bound(found))
+        if loop is not None and not _is_domain(loop, found, values_within(site)):
+            raise refusal(
+                f"{primitive}.binding",
+                f"Loop '{loop.var}' does not run over all of the domain of iterator '{found.var}' of block "
+                f"'{site.node.name}'.",
+                place=site.place(module),
+            )
+    return tuple(own)
+
+
+def _is_domain(loop: For, item: BlockIter, values: Values) -> bool:
+    """Whether a loop runs over the domain of an iterator."""
+    ends = (without_guard(loop.extent), item.domain.extent)
+    extent, whole = (affine_of(resolve(end, values)) for end in ends)
+    return integer_value(item.domain.start) == 0 and extent == whole
+
+
+def nest_beside(target: Site, moving: Site) -> Site | None:
+    """The site, in the body where a nest that moves stands, of the loops around a target; None where
+    there is none, or where something other than loops is between."""
+    parent, name, _ = moving.path[-1]
+    for at, (above, field, _) in enumerate(target.path):
+        if above is parent and field == name:
+            between = [found for found, _, _ in target.path[at + 1 :]]
+            is_nest = all(isinstance(found, For) for found in between)
+            return target.up(len(target.path) - at - 1) if is_nest else None
+    return None
+
+
+def position(site: Site) -> int:
+    """Where a statement stands in its body."""
+    return site.path[-1][2]
+
+
+def path_between(target: Site, top: Site) -> tuple[For, ...]:
+    """The loops from one site down to another."""
+    inner = tuple(found for found, _, _ in target.path[len(top.path) :])
+    return (*inner, target.node)
+
+
+def require_bound_before(moving: Site, top: Site, *, primitive: str) -> None:
+    """Where a statement moves forward to a nest in the same body, nothing that it uses may be bound or
+    allocated between them.
+
+    Raises `.scope`.
+    """
+    between = top.siblings[position(top) + 1 : position(moving)]
+    bound = {found.var.name for found in between if isinstance(found, Let)}
+    bound |= {found.buffer.name for found in between if isinstance(found, Allocate)}
+    late = bound & (free_vars(moving.node) | named((moving.node,)))
+    if late:
+        raise refusal(
+            f"{primitive}.scope",
+            f"What moves uses {', '.join(sorted(late))}, which is not there yet at loop nest "
+            f"'{name_of(top.node)}'.",
+        )
+
+
+def meeting(top: Site, path: Sequence[For], *, buffers: Set[str]) -> str:
+    """The first of some buffers that the nest at `top` writes, of which two iterations of a loop of a path
+    there may use one element; nothing where there is none."""
+    if not buffers:
+        return ""
+    loops = loops_of(top.function)
+    found = written_accesses((top.node,), values=values_at(top), function=top.function)
+    for loop in path:
+        varying = loops_within((loops[loop.var],))
+        for name in sorted(buffers & found.keys()):
+            told = verdict(loop.var, found[name], varying=varying, function=top.function)
+            if told != "disjoint":
+                return name
+    return ""
+
+
+def moved(
+    site: Site, own: Sequence[For], parts: Mapping[str, Part]
+) -> tuple[Stmt, tuple[str, ...]]:
+    """The block in the loops that remain, and their names."""
+    block: Block = site.node
+    bound = {_bound(found): (found, parts.get(found.var)) for found in block.iters}
+    values: dict[str, Expr] = {}
+    kept: list[For] = []
+    for loop in own:
+        found, part = bound[loop.var]
+        extent = loop.extent
+        for name in reversed(values):  # an extent of a loop depends on those outside of it
+            extent = _at(extent, name, values[name], bound=bound[name], iters=block.iters)
+        if part is None or part.count is None:
+            kept.append(replace(loop, extent=extent))
+        elif part.count == UNIT:
+            values[loop.var] = part.base
+        else:
+            kept.append(replace(loop, extent=product_of(part.count)))
+            values[loop.var] = add(part.base, index_var(loop.var))
+        if part is not None and not part.is_within:
+            block = bounded_by_domain(block, found)
+    nest: Stmt = substitute(block, values)
+    for loop in reversed(kept):
+        nest = replace(loop, body=(nest,))
+    return nest, tuple(loop.var for loop in kept)
+
+
+def _at(
+    extent: Expr,
+    loop: str,
+    value: Expr,
+    *,
+    bound: tuple[BlockIter, Part | None],
+    iters: Sequence[BlockIter],
+) -> Expr:
+    """An inner extent at the new value of an outer loop's variable."""
+    found, part = bound
+    if part is not None and not part.is_within:
+        whole = substitute(found.domain.extent, {item.var: item.value for item in iters})
+        extent = guarded(extent, loop, extent=whole)
+    placed: Expr = substitute(extent, {loop: value})
+    return placed
+
+
+def _bound(found: BlockIter) -> str:
+    """The loop that an iterator is."""
+    return found.value.name if isinstance(found.value, Var) else ""

@@ -1,0 +1,1 @@
+"""The loop nests of blocks, and where the inits of reductions run."""

@@ -1,0 +1,101 @@
+"""Whether the loops around a block visit all values of its iterators."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.linear_form import form_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.arith.affine import affine_of, expr_of, product_of
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.dependence.mixed_radix import count_of, digits_of, is_covering, is_positive, lowest
+from gossamer_ir.nodes import BlockIter, Range
+from gossamer_ir.traversal.walk import free_vars, resolve
+from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.nests.block_nest import Nest
+from gossamer_schedule.nests.init_nest import left_out
+
+
+def require_covered(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -> None:
+    """The loops of a nest must visit all combinations of values of some iterators of its block, and those
+    that feed none of them must have an iteration, where the init of the block needs them.
+
+    Raises `.not_proved`.
+    """
+    for found, tile in _visited(nest, iters, primitive=primitive):
+        if tile is not None:
+            raise _not_covered(nest, found, primitive=primitive)
+
+
+def required_tiles(nest: Nest, iters: Sequence[BlockIter], *, primitive: str) -> dict[str, Range]:
+    """What the loops of a nest visit of the domains of some iterators, where that is not all: so many
+    values from one on that is bound around the nest. Otherwise as `require_covered`.
+
+    Raises `.not_proved`.
+    """
+    visited = _visited(nest, iters, primitive=primitive)
+    return {item.var: tile for item, tile in visited if tile is not None}
+
+
+def _visited(
+    nest: Nest, iters: Sequence[BlockIter], *, primitive: str
+) -> Iterator[tuple[BlockIter, Range | None]]:
+    """Each iterator with the part of its domain that the loops visit, None for all of it."""
+    site = nest.block
+    outer = values_at(site)
+    inside = {
+        found.var: replace(found, extent=resolve(found.extent, outer)) for found in nest.loops
+    }
+    loops = {**loops_of(site.function), **inside}
+    values = outer | {found.var: found.value for found in site.node.iters}
+    idle = {found.var for found in nest.loops if (integer_value(found.extent) or 0) < 1}
+    idle -= left_out(site)
+    free = {found.var for found in nest.loops}
+    for found in iters:
+        form = form_of(found.value, outer, loops=loops)
+        extent = resolve(found.domain.extent, values)
+        used, tile = set(form.terms), None
+        if not is_covering(form, extent, loops=loops) or used - free:
+            used, tile = used & inside.keys(), _tile(nest, found)
+            if tile is None or used - free:
+                raise _not_covered(nest, found, primitive=primitive)
+        yield found, tile
+        free -= used
+        idle -= used
+    if idle:
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"It is not proved that loop '{min(idle)}' around block '{site.node.name}', which selects no "
+            "element, has an iteration.",
+            needs=f"{text_of(loops[min(idle)].extent)} >= 1",
+        )
+
+
+def _tile(nest: Nest, found: BlockIter) -> Range | None:
+    """The values of an iterator that the loops of a nest visit, without a gap."""
+    loops = {loop.var: loop for loop in nest.loops}
+    form = form_of(found.value, {}, loops=loops)
+    order = lowest(form, loops.keys(), loops=loops)
+    if order is None:
+        return None
+    if not all(is_positive(affine_of(loops[name].extent)) for name in order[:-1]):
+        return None
+    count = count_of(digits_of(form, loops.keys(), loops=loops).values())
+    tile = Range(expr_of(form.base), product_of(count))
+    return tile if free_vars(tile).isdisjoint(loops) else None
+
+
+def _not_covered(nest: Nest, found: BlockIter, *, primitive: str) -> Exception:
+    site = nest.block
+    outer = values_at(site)
+    values = outer | {item.var: item.value for item in site.node.iters}
+    return refusal(
+        f"{primitive}.not_proved",
+        f"It is not proved that the loops around block '{site.node.name}' visit the whole domain of "
+        f"'{found.var}'.",
+        needs=f"{text_of(resolve(found.value, outer))} takes each value from 0 to before "
+        f"{text_of(resolve(found.domain.extent, values))}, whatever the other iterators are",
+    )

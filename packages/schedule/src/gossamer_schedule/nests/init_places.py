@@ -1,0 +1,229 @@
+"""Where the inits of blocks run: before the outermost loop that feeds a reduction of the block, so in each
+iteration of the loops outside of that one. Loops that come to be outside of it, or no longer are, must each
+initialise elements of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from itertools import chain, permutations, takewhile
+
+from gossamer_ir.analysis.accesses import parts_of
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.invariants import written_in
+from gossamer_ir.analysis.loops import loops_within
+from gossamer_ir.dependence.disjointness import verdict, written_accesses
+from gossamer_ir.dependence.init_conflicts import may_meet
+from gossamer_ir.nodes import Block, Expr, For, Module
+from gossamer_ir.traversal.effects import READS, buffers_allocated
+from gossamer_ir.traversal.walk import free_vars, resolve, walk
+from gossamer_schedule.cursor.site import Site, sites
+from gossamer_schedule.dependence.access import mentioned, values_at, values_within
+from gossamer_schedule.dependence.races import difference, is_ordered
+from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.nests.block_nest import Nest, around
+from gossamer_schedule.nests.init_nest import needed_by_init
+
+
+def blocks_with_init(top: Site) -> Iterator[Site]:
+    """The blocks in a loop, but for those in other blocks, that have an init."""
+    for found in sites(top.node):
+        is_own = not any(isinstance(parent, Block) for parent in found.parents)
+        if is_own and isinstance(found.node, Block) and found.node.init:
+            yield Site(found.node, (*top.path, *found.path))
+
+
+def meeting_loops(site: Site, among: Set[str]) -> set[str]:
+    """Those of some loops around a block in which it may initialise the same element in several
+    iterations: the init then runs before the first of them, once for each element."""
+    loops, values = site.scope, values_within(site)
+    found: set[str] = set()
+    for count, loop in enumerate(loops):
+        between = chain(loops[count + 1 :], _conditions_within(site, loop))
+        if loop.var in among and may_meet(
+            loop, site.node, between, values=values, function=site.function
+        ):
+            found.add(loop.var)
+    return found
+
+
+def _conditions_within(site: Site, loop: For) -> Iterator[Expr]:
+    """The conditions between a loop around a block and the block."""
+    found = around(site)
+    inside = next((at for at, part in enumerate(found) if part is loop), len(found))
+    yield from (part for part in found[inside:] if not isinstance(part, For))
+
+
+def outside(loops: Sequence[For], reducing: Set[str]) -> set[str]:
+    """The loops of a nest, outermost first, that are outside of those that feed a reduction."""
+    return {loop.var for loop in takewhile(lambda loop: loop.var not in reducing, loops)}
+
+
+def require_inits_in_place(
+    top: Site, crossing: Callable[[Set[str]], Set[str]], *, module: Module, primitive: str
+) -> None:
+    """Refuses a rewriting of the loop at `top` unless its inits have the same effect, where `crossing` says
+    which loops it moves out of, or into, the loops that feed a reduction, given these.
+
+    Raises `.not_proved`.
+    """
+    for site in blocks_with_init(top):
+        reducing = reduction_loops(site.node, values_at(site))
+        if not any(loop.var in reducing for loop in top.scope):
+            require_same_effect(site, top, crossing(reducing), module=module, primitive=primitive)
+
+
+def require_inits_beside(
+    fed: Site, feeding: Set[str], factors: Iterable[Expr], *, module: Module, primitive: str
+) -> None:
+    """Refuses a rewriting of the loop at `fed` by which factors come into what some loops there feed, unless
+    inits have the same effect outside of the loops that these mention.
+
+    Raises `.not_proved`.
+    """
+    values = values_at(fed)
+    mentions = free_vars(*(resolve(factor, values) for factor in factors))
+    outer = next((loop for loop in fed.scope if loop.var in mentions), None)
+    if outer is None:
+        return
+    top = next(site for site in map(fed.up, range(len(fed.path))) if site.node is outer)
+    for site in blocks_with_init(fed):
+        reducing = reduction_loops(site.node, values_at(site))
+        if reducing.isdisjoint(feeding):
+            require_points_kept(site, mentions, module=module, primitive=primitive)
+            continue
+        _require_conditions(site, mentions, module=module, primitive=primitive)
+        if not any(loop.var in reducing for loop in top.scope):
+            crossed = outside(fed.scope[len(top.scope) :], reducing)
+            require_same_effect(site, top, crossed, module=module, primitive=primitive)
+
+
+def require_points_kept(site: Site, feeding: Set[str], *, module: Module, primitive: str) -> None:
+    """Refuses a rewriting by which some loops come to feed the block at a site, unless its init has the same
+    effect where it runs once for all iterations of those that fed no iterator before.
+
+    Raises `.not_proved`.
+    """
+    values = values_at(site)
+    before = reduction_loops(site.node, values) | spatial_loops(site.node, values)
+    added = {loop.var for loop in site.scope if loop.var in feeding - before}
+    if added:
+        outside_first = (site.up(count) for count in range(len(site.path), -1, -1))
+        top = next(
+            found for found in outside_first
+            if isinstance(found.node, For) and found.node.var in added
+        )  # fmt: skip
+        require_same_effect(site, top, added, module=module, primitive=primitive)
+
+
+def require_init_of_nest(nest: Nest, *, primitive: str) -> None:
+    """Refuses the block of a nest where its init runs before a loop around the nest, once for points that
+    meet there in an element, so that an iteration of that loop goes on from what others left.
+
+    Raises `.not_proved`.
+    """
+    site = nest.block
+    beyond = {loop.var for loop in nest.top.scope}
+    if site.node.init and (meeting := meeting_loops(site, beyond)):
+        loop = min(meeting)
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"It is not proved that iterations of loop '{loop}' initialise different elements, and block "
+            f"'{site.node.name}' initialises each once.",
+            needs=f"a different element in each iteration of {loop}",
+            hint=f"Only loops may stand between loop '{loop}' and the block.",
+        )
+
+
+def require_inits_apart(top: Site, *, module: Module, primitive: str) -> None:
+    """Refuses a rewriting by which the inits of different blocks in the loop at `top`, which all run before a
+    loop, change places, unless none of them touches what another one writes.
+
+    Raises `.not_proved`.
+    """
+    hoisted = [
+        site for site in blocks_with_init(top) if reduction_loops(site.node, values_at(site))
+    ]
+    for first, second in permutations(hoisted, 2):
+        writes = [written_in(site.node.init, top.function) for site in (first, second)]
+        shared = writes[0] & (writes[1] | read_by_init(second))
+        if shared:
+            raise refusal(
+                f"{primitive}.not_proved",
+                f"It is not proved that the inits of the blocks '{first.node.name}' and "
+                f"'{second.node.name}' may run in another order.",
+                needs=f"they use different elements of {', '.join(sorted(shared))}",
+                hint="Apply decompose_reduction before.",
+                place=second.place(module),
+            )
+
+
+def _require_conditions(site: Site, fed: Set[str], *, module: Module, primitive: str) -> None:
+    """Loops that come to feed a reduction are not run for its init, so no condition may be about them."""
+    idle, values = fed - needed_by_init(site), values_at(site)
+    for condition in Nest(site, around(site)).conditions:
+        about = sorted(free_vars(resolve(condition, values)) & idle)
+        if about:
+            raise refusal(
+                f"{primitive}.not_proved",
+                f"The init of block '{site.node.name}' would run without loop '{about[0]}', and stands "
+                "under a condition on it.",
+                needs=f"{text_of(condition)} for all values of {about[0]}",
+                hint="Apply decompose_reduction before.",
+                place=site.place(module),
+            )
+
+
+def require_same_effect(
+    site: Site, top: Site, crossed: Set[str], *, module: Module, primitive: str
+) -> None:
+    """Refuses the init of the block at a site unless each iteration of some loops, in or at that at `top`,
+    initialises elements of its own.
+
+    Raises `.not_proved`.
+    """
+    if not crossed:
+        return
+    varying = loops_within((top.node,))
+    touched = written_accesses(top.node.body, values=values_at(top), function=top.function)
+    _require_allocated(site, top, module=module, primitive=primitive)
+    for buffer in sorted(_used(site) & touched.keys()):
+        for loop in sorted(crossed):
+            found = touched[buffer]
+            is_own = verdict(loop, found, varying=varying, function=top.function) == "disjoint"
+            if not is_own and not (loop == top.node.var and is_ordered(top, buffer)):
+                raise refusal(
+                    f"{primitive}.not_proved",
+                    f"It is not proved that the init of block '{site.node.name}' may run before all "
+                    f"iterations of loop '{loop}' as well as in each of them.",
+                    needs=difference(loop, found, varying=varying),
+                    hint="Apply decompose_reduction before.",
+                    place=site.place(module),
+                )
+
+
+def _require_allocated(site: Site, top: Site, *, module: Module, primitive: str) -> None:
+    """What an init uses is allocated outside of the loop at `top`, before which it runs."""
+    for name in sorted(buffers_allocated(top.node.body) & _used(site)):
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"The init of block '{site.node.name}' would run before loop '{top.node.var}', in which "
+            f"'{name}' is allocated.",
+            needs=f"'{name}' is allocated outside of loop '{top.node.var}'",
+            hint="Apply decompose_reduction before.",
+            place=site.place(module),
+        )
+
+
+def read_by_init(site: Site) -> set[str]:
+    """The buffers that the init of a block reads, or that say where it runs."""
+    asked = (*site.node.init, *parts_of(site.node))
+    loads = (found for part in asked for found in walk(part) if isinstance(found, READS))
+    return {found.buffer for found in loads}
+
+
+def _used(site: Site) -> set[str]:
+    """The buffers that an init touches, and those that tell where it runs."""
+    block: Block = site.node
+    outside = site.parents[1:]  # the first one is the function
+    around = (part for parent in outside for part in parts_of(parent))
+    return mentioned((*block.init, *parts_of(block), *around, *values_at(site).values()))

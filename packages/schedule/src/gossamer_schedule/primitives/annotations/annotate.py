@@ -1,0 +1,77 @@
+"""`annotate`: a key and a value on a loop, block or iteration, for the passes and people behind."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.atomics import ATOMIC
+from gossamer_ir.analysis.software_pipelining import PIPELINE
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Module
+from gossamer_ir.verify.statements import REFUSED
+from gossamer_schedule.cursor.resolve import find_function, find_named
+from gossamer_schedule.cursor.site import replaced, with_function
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.reductions.reassociation import REASSOCIATES
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+from gossamer_schedule.step.unsafe_mark import UNSAFE
+from gossamer_schedule.tensorization.intrinsic import INTRINSIC
+
+RESERVED = {
+    REASSOCIATES: "reorder or vectorize",
+    "rest": "vectorize",
+    PIPELINE: "pipeline",
+    INTRINSIC: "tensorize",
+    ATOMIC: "parallel",
+    UNSAFE: "unsafe_parallel, unsafe_reorder or unsafe_vectorize",
+}
+"""What changes how a program is lowered, or says what was not proved, and the primitive that writes it."""
+
+
+@primitive
+def annotate(
+    module: Module, name: str, *, key: str, value: bool | int | str, function: str | None = None
+) -> Result:
+    """Annotates a loop, block or iteration; a value that the key has already is replaced.
+
+    Raises `ScheduleError`: `schedule.annotate.reserved` (another primitive writes that key), `.refused`
+    (it would be without effect), `.no_name` (no loop, block or iteration of that name), `.no_function`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(annotate(SCALE, "i", key="origin", value="rows").module))
+    for i in T.serial(n, annotations={"origin": "rows"}):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    """
+    owner = find_function(module, "annotate", function=function)
+    site = find_named(owner, "annotate", name=name)
+
+    if key in RESERVED:
+        raise refusal(
+            "annotate.reserved",
+            f"The annotation '{key}' is written by primitives only.",
+            hint=f"It is written by {RESERVED[key]}.",
+        )
+    if key in REFUSED:
+        raise refusal(
+            "annotate.refused",
+            f"The annotation '{key}' is not supported here.",
+            hint=REFUSED[key],
+        )
+
+    others = tuple(item for item in site.node.annotations if item[0] != key)
+    marked = replace(site.node, annotations=(*others, (key, value)))
+
+    rewritten = with_function(module, owner, replaced(site, (marked,)))
+
+    taken = step(name=name, key=key, value=value, function=function)
+    return Result(rewritten, (name,), Step("annotate", taken))

@@ -1,0 +1,47 @@
+"""`set_block_filter`: look-ups find only the blocks that carry an annotation."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Module
+from gossamer_ir.traversal.names import is_identifier
+from gossamer_schedule.cursor.filters import BLOCK_FILTER, without_filter
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, require_stage
+from gossamer_schedule.cursor.site import with_function
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "set_block_filter"
+
+
+@primitive
+def set_block_filter(module: Module, key: str, *, function: str | None = None) -> Result:
+    """From here on `get_blocks`, `get_child_blocks`, `get_producers` and `get_consumers` find only the blocks
+    that have an annotation `key` (see `annotate`), and so does the step that chooses blocks itself,
+    `unsafe_match_to_alloc`. Other steps act on the block that they are given, and are legal or not by all
+    blocks of the function. A filter replaces the last one; `unset_block_filter` takes it away.
+
+    Raises `ScheduleError`: `schedule.set_block_filter.key` (not an identifier), `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule import annotate, get_blocks
+    >>> from gossamer_testkit.examples import STAGED
+    >>> get_blocks(STAGED)
+    ('fetch', 'scale')
+    >>> noted = annotate(STAGED, "scale", key="group_0", value=1).module
+    >>> get_blocks(set_block_filter(noted, "group_0").module)
+    ('scale',)
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+
+    if not is_identifier(key):
+        raise refusal(f"{_NAME}.key", f"'{key}' cannot be the key of an annotation.")
+    annotations = (*without_filter(owner), (BLOCK_FILTER, key))
+
+    rewritten = with_function(module, owner, replace(owner, annotations=annotations))
+
+    return Result(rewritten, (), Step(_NAME, step(key=key, function=function)))

@@ -1,0 +1,70 @@
+"""`unannotate`: an annotation is taken away."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.atomics import ATOMIC
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Module
+from gossamer_schedule.cursor.resolve import find_function, find_named
+from gossamer_schedule.cursor.site import replaced, with_function
+from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.reductions.reassociation import REASSOCIATES
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+NEEDED = {
+    ATOMIC: "The iterations of loop '{name}' share elements, which they accumulate atomically.",
+    REASSOCIATES: "The terms of block '{name}' are combined in another order than the program says.",
+}
+"""What a program that is without these annotations does not say."""
+
+
+@primitive
+def unannotate(module: Module, name: str, *, key: str, function: str | None = None) -> Result:
+    """Removes an annotation of a loop, block or iteration.
+
+    Raises `ScheduleError`: `schedule.unannotate.no_key`, `.needed` (the program is wrong without),
+    `.no_name` (no loop, block or iteration of that name), `.no_function`.
+
+    >>> from gossamer_schedule import annotate
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> marked = annotate(SCALE, "scale", key="origin", value=1).module
+    >>> print(body_text(marked))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            T.block_attr({"origin": 1})
+            Y[vi] = X[vi] * 2.0
+    >>> unannotate(marked, "scale", key="origin").module == SCALE
+    True
+    """
+    owner = find_function(module, "unannotate", function=function)
+    site = find_named(owner, "unannotate", name=name)
+
+    keys = [found for found, _ in site.node.annotations]
+    if key not in keys:
+        raise refusal(
+            "unannotate.no_key",
+            f"'{name}' has no annotation '{key}'.",
+            hint=listing("annotations", keys),
+        )
+
+    if key in NEEDED:
+        raise refusal(
+            "unannotate.needed",
+            NEEDED[key].format(name=name),
+            hint="Leave out the step that made it so.",
+            place=site.place(module),
+        )
+
+    others = tuple(item for item in site.node.annotations if item[0] != key)
+    plain = replace(site.node, annotations=others)
+
+    rewritten = with_function(module, owner, replaced(site, (plain,)))
+
+    taken = step(name=name, key=key, function=function)
+    return Result(rewritten, (name,), Step("unannotate", taken))

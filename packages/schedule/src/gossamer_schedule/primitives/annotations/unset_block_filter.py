@@ -1,0 +1,47 @@
+"""`unset_block_filter`: look-ups find all blocks again."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Module
+from gossamer_schedule.cursor.filters import without_filter
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, require_stage
+from gossamer_schedule.cursor.site import with_function
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "unset_block_filter"
+
+
+@primitive
+def unset_block_filter(module: Module, *, function: str | None = None) -> Result:
+    """Takes away the filter that `set_block_filter` set.
+
+    Raises `ScheduleError`: `schedule.unset_block_filter.no_filter`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule import get_blocks, set_block_filter
+    >>> from gossamer_testkit.examples import STAGED
+    >>> filtered = set_block_filter(STAGED, "group_0").module
+    >>> get_blocks(filtered)
+    ()
+    >>> get_blocks(unset_block_filter(filtered).module)
+    ('fetch', 'scale')
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+
+    left = without_filter(owner)
+    if left == owner.annotations:
+        raise refusal(
+            f"{_NAME}.no_filter",
+            f"Function '{owner.name}' has no block filter.",
+            hint="Apply set_block_filter before.",
+        )
+
+    rewritten = with_function(module, owner, replace(owner, annotations=left))
+
+    return Result(rewritten, (), Step(_NAME, step(function=function)))

@@ -1,0 +1,73 @@
+"""`blockize`: what is below a loop becomes a block of its own, around the block that is there."""
+
+from __future__ import annotations
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Module
+from gossamer_ir.traversal.names import namer_of
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import replaced, with_function
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+from gossamer_schedule.tensorization.blockize import blocked, require_one_block
+
+_NAME = "blockize"
+
+
+@primitive
+def blockize(module: Module, loop: str, *, function: str | None = None) -> Result:
+    """Puts a loop, which holds nothing but loops around one block, into an outer block `<block>_o`.
+
+    The outer block gets one iterator `v<loop>` for each loop around it that the inner one depends on, in
+    whose terms the inner loops and iterators are then said: one of a reduction, where the loop feeds
+    only reduction iterators. A domain may be read from data, as the rows of a block-sparse matrix. Where
+    a loop around feeds a reduction, the init becomes the outer block's: block `<block>_init` in loops
+    `k_init`, as `decompose_reduction` makes them. The result's names are the outer block, its iterators,
+    and the block and loops of the init.
+
+    Raises `ScheduleError`: `schedule.blockize.body` (the loop holds more than loops around one block),
+    `.mixed` (a loop feeds both a spatial and a reduction iterator), `.dependence` (the init or its loops
+    depend on a reduction or on a let), `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import MATMUL
+    >>> from gossamer_schedule.primitives.loops.split import split
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(blockize(split(MATMUL, "l", factors=(None, 8)).module, "l_0").module))
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("matmul_o"):
+                vi_1, vj_1 = T.axis.remap("SR", [i, j])
+                with T.init():
+                    for l_0_init in T.serial((k + 7) // 8):
+                        for l_1_init in T.serial(8):
+                            with T.block("matmul_init"):
+                                vi_init = T.axis.spatial(m, vi_1)
+                                vl_init = T.axis.spatial(k, l_0_init * 8 + l_1_init)
+                                T.where(vl_init < k)
+                                C[vi_init, vl_init] = 0.0
+                for l_0 in T.serial((k + 7) // 8):
+                    for l_1 in T.serial(8):
+                        with T.block("matmul"):
+                            vi = T.axis.spatial(m, vi_1)
+                            vj = T.axis.reduce(n, vj_1)
+                            vl = T.axis.spatial(k, l_0 * 8 + l_1)
+                            T.where(vl < k)
+                            C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    top = find_loop(owner, _NAME, loop=loop)
+
+    site = require_one_block(top, module, primitive=_NAME)
+    made = blocked(site, top, module, primitive=_NAME, namer=namer_of(owner))
+    rewritten = with_function(module, owner, replaced(top, (made.outer,)))
+
+    taken = step(loop=loop, function=function)
+    iters = (found.var for found in made.outer.iters)
+    return Result(rewritten, (made.outer.name, *iters, *made.init_names), Step(_NAME, taken))

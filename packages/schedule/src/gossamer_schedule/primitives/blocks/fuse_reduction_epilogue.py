@@ -1,0 +1,319 @@
+"""`fuse_reduction_epilogue`: what is combined with the result of a reduction becomes what it starts from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import NamedTuple
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.core.build import dtype_of, index_var
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import (
+    Binary,
+    BinaryOp,
+    Block,
+    BlockIter,
+    Expr,
+    Load,
+    Module,
+    Stmt,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.walk import free_vars, resolve, substitute
+from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.cursor.allocations import require_allocated
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_buffer,
+    find_function,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import Site, replaced, with_function
+from gossamer_schedule.dependence.access import mentioned, named, values_at
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.motion.inline import (
+    own_nest,
+    required_assignment,
+    without_block,
+    without_buffer,
+)
+from gossamer_schedule.motion.move_block import nest_beside, position
+from gossamer_schedule.nests.block_nest import Nest
+from gossamer_schedule.nests.coverage import require_covered
+from gossamer_schedule.nests.init_nest import conditions_of_init
+from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
+from gossamer_schedule.result import Result
+from gossamer_schedule.staging.stores import redirected
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "fuse_reduction_epilogue"
+
+
+class _Epilogue(NamedTuple):
+    """What an epilogue stores, and what it combines with the result of a reduction by which operation, in
+    terms of the iterators of the reduction; the iterators of both that correspond."""
+
+    store: Store
+    op: BinaryOp
+    operand: Expr
+    pairs: tuple[tuple[BlockIter, BlockIter], ...]
+
+
+@primitive
+def fuse_reduction_epilogue(
+    module: Module, block: str, *, epilogue: str, function: str | None = None
+) -> Result:
+    """Folds an epilogue into a reduction: block `epilogue` combines each result of `block` by the operation
+    of the reduction itself with a value that does not depend on it, such as a bias that is added to a
+    sum. The reduction then starts from that value and reduces into what the epilogue stores to; the
+    epilogue and the buffer between them disappear.
+
+    A difference (`sum - x`) counts as a sum. Sums and products of floats are rounded in another order
+    than before, and the block is marked for that. Epilogues of other operations (a maximum after a sum)
+    cannot start a reduction. The result's name is that of the block.
+
+    Raises `ScheduleError`: `schedule.fuse_reduction_epilogue.form` (the epilogue is not one assignment),
+    `.reduction` (the block is not one reduction with an init of one element, given by its spatial
+    iterators), `.operation` (the epilogue does not combine the result by the operation of the
+    reduction), `.element` (an iterator of one does not correspond to an iterator of the other with the
+    same domain), `.predicate` (elements are under a condition), `.parameter` (the result is the
+    caller's), `.scope` (the epilogue does not stand after the reduction's nest, in the same body),
+    `.other_access` (something else uses the result, or what the epilogue reads or writes is written or
+    used before it), `.not_proved` (the loops may not visit all elements, or an element may not exist),
+    `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import BIASED
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(BIASED))
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    S[vi] = 0.0
+                S[vi] = S[vi] + A[vi, vj]
+    for k in T.serial(m):
+        with T.block("bias"):
+            vk = T.axis.spatial(m, k)
+            Y[vk] = S[vk] + B[vk]
+    >>> print(body_text(fuse_reduction_epilogue(BIASED, "sum", epilogue="bias").module))
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                T.block_attr({"reassociates": True})
+                with T.init():
+                    Y[vi] = B[vi]
+                Y[vi] = Y[vi] + A[vi, vj]
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    after = find_block(owner, _NAME, block=epilogue)
+
+    reduction, start = _require_reduction(site)
+    result = reduction.store.buffer
+    require_allocated(find_buffer(owner, _NAME, buffer=result), _NAME)
+    found = _require_epilogue(site, after, module, reduction)
+    top, moving = _require_nests(site, after)
+    _require_free_way(site, after, (top, moving), found, result=result)
+    _require_same_elements(site, after, (top, moving), found, result=result)
+
+    reducing = _started_from(site.node, reduction, found, start=start)
+    changed = replaced(site, (reducing,))
+    bare = without_block(find_block(changed, _NAME, block=epilogue))
+    rewritten = with_function(module, owner, without_buffer(bare, result))
+
+    taken = step(block=block, epilogue=epilogue, function=function)
+    return Result(rewritten, (block,), Step(_NAME, taken), forwards={epilogue: (block,)})
+
+
+def _require_reduction(site: Site) -> tuple[Reduction, Expr]:
+    """The reduction that a block is, and what it starts from."""
+    block: Block = site.node
+    reduction = reduction_of(block)
+    init = block.init[0] if len(block.init) == 1 else None
+    spatial = [item.var for item in block.iters if item.kind == "S"]
+    if (
+        reduction is None
+        or not isinstance(init, Store)
+        or init.indices != reduction.store.indices
+        or init.buffer != reduction.store.buffer
+        or init.predicate is not None
+        or reduction.store.predicate is not None
+        or sorted(_names(init.indices)) != sorted(spatial)
+    ):
+        raise refusal(
+            f"{_NAME}.reduction",
+            f"Block '{block.name}' is not a reduction into the element of its spatial iterators, with an "
+            "init that gives the element a value.",
+            hint="Apply fuse_reduction_epilogue before decompose_reduction.",
+        )
+    return reduction, init.value
+
+
+def _names(indices: Sequence[Expr]) -> list[str]:
+    """The variables that indices are; what is more than a variable has no name."""
+    return [at.name if isinstance(at, Var) else "" for at in indices]
+
+
+def _require_epilogue(site: Site, after: Site, module: Module, reduction: Reduction) -> _Epilogue:
+    """What the epilogue does to each result of the reduction, by the iterators of that."""
+    store = required_assignment(after, module, primitive=_NAME)
+    load, op, operand = _require_operation(after.node, store, reduction)
+    own = {item.var: item for item in site.node.iters}
+    theirs = {item.var: item for item in after.node.iters}
+    names = dict(zip(_names(load.indices), _names(reduction.store.indices), strict=True))
+    renamed: dict[str, Expr] = {old: index_var(new) for old, new in names.items()}
+    known = own.keys() | Nest(site, site.nest).known_above
+    if (
+        sorted(_names(load.indices)) != sorted(theirs)
+        or sorted(_names(store.indices)) != sorted(theirs)
+        or not free_vars(substitute(operand, renamed)) <= known
+        or not all(
+            _is_same_domain((after, theirs[old]), (site, own[names[old]]), renamed)
+            for old in theirs
+        )
+    ):
+        raise refusal(
+            f"{_NAME}.element",
+            f"The iterators of block '{after.node.name}' are not those of the elements that block "
+            f"'{site.node.name}' makes, one for one and with the same domains.",
+        )
+    if after.node.predicate is not None or conditions_of_init(site):
+        raise refusal(
+            f"{_NAME}.predicate",
+            f"Block '{after.node.name}' or '{site.node.name}' visits elements under a condition.",
+            hint=f"Apply {_NAME} before the loops are split.",
+        )
+    pairs = tuple((theirs[old], own[new]) for old, new in names.items())
+    return _Epilogue(substitute(store, renamed), op, substitute(operand, renamed), pairs)
+
+
+def _is_same_domain(
+    first: tuple[Site, BlockIter], second: tuple[Site, BlockIter], renamed: Mapping[str, Expr]
+) -> bool:
+    """Whether an iterator has the domain of another, of whose block some iterators are called otherwise."""
+    domain = substitute(first[1].domain, renamed)
+    return bool(
+        resolve(domain, values_at(first[0])) == resolve(second[1].domain, values_at(second[0]))
+    )
+
+
+def _require_operation(
+    block: Block, store: Store, reduction: Reduction
+) -> tuple[Load, BinaryOp, Expr]:
+    """The load of the result in an epilogue, the operation, and the other operand."""
+    value, result = store.value, reduction.store.buffer
+    if isinstance(value, Binary):
+        sides = [(value.lhs, value.rhs)]
+        is_difference = value.op == "sub" and reduction.op == "add"
+        if value.op == reduction.op:
+            sides.append((value.rhs, value.lhs))
+        for load, other in sides if value.op == reduction.op or is_difference else ():
+            if not isinstance(load, Load) or load.buffer != result or load.predicate is not None:
+                continue
+            if result not in mentioned((other,)):
+                return load, value.op, other
+    raise refusal(
+        f"{_NAME}.operation",
+        f"Block '{block.name}' does not combine '{result}' with something else by the operation of the "
+        f"reduction, {reduction.op}.",
+        hint="Apply reverse_compute_at or reverse_compute_inline.",
+    )
+
+
+def _require_nests(site: Site, after: Site) -> tuple[Site, Site]:
+    """The sites of the nests around the reduction and the epilogue, which stand in the same body."""
+    moving = own_nest(after)
+    top = nest_beside(site, moving)
+    if top is None or position(top) >= position(moving):
+        raise refusal(
+            f"{_NAME}.scope",
+            f"Block '{after.node.name}' does not stand after the loops of block '{site.node.name}', in the "
+            "same body.",
+        )
+    # the result would not start anew for each epilogue that adds to it
+    around = reduction_loops(site.node, values_at(site)) & {loop.var for loop in top.loops}
+    if around:
+        raise refusal(
+            f"{_NAME}.scope",
+            f"Block '{after.node.name}' stands in loop '{min(around)}', in which block "
+            f"'{site.node.name}' has not reduced all terms.",
+        )
+    return top, moving
+
+
+def _require_free_way(
+    site: Site, after: Site, nests: tuple[Site, Site], found: _Epilogue, *, result: str
+) -> None:
+    """Nothing else may use the result; nothing before the epilogue may use what it stores to, or write what
+    it reads: the reduction does both earlier."""
+    top, moving = nests
+    passed = top.siblings[position(top) : position(moving)]
+    target, reads = found.store.buffer, mentioned((found.operand,))
+    without = find_block(without_block(after), _NAME, block=site.node.name)
+    conflicts = ({target} & named(passed)) | (reads & outer_writes(passed))
+    conflicts |= {result} & named(replaced(without, ()).body)
+    conflicts |= {result, target} & with_two_names(top.function)
+    if conflicts:
+        raise refusal(
+            f"{_NAME}.other_access",
+            f"Block '{site.node.name}' cannot start from what '{after.node.name}' reads and make what it "
+            f"makes: there are other uses of {', '.join(sorted(conflicts))}.",
+        )
+
+
+def _require_same_elements(
+    site: Site, after: Site, nests: tuple[Site, Site], found: _Epilogue, *, result: str
+) -> None:
+    """Both blocks must visit all elements, or those that the same loops around both select; the elements
+    of the result exist."""
+    top, moving = nests
+    own = [
+        tuple(at for at, _, _ in block.path[len(nest.path) :])
+        for block, nest in ((site, top), (after, moving))
+    ]
+    names = {loop.var for loops in own for loop in loops}
+    free = []
+    for pair in found.pairs:
+        theirs, ours = (
+            resolve(item.value, values_at(block))
+            for item, block in zip(pair, (after, site), strict=True)
+        )
+        if free_vars(theirs, ours) & names or theirs != ours:
+            free.append(pair)
+    require_covered(Nest(site, own[0]), [ours for _, ours in free], primitive=_NAME)
+    require_covered(Nest(after, own[1]), [theirs for theirs, _ in free], primitive=_NAME)
+    places = tuple(index_var(ours.var) for _, ours in found.pairs)
+    iters = [ours for _, ours in found.pairs]
+    if not is_safe(site.function, (Load(result, places, "int64"),), iters=iters, held=()):
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that each element which block '{site.node.name}' makes exists.",
+            needs=f"its iterators are within the shape of {result}",
+        )
+
+
+def _started_from(block: Block, reduction: Reduction, found: _Epilogue, *, start: Expr) -> Stmt:
+    """The reduction that starts from what the epilogue combines with its start."""
+    store = found.store
+    value: Expr = Binary(found.op, start, found.operand)
+    if found.op != "sub" and start == identity(reduction.op, dtype_of(start)):
+        value = found.operand
+    made = redirected(block, reduction.store.buffer, to=store.buffer, at=store.indices)
+    made = replace(made, init=(Store(store.buffer, store.indices, value),))
+    if found.op in ("min", "max", "and", "or") or not DType.parse(dtype_of(start)).is_float:
+        return made
+    # the operand used to be added last
+    (made_in_any_order,) = reassociating((made,))
+    return made_in_any_order

@@ -1,0 +1,275 @@
+"""`reverse_compute_at`: a block moves into the loop that produces what it reads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence, Set
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.linear_form import Form
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.dependence.access_forms import AccessForm, access_forms
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Block, BlockIter, For, Module, Stmt, Store
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_function,
+    find_loop,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
+from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.distinct_stores import require_distinct
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.motion.move_block import (
+    is_recurrence,
+    meeting,
+    moved,
+    nest_beside,
+    path_between,
+    position,
+    require_bound_before,
+    require_own_loops,
+    require_plain_loops,
+)
+from gossamer_schedule.reductions.reassociation import is_reduction
+from gossamer_schedule.regions.indirect import selected_parts
+from gossamer_schedule.regions.produced import Part, dimensions_of, matched_forms, part_of
+from gossamer_schedule.regions.required import is_own_value
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "reverse_compute_at"
+
+
+@primitive
+def reverse_compute_at(
+    module: Module, block: str, *, loop: str, function: str | None = None
+) -> Result:
+    """Moves a block to the end of a loop's body, restricted to what one iteration of the loop produces.
+
+    The block stands in loops of its own behind the nest of `loop`, and each iterator is one of them;
+    what it combines in one element, if it is a reduction, one iteration of `loop` produces. A loop of
+    the moved block runs over the part that one iteration produces (the product of the producer's inner
+    loops) and keeps its name; a loop with one iteration disappears. The result's names are those of
+    the remaining loops.
+
+    Raises `ScheduleError`: `schedule.reverse_compute_at.reduction` (the block reads other elements of
+    what it writes, or combines several spatial points in one element), `.kind` (the loop or one around
+    it is neither serial nor unrolled), `.binding` (its iterators are not its loops, over all of their
+    domains), `.scope` (it does not stand behind the loop's nest, or uses what is bound between them),
+    `.other_access` (something between uses what it writes, or writes what it reads; or another
+    iteration of the nest may use what it writes), `.no_producer` (nothing under the loop writes what it
+    reads), `.not_proved` (an element may be produced by several iterations, or not completely, or points
+    that store to one element would come in another order), `.no_block`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import ROW_SUM
+    >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write
+    >>> from gossamer_testkit.show import body_text
+    >>> cached = cache_write(ROW_SUM, "row_sum", buffer="Y", scope="local").module
+    >>> print(body_text(cached))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_local[vi] = 0.0
+                Y_local[vi] = Y_local[vi] + A[indptr_data[vi] + vj]
+    for i_c in T.serial(m):
+        with T.block("row_sum_Y_local"):
+            vi_c = T.axis.spatial(m, i_c)
+            Y[vi_c] = Y_local[vi_c]
+    >>> print(body_text(reverse_compute_at(cached, "row_sum_Y_local", loop="i").module))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_local[vi] = 0.0
+                Y_local[vi] = Y_local[vi] + A[indptr_data[vi] + vj]
+        with T.block("row_sum_Y_local"):
+            vi_c = T.axis.spatial(m, i)
+            Y[vi_c] = Y_local[vi_c]
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    target = find_loop(owner, _NAME, loop=loop)
+
+    _require_own_elements(site, module)
+    require_plain_loops(target, module, primitive=_NAME)
+    own = require_own_loops(site, module, primitive=_NAME)
+    top = _require_behind(site, target, own=own, module=module)
+    require_bound_before(site.up(len(own)), top, primitive=_NAME)
+    path = path_between(target, top)
+    shared = _require_free_way(site, top, own=own)
+    produced = _require_producers(site, top, target=target)
+    parts = _require_parts(site, own, path, target=target, produced=produced)
+
+    _require_same_order(site, own, path, parts=parts)
+
+    nest, names = moved(site, own, parts)
+
+    consumer = site.up(len(own))
+    bare = replaced(consumer, ())
+    inside = find_loop(bare, _NAME, loop=loop)
+    extended = replace(inside.node, body=(*inside.node.body, nest))
+    changed = replaced(inside, (extended,))
+    outer = find_loop(changed, _NAME, loop=path[0].var)
+    if met := meeting(outer, path, buffers=shared):
+        raise _other_access(block, {met})
+    rewritten = with_function(module, owner, changed)
+
+    taken = step(block=block, loop=loop, function=function)
+    return Result(rewritten, names, Step(_NAME, taken))
+
+
+def _require_own_elements(site: Site, module: Module) -> None:
+    """Each point, or each reduction, must be about an element of its own."""
+    block: Block = site.node
+    is_reducing = block.init or any(found.kind == "R" for found in block.iters)
+    stores = [found for found in statements(block.body) if isinstance(found, Store)]
+    if is_recurrence(block) or (
+        is_reducing and not all(is_own_value(site, found) for found in stores)
+    ):
+        raise refusal(
+            f"{_NAME}.reduction",
+            f"Block '{block.name}' uses other elements of what it writes, or reduces several points into "
+            f"one element, and {_NAME} moves neither.",
+            place=site.place(module),
+        )
+
+
+def _require_behind(site: Site, target: Site, *, own: Sequence[For], module: Module) -> Site:
+    """The site of the nest around `target` that stands before the block's."""
+    moving = site.up(len(own))
+    top = nest_beside(target, moving)
+    if top is not None and position(top) < position(moving):
+        return top
+    raise refusal(
+        f"{_NAME}.scope",
+        f"Block '{site.node.name}' does not stand behind the loop nest of loop "
+        f"'{target.node.var}'.",
+        place=site.place(module),
+    )
+
+
+def _require_free_way(site: Site, top: Site, *, own: Sequence[For]) -> Set[str]:
+    """Nothing between may conflict with the move; gives the buffers that the block writes and the nest
+    uses as well."""
+    consumer = site.up(len(own))
+    writes = outer_writes((site.node,))
+    reads = mentioned((consumer.node,)) - writes
+    between = top.siblings[position(top) + 1 : position(consumer)]
+    found = (writes & mentioned(between)) | (reads & outer_writes(between))
+    if found:
+        raise _other_access(site.node.name, found)
+    return writes & mentioned((top.node,))
+
+
+def _other_access(block: str, buffers: Set[str]) -> ScheduleError:
+    names = ", ".join(sorted(buffers))
+    return refusal(
+        f"{_NAME}.other_access", f"Block '{block}' cannot move past other uses of {names}."
+    )
+
+
+def _require_producers(site: Site, top: Site, *, target: Site) -> dict[str, list[AccessForm]]:
+    """The stores under the loop to each buffer that the block reads."""
+    reads = mentioned((site.node,)) - outer_writes((site.node,))
+    buffers = reads & outer_writes((top.node,))
+    inside = _stores(target.node.body, buffers, target)
+    is_all = top.node is target.node or len(inside) == len(_stores((top.node,), buffers, top))
+    if not inside or not is_all:
+        raise refusal(
+            f"{_NAME}.no_producer",
+            f"What block '{site.node.name}' reads is not all produced under loop "
+            f"'{target.node.var}'.",
+        )
+    produced: dict[str, list[AccessForm]] = {name: [] for name in buffers}
+    for found in inside:
+        produced[found.buffer].append(found)
+    return produced
+
+
+def _stores(body: tuple[Stmt, ...], buffers: Set[str], at: Site) -> list[AccessForm]:
+    found = access_forms(body, buffers, values=values_at(at), function=at.function)
+    return [access for access in found if access.is_store]
+
+
+def _require_parts(
+    site: Site,
+    own: Sequence[For],
+    path: Sequence[For],
+    *,
+    target: Site,
+    produced: Mapping[str, list[AccessForm]],
+) -> dict[str, Part]:
+    """What each iterator of the block runs over under the loop."""
+    parts: dict[str, Part] = {}
+    moving = {index_var(loop.var) for loop in own}
+    for buffer, stores in produced.items():
+        selected = selected_parts(site, own, stores=stores, path=path)
+        if any(parts.setdefault(name, part) != part for name, part in selected.items()):
+            raise _not_proved(site, path)
+        captured = {loop.var for loop in path if integer_value(loop.extent) == 1}
+        captured |= {name for part in selected.values() for name in part.path}
+        for found, forms in _selections(site, buffer, stores, target=target):
+            part = part_of(site, found, forms=forms, path=path, known=parts)
+            if part is None or parts.setdefault(found.var, part) != part:
+                raise _not_proved(site, path)
+            if part.path and found.value not in moving:  # a loop around both selects it
+                raise _not_proved(site, path)
+            captured |= part.path
+        if any(loop.var not in captured for loop in path):
+            raise _not_proved(site, path)
+    reduced = [parts.get(found.var) for found in site.node.iters if found.kind == "R"]
+    if any(part is not None and part.count is not None for part in reduced):
+        raise _not_proved(site, path)
+    return parts
+
+
+def _selections(
+    site: Site, buffer: str, stores: Sequence[AccessForm], *, target: Site
+) -> Iterator[tuple[BlockIter, list[Form | None]]]:
+    """Iterators of the block, and how the stores select each."""
+    plain = dimensions_of(site, buffer)
+    if len(plain) < len(site.node.iters):
+        matched = matched_forms(site, buffer, target)
+        if matched:
+            yield from ((found, matched[found.var]) for found in site.node.iters)
+            return
+    for dim, found in plain:
+        yield found, [store.indices[dim] for store in stores]
+
+
+def _require_same_order(
+    site: Site, own: Sequence[For], path: Sequence[For], *, parts: Mapping[str, Part]
+) -> None:
+    """Where the order of the points changes, which it does unless one loop of the path selects parts of the
+    outermost loop of the block, the last of several may not be the one whose value an element keeps."""
+    block: Block = site.node
+    selected = {
+        item.value
+        for item in block.iters
+        if item.var in parts and parts[item.var].count is not None
+    }
+    selecting = [loop for loop in path if integer_value(loop.extent) != 1]
+    is_kept = len(selecting) <= 1 and selected <= {index_var(loop.var) for loop in own[:1]}
+    if is_kept or is_reduction(block):
+        return
+    for buffer in sorted(outer_writes((block,))):
+        require_distinct(site, buffer, primitive=_NAME, nest=own)
+
+
+def _not_proved(site: Site, path: Sequence[For]) -> Exception:
+    return refusal(
+        f"{_NAME}.not_proved",
+        f"It is not proved that each iteration of loop '{path[-1].var}' completes elements of its "
+        f"own for block '{site.node.name}'.",
+        needs=f"what the block reads is written in one iteration of '{path[-1].var}', and in no other",
+    )

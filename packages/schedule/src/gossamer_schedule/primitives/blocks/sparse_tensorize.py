@@ -1,0 +1,62 @@
+"""`sparse_tensorize`: an intrinsic computes what a loop nest over stored elements computes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_ir.interchange.records import Intrinsic
+from gossamer_ir.nodes import Module
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.tensorization.apply import in_emission
+
+
+@primitive
+def sparse_tensorize(
+    module: Module,
+    loop: str,
+    *,
+    intrinsic: str,
+    function: str | None = None,
+    intrinsics: Sequence[Intrinsic] = (),
+) -> Result:
+    """Replaces a loop nest around one store by the emission of an intrinsic, as `tensorize` does, also
+    where elements are selected through index arrays: the rows that the coordinates of a sparse row
+    gather are those of a dense operand of the intrinsic.
+
+    Raises `ScheduleError`: the reasons of `tensorize` but for `.indirect`, as
+    `schedule.sparse_tensorize.match` and so on.
+
+    >>> from gossamer_testkit.examples import DOT_4, SPMV
+    >>> from gossamer_schedule.primitives.loops.split import split
+    >>> from gossamer_testkit.show import body_text
+    >>> fours = split(SPMV, "j", factors=(None, 4)).module
+    >>> print(body_text(sparse_tensorize(fours, "j_1", intrinsic="dot_4", intrinsics=(DOT_4,)).module))
+    for i in T.serial(m):
+        for j_0 in T.serial((T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i]) + 3) // 4):
+            with T.block("csrmv_o"):
+                vi_1, vj_0 = T.axis.remap("SR", [i, j_0])
+                T.block_attr({"reassociates": True, "intrinsic": "dot_4@664a69dc5873073e"})
+                with T.init():
+                    with T.block("csrmv_init"):
+                        vi_init = T.axis.spatial(m, vi_1)
+                        Y[vi_init] = 0.0
+                if vj_0 * 4 + 3 < T.int64(J_indptr[vi_1 + 1]) - T.int64(J_indptr[vi_1]):
+                    Y[vi_1] = Y[vi_1] + (A[T.int64(J_indptr[vi_1]) + (vj_0 * 4 + 0)] * X[T.int64(J_indices[T.int64(J_indptr[vi_1]) + (vj_0 * 4 + 0)])] + A[T.int64(J_indptr[vi_1]) + (vj_0 * 4 + 1)] * X[T.int64(J_indices[T.int64(J_indptr[vi_1]) + (vj_0 * 4 + 1)])] + (A[T.int64(J_indptr[vi_1]) + (vj_0 * 4 + 2)] * X[T.int64(J_indices[T.int64(J_indptr[vi_1]) + (vj_0 * 4 + 2)])] + A[T.int64(J_indptr[vi_1]) + (vj_0 * 4 + 3)] * X[T.int64(J_indices[T.int64(J_indptr[vi_1]) + (vj_0 * 4 + 3)])]))
+                else:
+                    for j_1 in T.serial(4):
+                        with T.block("csrmv"):
+                            vi = T.axis.spatial(m, vi_1)
+                            vj = T.axis.reduce(T.int64(J_indptr[vi + 1]) - T.int64(J_indptr[vi]), vj_0 * 4 + j_1)
+                            T.where(vj < T.int64(J_indptr[vi + 1]) - T.int64(J_indptr[vi]))
+                            Y[vi] = Y[vi] + A[T.int64(J_indptr[vi]) + vj] * X[T.int64(J_indices[T.int64(J_indptr[vi]) + vj])]
+    """  # noqa: E501  (the script has no line breaks inside an expression)
+    return in_emission(
+        module,
+        loop,
+        intrinsic=intrinsic,
+        intrinsics=intrinsics,
+        function=function,
+        op="sparse_tensorize",
+        is_sparse=True,
+    )

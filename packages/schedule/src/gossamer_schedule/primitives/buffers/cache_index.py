@@ -1,0 +1,238 @@
+"""`cache_index`: what index arrays and searches say is computed before a block, and kept in a buffer."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from typing import Any, cast
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.accesses import parts_of
+from gossamer_ir.core.build import conjuncts, dtype_of, integer_value
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import (
+    Block,
+    BlockIter,
+    Buffer,
+    Expr,
+    Load,
+    Module,
+    Ramp,
+    Scope,
+    Stmt,
+    Store,
+)
+from gossamer_ir.traversal.effects import READS
+from gossamer_ir.traversal.names import bound_variables, namer_of
+from gossamer_ir.traversal.walk import children, collect, contains, free_vars, map_children, walk
+from gossamer_schedule.bounds.predicates import is_bound_of
+from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_buffer,
+    find_function,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import Site, statements
+from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.nests.block_nest import loop_nest
+from gossamer_schedule.regions.iterator_dimensions import required_dimensions
+from gossamer_schedule.result import Result
+from gossamer_schedule.staging.cache import with_cache
+from gossamer_schedule.staging.copies import (
+    copy_nest,
+    names_of_nest,
+    require_own_selectors,
+    require_scope,
+    selecting_iters,
+)
+from gossamer_schedule.staging.loads import HEADERS, evaluated_under
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "cache_index"
+
+
+@primitive
+def cache_index(
+    module: Module,
+    block: str,
+    *,
+    scope: str,
+    buffer: str | None = None,
+    function: str | None = None,
+) -> Result:
+    """Computes parts of the indices at which a block accesses buffers (or one `buffer`) before the outermost
+    loop around the block: those that load from an index array or search one, and do not depend on all
+    iterators, so that several iterations need the same one. The largest such parts are taken.
+
+    Each is kept in a new buffer `<block>_index` with one dimension for each iterator that it depends on,
+    as in `reindex_cache_read`; block `<block>_index_fill` fills it. What the headers of loops and
+    blocks evaluate stays as it is. The result's names are, for each part, the buffer, the block and its
+    loops. An access at an index that is read from such a buffer is checked when the program runs: facts
+    about index arrays say nothing about the buffer.
+
+    Raises `ScheduleError`: `schedule.cache_index.scope` (unknown), `.nothing` (there is no such part),
+    `.domain` (a part or a condition on it depends on more than the iterators, or on what the nest writes),
+    `.not_proved` (it is not proved that the part may be computed wherever these iterators are in
+    their domains), `.shape` and `.race` as in `reindex_cache_read`, `.no_buffer`, `.no_block`,
+    `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SPMM
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(SPMM).splitlines()[-1].strip())
+    C[vi, vk] = C[vi, vk] + A[T.int64(J_indptr[vi]) + vj] * B[T.int64(J_indices[T.int64(J_indptr[vi]) + vj]), vk]
+    >>> result = cache_index(SPMM, "csrmm", scope="local", buffer="B")
+    >>> result.names
+    ('csrmm_index', 'csrmm_index_fill', 'i_c', 'j_c')
+    >>> print(body_text(result.module))
+    for i_c in T.serial(m):
+        for j_c in T.serial(T.int64(J_indptr[i_c + 1]) - T.int64(J_indptr[i_c])):
+            with T.block("csrmm_index_fill"):
+                vi_c, vj_c = T.axis.remap("SS", [i_c, j_c])
+                csrmm_index[T.int64(J_indptr[vi_c]) + vj_c] = T.int64(J_indices[T.int64(J_indptr[vi_c]) + vj_c])
+    for i in T.serial(m):
+        for j in T.serial(T.int64(J_indptr[i + 1]) - T.int64(J_indptr[i])):
+            for k in T.serial(K):
+                with T.block("csrmm"):
+                    vi, vj, vk = T.axis.remap("SRS", [i, j, k])
+                    with T.init():
+                        C[vi, vk] = 0.0
+                    C[vi, vk] = C[vi, vk] + A[T.int64(J_indptr[vi]) + vj] * B[csrmm_index[T.int64(J_indptr[vi]) + vj], vk]
+    """  # noqa: E501  (the script has no line breaks inside an expression)
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    if buffer is not None:
+        find_buffer(owner, _NAME, buffer=buffer)
+    require_scope(scope, _NAME)
+
+    names: list[str] = []
+    for part in _required_parts(site, buffer):
+        module, made = _with_part(module, block, part, scope=scope, function=function)
+        names += made
+
+    taken = step(block=block, scope=scope, buffer=buffer, function=function)
+    return Result(module, tuple(names), Step(_NAME, taken))
+
+
+def _required_parts(site: Site, buffer: str | None) -> list[Expr]:
+    """The parts of indices that are computed before, larger ones first, as they may hold others."""
+    block: Block = site.node
+    varying = {item.var for item in block.iters if integer_value(item.domain.extent) != 1}
+    found: dict[Expr, None] = {}
+    for index in _indices(block.body, buffer):
+        found |= dict.fromkeys(_parts(index, block, varying))
+    if not found:
+        where = "" if buffer is None else f" of '{buffer}'"
+        raise refusal(
+            f"{_NAME}.nothing",
+            f"No index{where} in block '{block.name}' has a part that loads or searches, and is the same in "
+            "several iterations.",
+        )
+    return sorted(found, key=lambda part: -sum(1 for _ in walk(part)))
+
+
+def _indices(body: tuple[Stmt, ...], buffer: str | None) -> Iterator[Expr]:
+    """The indices of accesses that statements make, apart from the headers of loops and blocks."""
+    for statement in statements(body):
+        if isinstance(statement, HEADERS):
+            continue
+        own = (statement,) if isinstance(statement, Store) else ()
+        for found in (*own, *collect(Load, *parts_of(statement))):
+            if buffer in (None, found.buffer):
+                yield from found.indices
+
+
+def _parts(expr: Expr, block: Block, varying: set[str]) -> Iterator[Expr]:
+    """The largest parts of an index that look something up, for some of the iterators that vary."""
+    if not contains(READS, expr):
+        return
+    iters = {item.var for item in selecting_iters(block, (expr,))}
+    is_whole = dtype_of(expr) == "int64" and not isinstance(expr, Ramp)
+    is_outer = free_vars(expr).isdisjoint(_bound(block))
+    if is_whole and is_outer and not varying <= iters:
+        yield expr
+        return
+    for child in children(expr):
+        yield from _parts(cast(Expr, child), block, varying)
+
+
+def _bound(block: Block) -> set[str]:
+    """The variables that the body of a block binds."""
+    inside = (found for found in statements(block.body) if isinstance(found, Block))
+    return bound_variables(block.body) | {item.var for found in inside for item in found.iters}
+
+
+def _with_part(
+    module: Module, block: str, part: Expr, *, scope: str, function: str | None
+) -> tuple[Module, tuple[str, ...]]:
+    """The module with a part of an index kept in a buffer, and the names of what is new."""
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    nest = loop_nest(site)
+    iters, conditions = _required_points(site, part)
+    dimensions = required_dimensions(site, iters, (), elements=(), primitive=_NAME)
+
+    namer = namer_of(owner)
+    shape = tuple(found.extent for found in dimensions)
+    cache = Buffer(namer.fresh(f"{block}_index"), shape, "int64", scope=cast(Scope, scope))
+    place = tuple(found.index for found in dimensions)
+    fill = copy_nest(
+        f"{cache.name}_fill",
+        iters,
+        (Store(cache.name, place, part),),
+        conditions=conditions,
+        namer=namer,
+    )
+    body = _replaced(site.node.body, part, Load(cache.name, place, "int64"))
+    reading = replace(site.node, body=body, reads=None, writes=None)
+
+    rewritten = with_cache(
+        module, owner, cache, nest=nest, block=reading, before=(fill,), primitive=_NAME
+    )
+    return rewritten, (cache.name, *names_of_nest(fill))
+
+
+def _required_points(site: Site, part: Expr) -> tuple[tuple[BlockIter, ...], tuple[Expr, ...]]:
+    """The iterators for whose values a part is computed, and the conditions under which it is.
+
+    Raises `.domain` and `.not_proved`.
+    """
+    nest, block = loop_nest(site), site.node
+    iters = selecting_iters(block, (part,))
+    known = {found.var for found in iters} | nest.known_above
+    asked = evaluated_under(site, part)
+    conditions = tuple(
+        condition
+        for condition in conjuncts(block.predicate)
+        if free_vars(condition) <= known
+        and not any(is_bound_of(condition, found) for found in iters)
+    )
+    if asked is not None and free_vars(asked) <= known:
+        conditions = (*conditions, asked)
+    require_own_selectors(nest, iters, (part, *conditions), primitive=_NAME)
+    if not is_safe(site.function, (part,), iters=iters, held=conditions):
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that an index in block '{block.name}' may be computed before its loops.",
+            needs=f"{text_of(part)} reads what exists for all values of "
+            f"{', '.join(item.var for item in iters) or 'the parameters'}",
+        )
+    return iters, conditions
+
+
+def _replaced(body: tuple[Stmt, ...], part: Expr, by: Expr) -> tuple[Stmt, ...]:
+    """Statements with an expression replaced, apart from the headers of loops and blocks."""
+
+    def visit(node: Any) -> Any:
+        if node == part:
+            return by
+        if isinstance(node, HEADERS):
+            bodies = {name: getattr(node, name, ()) for name in ("init", "body")}
+            new = {name: tuple(map(visit, found)) for name, found in bodies.items() if found}
+            return replace(node, **new) if new else node
+        return map_children(node, visit)
+
+    return tuple(map(visit, body))

@@ -1,0 +1,189 @@
+"""`cache_inplace`: a block works on a buffer of its own, which is copied in before and out afterwards."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Block,
+    Combine,
+    Load,
+    Module,
+    Stmt,
+    Store,
+)
+from gossamer_ir.traversal.effects import NAMING
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import collect, walk
+from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.races import require_unshared
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.nests.block_nest import Nest, loop_nest
+from gossamer_schedule.result import Result
+from gossamer_schedule.staging.cache import cached_buffer, with_cache
+from gossamer_schedule.staging.copies import (
+    cache_of,
+    copy_nest,
+    names_of_nest,
+    require_lasting_size,
+    require_outside,
+)
+from gossamer_schedule.staging.gathers import Elements, copying, elements_of, require_stored
+from gossamer_schedule.staging.loads import accesses_of
+from gossamer_schedule.staging.stores import redirected, require_sole_user
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "cache_inplace"
+
+
+@primitive
+def cache_inplace(
+    module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
+) -> Result:
+    """Lets a block that reads and writes a buffer work on a copy, the new buffer `<buffer>_<scope>`. Block
+    `<block>_<buffer>_<scope>_in` copies what the block reads or writes into it, directly before the
+    outermost loop around the block; `<block>_<buffer>_<scope>_out` copies what it writes back,
+    directly after that loop.
+
+    All that is written back was copied in before, so that elements which the block leaves as they are
+    keep their value. The copies visit the elements as in `cache_read`. The result's names are the
+    buffer, then each copy block with its loops.
+
+    Raises `ScheduleError`: `schedule.cache_inplace.scope` (unknown), `.inner` (the buffer is allocated in
+    the nest), `.loads` (the body does not both load from the buffer and store to it; `cache_read` or
+    `cache_write` does what is needed), `.init` (the init of the block uses the buffer, which `cache_write`
+    is for), `.other_access` (the nest uses the buffer elsewhere, or searches, prefetches or guards it),
+    `.domain` and `.not_proved` as in `cache_read`, `.race` (iterations around the nest that run at once
+    would share elements of the cache or of what is written back), `.no_buffer`, `.no_block`,
+    `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import MATMUL
+    >>> from gossamer_testkit.show import body_text
+    >>> from gossamer_schedule import decompose_reduction
+    >>> updates = decompose_reduction(MATMUL, "matmul", loop="i").module
+    >>> print(body_text(updates).split("for i in")[1])
+     T.serial(m):
+        for j in T.serial(n):
+            for l in T.serial(k):
+                with T.block("matmul"):
+                    vi, vj, vl = T.axis.remap("SRS", [i, j, l])
+                    C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+    >>> result = cache_inplace(updates, "matmul", buffer="C", scope="local")
+    >>> print(body_text(result.module).split("C[vi_init, vl_init] = 0.0")[1])
+    <BLANKLINE>
+    for i_c in T.serial(m):
+        for l_c in T.serial(k):
+            with T.block("matmul_C_local_in"):
+                vi_c, vl_c = T.axis.remap("SS", [i_c, l_c])
+                C_local[vi_c, vl_c] = C[vi_c, vl_c]
+    for i in T.serial(m):
+        for j in T.serial(n):
+            for l in T.serial(k):
+                with T.block("matmul"):
+                    vi, vj, vl = T.axis.remap("SRS", [i, j, l])
+                    C_local[vi, vl] = C_local[vi, vl] + A[vi, vj] * B[vj, vl]
+    for i_c_1 in T.serial(m):
+        for l_c_1 in T.serial(k):
+            with T.block("matmul_C_local_out"):
+                vi_c_1, vl_c_1 = T.axis.remap("SS", [i_c_1, l_c_1])
+                C[vi_c_1, vl_c_1] = C_local[vi_c_1, vl_c_1]
+    """
+    owner, site, old = cached_buffer(
+        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
+    )
+    elements, stored = _elements_in_place(site, old)
+
+    require_lasting_size(owner, old, primitive=_NAME)
+    require_stored(site, old, elements, primitive=_NAME)
+
+    cache = cache_of(old, scope, namer=namer_of(owner))
+    copies = _copies(site, elements, stored, buffer=buffer, cache=cache)
+
+    rewritten = with_cache(
+        module,
+        owner,
+        cache,
+        nest=loop_nest(site),
+        block=redirected(site.node, buffer, to=cache.name),
+        before=copies[:1],
+        after=copies[1:],
+        primitive=_NAME,
+    )
+    require_unshared(loop_nest(site).top, rewritten, _NAME, buffers={buffer})
+
+    taken = step(block=block, buffer=buffer, scope=scope, function=function)
+    names = (cache.name, *(name for copy in copies for name in names_of_nest(copy)))
+    return Result(rewritten, names, Step(_NAME, taken))
+
+
+def _elements_in_place(site: Site, old: AnyBuffer) -> tuple[Elements, Elements]:
+    """The elements that a block reads or writes of a buffer, and those of them that it writes."""
+    nest = loop_nest(site)
+    require_outside(nest, old.name, primitive=_NAME)
+    _require_in_place(site, old.name)
+    _require_in_body(nest, old.name)
+    used, stored = accesses_of(site, old.name, old.dtype)
+    elements = elements_of(site, old.name, used, primitive=_NAME)
+    written = tuple(found for found in elements.reads if found.indices in stored)
+    return elements, replace(elements, reads=written)
+
+
+def _copies(
+    site: Site, elements: Elements, stored: Elements, *, buffer: str, cache: AnyBuffer
+) -> tuple[Stmt, ...]:
+    """The nests that copy elements in and back out. All that is stored was loaded before, so that nothing
+    undefined is written back."""
+    namer = namer_of(site.function)
+    namer.fresh(cache.name)
+    return tuple(
+        copy_nest(
+            f"{site.node.name}_{cache.name}_{way}",
+            chosen.iters,
+            copying(chosen, source, to=target, places=[read.indices for read in chosen.reads]),
+            conditions=chosen.conditions,
+            namer=namer,
+        )
+        for way, chosen, source, target in (
+            ("in", elements, buffer, cache.name),
+            ("out", stored, cache.name, buffer),
+        )
+    )
+
+
+def _require_in_place(site: Site, buffer: str) -> None:
+    """The body of the block must both load from the buffer and store to it."""
+    nodes = [found for found in walk(*site.node.body) if isinstance(found, (Load, Store, Combine))]
+    is_read = any(isinstance(found, Load) and found.buffer == buffer for found in nodes)
+    is_written = any(isinstance(found, Store) and found.buffer == buffer for found in nodes)
+    is_combined = any(
+        buffer in mentioned((found,)) for found in nodes if isinstance(found, Combine)
+    )
+    if not (is_written and (is_read or is_combined)):
+        raise refusal(
+            f"{_NAME}.loads",
+            f"The body of block '{site.node.name}' does not both load from '{buffer}' and store to it.",
+            hint=f"Apply {'cache_write' if is_written else 'cache_read'}.",
+        )
+
+
+def _require_in_body(nest: Nest, buffer: str) -> None:
+    """The buffer may only be loaded from and stored to, by the body of the block."""
+    block: Block = nest.block.node
+    if buffer in mentioned(block.init):
+        raise refusal(
+            f"{_NAME}.init",
+            f"The init of block '{block.name}' uses '{buffer}', of which nothing needs to be copied in.",
+            hint="Apply cache_write, or decompose_reduction before.",
+        )
+    require_sole_user(nest.block, nest.top, buffer, primitive=_NAME)
+    header = replace(block, body=(), init=(), reads=None, writes=None)
+    others = (found for found in collect(NAMING, *block.body) if found.buffer == buffer)
+    if buffer in mentioned((header,)) or any(type(found) not in (Load, Store) for found in others):
+        raise refusal(
+            f"{_NAME}.other_access",
+            f"Block '{block.name}' does not only load from '{buffer}' and store to it in its body.",
+        )

@@ -1,0 +1,101 @@
+"""`cache_read`: a block reads a buffer of its own, to which what it needs is copied before."""
+
+from __future__ import annotations
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import (
+    Module,
+)
+from gossamer_ir.traversal.names import namer_of
+from gossamer_schedule.nests.block_nest import loop_nest
+from gossamer_schedule.result import Result
+from gossamer_schedule.staging.cache import cached_buffer, with_cache
+from gossamer_schedule.staging.copies import (
+    cache_of,
+    copy_nest,
+    names_of_nest,
+    require_lasting_size,
+)
+from gossamer_schedule.staging.gathers import (
+    copying,
+    reading_from,
+    require_stored,
+    required_elements,
+)
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "cache_read"
+
+
+@primitive
+def cache_read(
+    module: Module, block: str, *, buffer: str, scope: str, function: str | None = None
+) -> Result:
+    """Copies the elements that a block reads to the new buffer `<buffer>_<scope>` of the same shape, in
+    block `<block>_<buffer>_<scope>` directly before the outermost loop around the block, which then
+    reads the copies.
+
+    The copy visits the elements in one loop for each iterator of the block that selects them: `k_c`
+    for iterator `vk`. An element is read under the condition under which the block reads it; where it
+    is not proved to exist for all values of these iterators, the copy runs over all iterators. What the
+    init, the predicate and the domains of the block read is not cached. The result's names are the
+    buffer, the copy block and its loops.
+
+    Raises `ScheduleError`: `schedule.cache_read.scope` (unknown), `.inner` (the
+    buffer is allocated in the nest), `.loads` (the body of the block does
+    not load from the buffer), `.written` (the nest writes the buffer), `.domain` (an element depends
+    on more than the iterators of the block, or on what its nest writes), `.not_proved` (an element may
+    be read that the block does not read), `.race` and `.not_proved` (iterations around the nest that run
+    at once would share the cache), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import GATHER
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(GATHER))
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[P[vi]]
+    >>> print(body_text(cache_read(GATHER, "gather", buffer="X", scope="local").module))
+    for i_c in T.serial(n):
+        with T.block("gather_X_local"):
+            vi_c = T.axis.spatial(n, i_c)
+            X_local[P[vi_c]] = X[P[vi_c]]
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X_local[P[vi]]
+    """
+    owner, site, old = cached_buffer(
+        module, _NAME, block=block, buffer=buffer, scope=scope, function=function
+    )
+    elements = required_elements(site, buffer, primitive=_NAME)
+
+    require_lasting_size(owner, old, primitive=_NAME)
+    instead = "Use reindex_cache_read, whose buffer has a place for each iteration."
+    require_stored(site, old, elements, primitive=_NAME, hint=instead)
+
+    namer = namer_of(owner)
+    cache = cache_of(old, scope, namer=namer)
+    places = tuple(read.indices for read in elements.reads)
+    copy = copy_nest(
+        f"{block}_{cache.name}",
+        elements.iters,
+        copying(elements, buffer, to=cache.name, places=places),
+        conditions=elements.conditions,
+        namer=namer,
+    )
+    reading = reading_from(site.node, buffer, to=cache.name)
+
+    rewritten = with_cache(
+        module,
+        owner,
+        cache,
+        nest=loop_nest(site),
+        block=reading,
+        before=(copy,),
+        primitive=_NAME,
+    )
+
+    taken = step(block=block, buffer=buffer, scope=scope, function=function)
+    return Result(rewritten, (cache.name, *names_of_nest(copy)), Step(_NAME, taken))

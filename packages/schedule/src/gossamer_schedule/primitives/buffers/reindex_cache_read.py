@@ -1,0 +1,128 @@
+"""`reindex_cache_read`: a block gathers what it reads into a buffer over its own iterators."""
+
+from __future__ import annotations
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Module
+from gossamer_ir.traversal.names import namer_of
+from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.nests.block_nest import loop_nest
+from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
+from gossamer_schedule.result import Result
+from gossamer_schedule.staging.cache import cached_buffer, with_cache
+from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting_iters
+from gossamer_schedule.staging.gathers import Elements, copying, reading_from, required_elements
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "reindex_cache_read"
+
+
+@primitive
+def reindex_cache_read(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    scope: str,
+    order: tuple[str, ...] = (),
+    function: str | None = None,
+) -> Result:
+    """As `cache_read`, where the new buffer has one dimension for each iterator that selects the element,
+    in `order` (by default that of the block): rows that are read at indirect places lie side by side.
+
+    The dimension of an iterator over a fibre counts the elements of all fibres, `indptr[vi] + vj`, and
+    stands for `vi`, too. After `compute_at` only the part that is in use is allocated.
+
+    Raises `ScheduleError`: `schedule.reindex_cache_read.single` (the block reads several elements),
+    `.order` (not each of these iterators once), `.shape` (the size of a domain is not known before the
+    function runs, nor is it a fibre), `.scope`, `.inner`, `.loads`, `.written`, `.domain`,
+    `.race` and `.not_proved` as in `cache_read`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import GATHER
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(GATHER))
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[P[vi]]
+    >>> print(body_text(reindex_cache_read(GATHER, "gather", buffer="X", scope="local").module))
+    for i_c in T.serial(n):
+        with T.block("gather_X_local"):
+            vi_c = T.axis.spatial(n, i_c)
+            X_local[vi_c] = X[P[vi_c]]
+    for i in T.serial(n):
+        with T.block("gather"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X_local[vi]
+    """
+    name = f"{buffer}_{scope}"
+    made, names = gathered(
+        module,
+        block,
+        buffer=buffer,
+        scope=scope,
+        name=name,
+        order=order,
+        function=function,
+        primitive=_NAME,
+    )
+    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
+    return Result(made, names, Step(_NAME, taken))
+
+
+def gathered(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    scope: str,
+    name: str,
+    order: tuple[str, ...],
+    function: str | None,
+    primitive: str,
+) -> tuple[Module, tuple[str, ...]]:
+    """The module in which a block reads a new buffer over its iterators, and the names of the buffer, of
+    the block that fills it and of the loops of that."""
+    owner, site, old = cached_buffer(
+        module, primitive, block=block, buffer=buffer, scope=scope, function=function
+    )
+    elements = required_elements(site, buffer, primitive=primitive)
+    _require_single(site, elements, buffer=buffer, primitive=primitive)
+    # an index that other iterators do not change must not come to depend on them: lanes share elements
+    places = [read.indices for read in elements.reads]
+    selecting = selecting_iters(site.node, elements.reads[0].indices)
+    dimensions = required_dimensions(site, selecting, order, elements=places, primitive=primitive)
+
+    namer = namer_of(owner)
+    cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
+    place = tuple(found.index for found in dimensions)
+    copy = copy_nest(
+        f"{block}_{cache.name}",
+        elements.iters,
+        copying(elements, buffer, to=cache.name, places=(place,)),
+        conditions=elements.conditions,
+        namer=namer,
+    )
+    reading = reading_from(site.node, buffer, to=cache.name, at=place)
+
+    rewritten = with_cache(
+        module,
+        owner,
+        cache,
+        nest=loop_nest(site),
+        block=reading,
+        before=(copy,),
+        primitive=primitive,
+    )
+    return rewritten, (cache.name, *names_of_nest(copy))
+
+
+def _require_single(site: Site, elements: Elements, *, buffer: str, primitive: str) -> None:
+    if len(elements.reads) != 1:
+        raise refusal(
+            f"{primitive}.single",
+            f"Block '{site.node.name}' reads {len(elements.reads)} elements of '{buffer}', and one place in "
+            "the cache holds one.",
+        )

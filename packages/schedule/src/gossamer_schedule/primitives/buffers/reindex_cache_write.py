@@ -1,0 +1,203 @@
+"""`reindex_cache_write`: a block writes a buffer over its own iterators, which is scattered afterwards."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import reduction_loops, spatial_loops
+from gossamer_ir.analysis.reductions import Reduction, identity
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Binary, Block, Expr, Load, Module, Store
+from gossamer_ir.traversal.names import namer_of
+from gossamer_schedule.cursor.resolve import find_block, find_function
+from gossamer_schedule.cursor.site import Site, replaced
+from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.distinct_stores import require_distinct
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.nests.block_nest import reduction_nest
+from gossamer_schedule.nests.init_places import require_init_of_nest
+from gossamer_schedule.reductions.reassociation import reassociating, reduction_of
+from gossamer_schedule.regions.iterator_dimensions import cache_over, required_dimensions
+from gossamer_schedule.result import Result
+from gossamer_schedule.staging.cache import cached_buffer, with_cache
+from gossamer_schedule.staging.copies import copy_nest, names_of_nest, selecting_iters
+from gossamer_schedule.staging.stores import (
+    Element,
+    gives_values,
+    is_initialising,
+    redirected,
+    require_existing,
+    required_element,
+)
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "reindex_cache_write"
+
+
+@primitive
+def reindex_cache_write(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    scope: str,
+    order: tuple[str, ...] = (),
+    function: str | None = None,
+) -> Result:
+    """As `cache_write`, where the new buffer has one dimension for each iterator that selects the element,
+    in `order` (by default that of the block), as in `reindex_cache_read`.
+
+    A reduction without `init` starts at the identity of its reducer in the cache, and the copy combines
+    the result with what the element holds: several points, of the reduction, too, may then meet in one
+    element. Everything else is stored, and different points must be different elements.
+
+    Raises `ScheduleError`: `schedule.reindex_cache_write.initialised` (an element is neither given a
+    value nor reduced, or the cache would be initialised again), `.not_proved` (also: two points may be
+    one element, in iterations around the nest that initialise it once, too), `.order` and `.shape` as in
+    `reindex_cache_read`, `.scope`, `.inner`, `.stores`, `.reads`, `.element`, `.predicate`, `.domain`,
+    `.other_access` and `.race` as in `cache_write`, `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import ROW_SUM
+    >>> from gossamer_testkit.show import body_text
+    >>> cached = reindex_cache_write(ROW_SUM, "row_sum", buffer="Y", scope="local")
+    >>> print(body_text(cached.module))
+    for i in T.serial(m):
+        for j in T.serial(indptr_data[i + 1] - indptr_data[i]):
+            with T.block("row_sum"):
+                vi, vj = T.axis.remap("SR", [i, j])
+                with T.init():
+                    Y_local[vi] = 0.0
+                Y_local[vi] = Y_local[vi] + A[indptr_data[vi] + vj]
+    for i_c in T.serial(m):
+        with T.block("row_sum_Y_local"):
+            vi_c = T.axis.spatial(m, i_c)
+            Y[vi_c] = Y_local[vi_c]
+    """
+    name = f"{buffer}_{scope}"
+    made, names = scattered(
+        module,
+        block,
+        buffer=buffer,
+        scope=scope,
+        name=name,
+        order=order,
+        function=function,
+        primitive=_NAME,
+    )
+    taken = step(block=block, buffer=buffer, scope=scope, order=order or None, function=function)
+    return Result(made, names, Step(_NAME, taken))
+
+
+def scattered(
+    module: Module,
+    block: str,
+    *,
+    buffer: str,
+    scope: str,
+    name: str,
+    order: tuple[str, ...],
+    function: str | None,
+    primitive: str,
+) -> tuple[Module, tuple[str, ...]]:
+    """The module in which a block writes a new buffer over its iterators, and the names of the buffer, of
+    the block that copies it afterwards and of the loops of that."""
+    owner, site, old = cached_buffer(
+        module, primitive, block=block, buffer=buffer, scope=scope, function=function
+    )
+    site = _with_points(site, buffer, primitive=primitive)
+    element = required_element(site, buffer, primitive=primitive)
+    elements = (element.store.indices,)
+    dimensions = required_dimensions(
+        site, element.iters, order, elements=elements, primitive=primitive
+    )
+    reduction = _require_initialised(site, element, primitive=primitive)
+    require_init_of_nest(reduction_nest(site), primitive=primitive)
+
+    namer = namer_of(owner)
+    cache = cache_over(old, scope, dimensions, name=namer.fresh(name))
+    place = tuple(found.index for found in dimensions)
+    caching = redirected(site.node, buffer, to=cache.name, at=place)
+    value: Expr = Load(cache.name, place, old.dtype)
+    if reduction is not None:
+        start = Store(cache.name, place, identity(reduction.op, old.dtype))
+        caching = replace(caching, init=(*caching.init, start))
+        value = Binary(reduction.op, Load(buffer, element.store.indices, old.dtype), value)
+    copy = copy_nest(
+        f"{block}_{cache.name}",
+        element.iters,
+        (Store(buffer, element.store.indices, value),),
+        conditions=element.conditions,
+        tiles=element.tiles,
+        namer=namer,
+    )
+    if reduction is not None:
+        (copy,) = reassociating((copy,))
+
+    rewritten = with_cache(
+        module,
+        owner,
+        cache,
+        nest=reduction_nest(site),
+        block=caching,
+        after=(copy,),
+        primitive=primitive,
+    )
+    changed = find_function(rewritten, primitive, function=owner.name)
+    if reduction is not None:
+        made = find_block(changed, primitive, block=block)
+        require_init_of_nest(reduction_nest(made), primitive=primitive)
+    else:
+        scattering = find_block(changed, primitive, block=names_of_nest(copy)[0])
+        require_distinct(scattering, buffer, primitive=primitive)
+    return rewritten, (cache.name, *names_of_nest(copy))
+
+
+def _with_points(site: Site, buffer: str, *, primitive: str) -> Site:
+    """The site of the block where those iterators are spatial that select the element of a reduction that
+    is initialised elsewhere: they also select the place in the cache."""
+    block: Block = site.node
+    reduction = reduction_of(block)
+    if reduction is None or reduction.store.buffer != buffer or block.init:
+        return site
+    selecting = {item.var for item in selecting_iters(block, reduction.store.indices)}
+    iters = tuple(
+        replace(item, kind="S") if item.var in selecting else item for item in block.iters
+    )
+    points = replaced(site, (replace(block, iters=iters),))
+    return find_block(points, primitive, block=block.name)
+
+
+def _require_initialised(site: Site, element: Element, *, primitive: str) -> Reduction | None:
+    """The reduction whose identity initialises the cache; None where the block initialises it."""
+    block: Block = site.node
+    is_reducing = any(found.kind == "R" for found in block.iters)
+    buffer = element.store.buffer
+    if is_initialising(block, buffer) or (not is_reducing and gives_values(block, buffer)):
+        return None
+    reduction = None if buffer in mentioned(block.init) else reduction_of(block)
+    if reduction is None or not _is_initialised_once(site, element):
+        raise refusal(
+            f"{primitive}.initialised",
+            f"Block '{block.name}' neither gives its element of '{buffer}' a value, nor "
+            "reduces it in one go.",
+            hint="Give the block an init.",
+        )
+    require_existing(site, element, primitive=primitive)
+    return reduction
+
+
+def _is_initialised_once(site: Site, element: Element) -> bool:
+    """Whether each loop outside of the reduction selects elements of the cache."""
+    values = values_at(site)
+    chosen = replace(site.node, iters=element.iters)
+    selecting = spatial_loops(chosen, values)
+    fed = reduction_loops(site.node, values)
+    nest = reduction_nest(site)
+    for found in nest.loops:
+        if found.var in fed:
+            break
+        if found.var not in selecting and integer_value(found.extent) != 1:
+            return False
+    return not nest.has_let

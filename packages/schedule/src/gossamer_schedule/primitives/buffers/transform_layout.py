@@ -1,0 +1,266 @@
+"""`transform_layout`: the elements of a buffer change places."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.invariants import NAMING_FIELDS
+from gossamer_ir.core.build import ZERO, index_var, integer_value
+from gossamer_ir.core.constants import constant
+from gossamer_ir.errors import ParseError
+from gossamer_ir.interchange.records import LARGEST_SIZE, Step
+from gossamer_ir.nodes import (
+    Allocate,
+    AnyBuffer,
+    Block,
+    BlockIter,
+    Buffer,
+    Const,
+    DenseFixed,
+    Expr,
+    For,
+    Function,
+    IndexMap,
+    Module,
+    Range,
+    Search,
+    Stmt,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import collect, rewrite_body
+from gossamer_schedule.bounds.in_bounds import moved_accesses
+from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.cursor.allocations import require_allocated
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_buffer,
+    find_function,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import statements, with_function
+from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.regions.iterator_map import Layout, layout_of
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "transform_layout"
+
+
+@primitive
+def transform_layout(
+    module: Module,
+    buffer: str,
+    *,
+    index_map: str,
+    pad: str | None = None,
+    function: str | None = None,
+) -> Result:
+    """Stores the elements of a buffer of the function at the places that a map from indices to indices gives
+    them: "i, j -> j // 8, i, j % 8" makes panels of 8 columns.
+
+    Results are sums of digits of the indices, `i`, `i // c`, `i % d` and `i // c % d`, times what makes a
+    number of them. Where an extent is no multiple of a divisor, places are left that hold no element:
+    `pad` is the value that they get, in block `<buffer>_pad`, before the buffer is first used. The
+    result's names are those of this block and its loops.
+
+    Raises `ScheduleError`: `schedule.transform_layout.parameter` (the buffer is the caller's), `.map`
+    (the text is no map of as many indices), `.sparse` (the buffer is over axes that are not dense),
+    `.not_proved` (two elements may get one place, or vectors may be out of bounds), `.padding` (places
+    hold no element, and there is no `pad`, or it is no constant of the buffer's dtype), `.other_access`
+    (the buffer is searched, or something is stated of its values), `.kind` (a vectorized loop uses it,
+    and there are digits), `.no_buffer`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write
+    >>> from gossamer_testkit.show import body_text
+    >>> cached = cache_write(SCALE, "scale", buffer="Y", scope="local").module
+    >>> moved = transform_layout(cached, "Y_local", index_map="i -> i % 4, i // 4", pad="0.0")
+    >>> print(body_text(moved.module))
+    for Y_local_pad_0 in T.serial(4):
+        for Y_local_pad_1 in T.serial((n + 3) // 4):
+            with T.block("Y_local_pad"):
+                vY_local_pad_0, vY_local_pad_1 = T.axis.remap("SS", [Y_local_pad_0, Y_local_pad_1])
+                T.where(not vY_local_pad_0 + vY_local_pad_1 * 4 < n)
+                Y_local[vY_local_pad_0, vY_local_pad_1] = 0.0
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y_local[vi % 4, vi // 4] = X[vi] * 2.0
+    for i_c in T.serial(n):
+        with T.block("scale_Y_local"):
+            vi_c = T.axis.spatial(n, i_c)
+            Y[vi_c] = Y_local[vi_c % 4, vi_c // 4]
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    old = find_buffer(owner, _NAME, buffer=buffer)
+
+    require_allocated(old, _NAME)
+    shape = _require_dense(owner, old)
+    layout = _require_layout(index_map, old, shape, owner)
+    value = _require_pad(pad, old, layout)
+    _require_only_elements(owner, buffer)
+    _require_scalar(owner, buffer, layout)
+
+    new = Buffer(buffer, layout.extents, old.dtype, scope=old.scope)
+    nest, names = ((), ()) if value is None else _padding(owner, new, layout, value)
+    lost = {dim: shape[dim] for dim in layout.losing}
+    moved = moved_accesses(owner, buffer, layout.at, lost=lost, primitive=_NAME)
+    rewritten = with_function(module, owner, _declared(owner, moved, new, nest))
+
+    taken = step(buffer=buffer, index_map=index_map, pad=pad, function=function)
+    return Result(rewritten, names, Step(_NAME, taken))
+
+
+def _require_dense(function: Function, buffer: AnyBuffer) -> tuple[Expr, ...]:
+    """The extents of the buffer."""
+    if isinstance(buffer, Buffer):
+        return buffer.shape
+    axes = {axis.name: axis for axis in function.axes}
+    found = [axes[name] for name in buffer.axes]
+    lengths = tuple(axis.length for axis in found if isinstance(axis, DenseFixed))
+    if len(lengths) != len(found) or buffer.extra_storage:
+        raise refusal(
+            f"{_NAME}.sparse",
+            f"Buffer '{buffer.name}' is over axes that are not dense, whose storage the axes say.",
+        )
+    return lengths
+
+
+def _require_layout(
+    text: str, buffer: AnyBuffer, shape: tuple[Expr, ...], function: Function
+) -> Layout:
+    found = _map_of(text, function)
+    if found is None or len(found.vars) != len(shape) or len({*found.vars}) != len(shape):
+        raise refusal(
+            f"{_NAME}.map",
+            f"'{text}' is no map of the {len(shape)} indices of buffer '{buffer.name}'.",
+            hint='Expected a text such as "i, j -> j // 8, i, j % 8".',
+        )
+    _require_counts(found, text)
+    layout = layout_of(found, shape)
+    if layout is not None:
+        _require_counts(IndexMap((), layout.extents), text)
+    if layout is None:
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"It is not proved that '{text}' gives each element of '{buffer.name}' a place of its own.",
+            needs=f"different indices {', '.join(found.vars)} have different results, made of all digits "
+            "of each index",
+        )
+    return layout
+
+
+def _require_counts(found: IndexMap, text: str) -> None:
+    """Places, and what they are made of, must not wrap around."""
+    for part in collect(Const, *found.results):
+        value = integer_value(part)
+        if value is not None and not is_count(value, least=0):
+            raise refusal(
+                f"{_NAME}.map",
+                f"The number {value}, of the map '{text}' or of an extent that it makes, is too large.",
+                hint=f"Expected numbers up to {LARGEST_SIZE}.",
+            )
+
+
+def _map_of(text: str, function: Function) -> IndexMap | None:
+    from gossamer_ir.script import parse_expr  # the parser is for texts only
+
+    left, arrow, right = text.partition("->")
+    names = tuple(name.strip() for name in left.split(","))
+    dtypes = {param.name: param.dtype for param in function.params}
+    try:
+        results = tuple(
+            parse_expr(part, dtypes | dict.fromkeys(names, "int64")) for part in right.split(",")
+        )
+    except ParseError:
+        return None
+    return IndexMap(names, results) if arrow else None
+
+
+def _require_pad(pad: str | None, buffer: AnyBuffer, layout: Layout) -> Const | None:
+    """What the places that hold no element get."""
+    if not layout.padded:
+        return None
+    value = None if pad is None else _constant(pad, buffer.dtype)
+    if value is None:
+        raise refusal(
+            f"{_NAME}.padding",
+            f"The map leaves places of '{buffer.name}' that hold no element, and "
+            + ("there is no pad." if pad is None else f"'{pad}' is no {buffer.dtype}."),
+            hint='Give the value that they get, such as pad="0".',
+        )
+    return value
+
+
+def _constant(text: str, dtype: str) -> Const | None:
+    try:
+        return constant(float(text) if dtype.startswith(("float", "bfloat")) else int(text), dtype)
+    except ValueError:
+        return None
+
+
+def _require_only_elements(function: Function, buffer: str) -> None:
+    named = {getattr(fact, field, None) for fact in function.facts for field in NAMING_FIELDS}
+    searched = {found.buffer for found in collect(Search, *function.body)}
+    if buffer in named | searched:
+        raise refusal(
+            f"{_NAME}.other_access",
+            f"Buffer '{buffer}' is searched, or something is stated of its values, in their order.",
+        )
+
+
+def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
+    """Lanes are not divided into digits."""
+    if all(isinstance(result, Var) for result in layout.map.results):
+        return
+    for found in statements(function.body):
+        if isinstance(found, For) and found.kind == "vectorized" and buffer in mentioned((found,)):
+            raise refusal(
+                f"{_NAME}.kind",
+                f"Loop '{found.var}', which uses buffer '{buffer}', is vectorized, and its lanes cannot be "
+                "divided into digits.",
+                hint=f"Apply {_NAME} before '{found.var}' is made vectorized.",
+            )
+
+
+def _padding(
+    function: Function, new: Buffer, layout: Layout, value: Const
+) -> tuple[tuple[Stmt, ...], tuple[str, ...]]:
+    """The nest that fills the places that hold no element, and its names."""
+    namer = namer_of(function)
+    name = namer.fresh(f"{new.name}_pad")
+    loops = [namer.fresh(f"{name}_{dim}") for dim in range(len(new.shape))]
+    own = [namer.fresh(f"v{loop}") for loop in loops]
+    at = tuple(index_var(var) for var in own)
+    iters = tuple(
+        BlockIter(var, "S", Range(ZERO, extent), index_var(loop))
+        for var, extent, loop in zip(own, new.shape, loops, strict=True)
+    )
+    body = (Store(new.name, at, value),)
+    nest: Stmt = Block(name, iters, body, predicate=layout.is_unused(at))
+    for loop, extent in zip(reversed(loops), reversed(new.shape), strict=True):
+        nest = For(loop, ZERO, extent, (nest,))
+    return (nest,), (name, *loops)
+
+
+def _declared(
+    function: Function, body: tuple[Stmt, ...], new: Buffer, nest: tuple[Stmt, ...]
+) -> Function:
+    """The function with the new buffer, which is filled before it is used."""
+
+    def filled(node: Any) -> tuple[Stmt, ...] | None:
+        is_meant = isinstance(node, Allocate) and node.buffer.name == new.name
+        return (Allocate(new), *nest) if is_meant else None
+
+    if all(found.name != new.name for found in function.buffers):
+        return replace(function, body=rewrite_body(body, filled))
+    buffers = tuple(new if found.name == new.name else found for found in function.buffers)
+    first = next((at for at, stmt in enumerate(body) if new.name in mentioned((stmt,))), len(body))
+    return replace(function, buffers=buffers, body=(*body[:first], *nest, *body[first:]))

@@ -1,0 +1,1 @@
+"""Primitives on sparse iterations, at the coordinate stage."""

@@ -1,0 +1,228 @@
+"""`sparse_compute_at`: an iteration moves into another one that uses what it makes."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.core.build import index_var
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import (
+    AttachAxis,
+    Axis,
+    Expr,
+    Iteration,
+    Load,
+    Module,
+    OverAxis,
+    Search,
+    Stmt,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.effects import outer_writes
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import substitute_body, walk
+from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
+from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
+from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.motion.move_block import position
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "sparse_compute_at"
+
+
+@primitive
+def sparse_compute_at(
+    module: Module, iteration: str, *, into: str, var: str, function: str | None = None
+) -> Result:
+    """Runs an iteration together with a later one over the axes that both begin with, to that of variable
+    `var` of the later one.
+
+    A new iteration `<into>_<var>` over these axes holds both, each over the axes that it has left; where
+    `into` has no others, the first runs at the beginning of its body. The result's name is that of
+    the iteration that holds both.
+
+    Raises `ScheduleError`: `schedule.sparse_compute_at.variable` (`into` has no such variable), `.axes`
+    (the iterations do not begin with the same spatial axes, each by itself and holding each
+    coordinate once), `.scope` (they do not stand in one body, in this order), `.other_access` (what
+    stands between them is in the way), `.init` (an init is of an element that these axes do not
+    select), `.dependence` (one uses elements that another iteration of these axes makes or changes),
+    `.no_iteration`, `.no_function`, `.stage`.
+
+    >>> from gossamer_ir.script import parse_module
+    >>> from gossamer_testkit.show import body_text
+    >>> module = parse_module('''
+    ... @T.prim_func
+    ... def shares(p: T.handle, q: T.handle, a: T.handle, m: T.int64, n: T.int64, nnz: T.int64):
+    ...     T.func_attr({"sparse_tir_level": 2})
+    ...     I = T.sp.dense_fixed(m)
+    ...     J = T.sp.compressed_varied(I, (n, nnz), (p, q))
+    ...     A = T.sp.match_buffer(a, (I, J), "float32")
+    ...     S = T.sp.alloc_buffer((I,), "float32")
+    ...     with T.sp.iteration([I, J], "SR", "sum") as [i, j]:
+    ...         with T.init():
+    ...             S[i] = 0.0
+    ...         S[i] = S[i] + A[i, j]
+    ...     with T.sp.iteration([I, J], "SS", "share") as [i, j]:
+    ...         A[i, j] = A[i, j] / S[i]
+    ... ''')
+    >>> print(body_text(sparse_compute_at(module, "sum", into="share", var="i_1").module))
+    with T.sp.iteration([I], "S", "share_i_1") as [i_1]:
+        with T.sp.iteration([J], "R", "sum") as [j]:
+            with T.init():
+                S[i_1] = 0.0
+            S[i_1] = S[i_1] + A[i_1, j]
+        with T.sp.iteration([J], "S", "share") as [j_1]:
+            A[i_1, j_1] = A[i_1, j_1] / S[i_1]
+    """
+    require_stage(module, _NAME, stages=("coordinate",))
+    owner = find_function(module, _NAME, function=function)
+    site = find_iteration(owner, _NAME, iteration=iteration)
+    target = find_iteration(owner, _NAME, iteration=into)
+
+    shared = _require_shared(site, target, var=var)
+    _require_beside(site, target, module=module)
+    _require_free_way(site, target)
+    _require_own_inits(site, shared)
+    _require_own_inits(target, shared)
+    _require_independent(site.node, target.node, shared)
+
+    count = len(shared)
+    names: dict[str, Expr] = {
+        old: index_var(new) for old, new in zip(site.node.vars, shared, strict=False)
+    }
+    body = (*substitute_body(_rest(site.node, count), names), *_rest(target.node, count))
+    outer = replace(target.node, init=(), body=body)
+    if count < len(target.node.vars):
+        name = namer_of(owner).fresh(f"{into}_{var}")
+        outer = Iteration(name, target.node.axes[:count], "S" * count, shared, body)
+
+    bare = replaced(site, ())
+    rewritten = with_function(
+        module, owner, replaced(find_iteration(bare, _NAME, iteration=into), (outer,))
+    )
+
+    taken = step(iteration=iteration, into=into, var=var, function=function)
+    return Result(rewritten, (outer.name,), Step(_NAME, taken))
+
+
+def _require_shared(site: Site, target: Site, *, var: str) -> tuple[str, ...]:
+    """The variables of the target's axes that both begin with."""
+    into: Iteration = target.node
+    if var not in into.vars:
+        raise refusal(
+            f"{_NAME}.variable",
+            f"Iteration '{into.name}' has no variable '{var}'.",
+            hint=listing("variables", into.vars),
+        )
+    count = into.vars.index(var) + 1
+    axes = {axis.name: axis for axis in site.function.axes}
+    is_shared = (
+        site.node.axes[:count] == into.axes[:count]
+        and site.node.kinds[:count] == into.kinds[:count] == "S" * count
+        and len(into.axes) >= count
+        and all(_is_plain(item, axes) for item in into.axes[:count])
+    )
+    left = {item.parent for item in (*site.node.axes[count:], *into.axes[count:])
+            if isinstance(item, AttachAxis)}  # fmt: skip
+    begun = {item.axis for item in into.axes[:count] if isinstance(item, OverAxis)}
+    if not is_shared or left & begun:
+        raise refusal(
+            f"{_NAME}.axes",
+            f"Iterations '{site.node.name}' and '{into.name}' do not begin with the same {count} spatial "
+            "axes, each by itself and holding each coordinate once.",
+        )
+    return into.vars[:count]
+
+
+def _is_plain(item: object, axes: Mapping[str, Axis]) -> bool:
+    return isinstance(item, OverAxis) and getattr(axes[item.axis], "unique", True)
+
+
+def _require_beside(site: Site, target: Site, *, module: Module) -> None:
+    parent, name, _ = site.path[-1]
+    other, field, _ = target.path[-1]
+    if parent is not other or name != field or position(site) >= position(target):
+        raise refusal(
+            f"{_NAME}.scope",
+            f"Iteration '{site.node.name}' does not stand before iteration '{target.node.name}', in the "
+            "same body.",
+            place=site.place(module),
+        )
+
+
+def _require_free_way(site: Site, target: Site) -> None:
+    """Nothing between the iterations may use what the first writes, or write what it reads."""
+    between = site.siblings[position(site) + 1 : position(target)]
+    writes = outer_writes((site.node,))
+    clash = (writes & mentioned(between)) | (mentioned((site.node,)) & outer_writes(between))
+    if clash:
+        raise refusal(
+            f"{_NAME}.other_access",
+            f"Iteration '{site.node.name}' cannot move past other uses of {', '.join(sorted(clash))}.",
+        )
+
+
+def _require_own_inits(site: Site, shared: Sequence[str]) -> None:
+    """The element of an init must be another for each element of the shared axes; and, where there are no
+    others, so that it becomes an assignment, for each element of the iterations around."""
+    node: Iteration = site.node
+    own = node.vars[: len(shared)]
+    if own == node.vars:
+        own = (
+            *(v for above in site.parents if isinstance(above, Iteration) for v in above.vars),
+            *own,
+        )
+    inits = [
+        node.init,
+        *(found.init for found in statements(node.body) if isinstance(found, Iteration)),
+    ]
+    for init in inits:
+        for store in (found for found in statements(init) if isinstance(found, Store)):
+            if not all(index_var(name) in store.indices for name in own):
+                raise refusal(
+                    f"{_NAME}.init",
+                    f"The element of '{store.buffer}' that an init in iteration '{node.name}' writes is "
+                    f"not selected by {', '.join(own)}.",
+                )
+
+
+def _require_independent(first: Iteration, second: Iteration, shared: Sequence[str]) -> None:
+    """What both use, and one writes, must be selected by the shared axes in one dimension each."""
+    used = mentioned((first,)) & mentioned((second,))
+    for buffer in sorted(used & (outer_writes((first,)) | outer_writes((second,)))):
+        for number in range(len(shared)):
+            dims = _dims(first, buffer, first.vars[number]) & _dims(
+                second, buffer, second.vars[number]
+            )
+            if not dims:
+                raise refusal(
+                    f"{_NAME}.dependence",
+                    f"Iterations '{first.name}' and '{second.name}' use elements of '{buffer}' that are "
+                    f"not selected by '{first.vars[number]}' and '{second.vars[number]}'.",
+                )
+
+
+def _dims(node: Iteration, buffer: str, var: str) -> set[int]:
+    """The dimensions in which all accesses of a buffer are at a variable."""
+    found: set[int] | None = None
+    for access in walk(node):
+        if isinstance(access, Search) and access.buffer == buffer:
+            return set()
+        if isinstance(access, (Load, Store)) and access.buffer == buffer:
+            here = {dim for dim, at in enumerate(access.indices) if at == Var(var, "int64")}
+            found = here if found is None else found & here
+    return found or set()
+
+
+def _rest(node: Iteration, count: int) -> tuple[Stmt, ...]:
+    """An iteration without its first axes, or its statements where there are no others."""
+    if count == len(node.vars):
+        return (*node.init, *node.body)
+    left = replace(node, axes=node.axes[count:], kinds=node.kinds[count:], vars=node.vars[count:])
+    return (left,)

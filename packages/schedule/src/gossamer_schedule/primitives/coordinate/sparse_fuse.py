@@ -1,0 +1,97 @@
+"""`sparse_fuse`: consecutive axes of a sparse iteration become one loop over their elements."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+
+from msgspec.structs import replace
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import FuseAxes, Iteration, IterationAxis, Module, OverAxis
+from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
+from gossamer_schedule.cursor.site import Site, replaced, with_function
+from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "sparse_fuse"
+
+
+@primitive
+def sparse_fuse(
+    module: Module, iteration: str, *, axes: tuple[str, ...], function: str | None = None
+) -> Result:
+    """Fuses consecutive axes of a sparse iteration, each the child of the one before.
+
+    The elements that are visited, and their order, stay the same; the loop that it becomes runs over
+    elements of the last axis, so that it can be cut into equal parts. The names of the result are
+    the variables of the fused axes.
+
+    Raises `ScheduleError`: `schedule.sparse_fuse.axes` (fewer than two, or not side by side in the
+    iteration, each by itself), `.chain` (an axis is no child of the one before), `.no_iteration`,
+    `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SPMM_COORDINATE
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(SPMM_COORDINATE))
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+    >>> print(body_text(sparse_fuse(SPMM_COORDINATE, "csrmm", axes=("I", "J")).module))
+    with T.sp.iteration([T.sp.fuse(I, J), K], "SRS", "csrmm") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+    """
+    require_stage(module, _NAME, stages=("coordinate",))
+    owner = find_function(module, _NAME, function=function)
+    site = find_iteration(owner, _NAME, iteration=iteration)
+
+    start = _require_side_by_side(site, axes, module=module)
+    _require_chain(site, axes, module=module)
+
+    node: Iteration = site.node
+    entries = (*node.axes[:start], FuseAxes(tuple(axes)), *node.axes[start + len(axes) :])
+
+    rewritten = with_function(module, owner, replaced(site, (replace(node, axes=entries),)))
+
+    taken = step(iteration=iteration, axes=tuple(axes), function=function)
+    return Result(rewritten, tuple(_variables(node, start, len(axes))), Step(_NAME, taken))
+
+
+def _require_side_by_side(site: Site, axes: Sequence[str], *, module: Module) -> int:
+    """Where the axes start in the iteration's list."""
+    entries: tuple[IterationAxis, ...] = site.node.axes
+    wanted = tuple(OverAxis(name) for name in axes)
+    for start in range(len(entries)):
+        if len(wanted) > 1 and entries[start : start + len(wanted)] == wanted:
+            return start
+    raise refusal(
+        f"{_NAME}.axes",
+        f"'{', '.join(axes)}' are not two or more axes side by side in iteration "
+        f"'{site.node.name}'.",
+        hint=listing("axes", [entry.axis for entry in entries if isinstance(entry, OverAxis)]),
+        place=site.place(module),
+    )
+
+
+def _require_chain(site: Site, axes: Sequence[str], *, module: Module) -> None:
+    parents = {axis.name: axis.parent for axis in site.function.axes}
+    for above, name in pairwise(axes):
+        if parents[name] != above:
+            raise refusal(
+                f"{_NAME}.chain",
+                f"Axis '{name}' is no child of axis '{above}', so that iteration "
+                f"'{site.node.name}' cannot fuse them.",
+                hint="Fuse an axis with its parent.",
+                place=site.place(module),
+            )
+
+
+def _variables(node: Iteration, start: int, count: int) -> Iterator[str]:
+    """The variables of `count` entries for one axis each, from entry `start` on."""
+    before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:start])
+    yield from node.vars[before : before + count]

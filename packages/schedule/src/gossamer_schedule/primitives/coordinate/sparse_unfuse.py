@@ -1,0 +1,75 @@
+"""`sparse_unfuse`: fused axes of a sparse iteration are iterated one by one again."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import FuseAxes, Iteration, Module, OverAxis
+from gossamer_schedule.cursor.resolve import find_function, find_iteration, require_stage
+from gossamer_schedule.cursor.site import Site, replaced, with_function
+from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "sparse_unfuse"
+
+
+@primitive
+def sparse_unfuse(
+    module: Module, iteration: str, *, axes: tuple[str, ...], function: str | None = None
+) -> Result:
+    """Undoes `sparse_fuse`, or a `T.sp.fuse` that the program was written with.
+
+    The elements that are visited, and their order, stay the same; ancestors of an element are then
+    known from the loops and need no search. The names of the result are the variables of the axes.
+
+    Raises `ScheduleError`: `schedule.sparse_unfuse.axes` (not fused in the iteration),
+    `.no_iteration`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SPMM_COORDINATE
+    >>> from gossamer_schedule.primitives.coordinate.sparse_fuse import sparse_fuse
+    >>> from gossamer_testkit.show import body_text
+    >>> fused = sparse_fuse(SPMM_COORDINATE, "csrmm", axes=("I", "J")).module
+    >>> print(body_text(fused))
+    with T.sp.iteration([T.sp.fuse(I, J), K], "SRS", "csrmm") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+    >>> print(body_text(sparse_unfuse(fused, "csrmm", axes=("I", "J")).module))
+    with T.sp.iteration([I, J, K], "SRS", "csrmm") as [i, j, k]:
+        with T.init():
+            C[i, k] = 0.0
+        C[i, k] = C[i, k] + A[i, j] * B[j, k]
+    """
+    require_stage(module, _NAME, stages=("coordinate",))
+    owner = find_function(module, _NAME, function=function)
+    site = find_iteration(owner, _NAME, iteration=iteration)
+
+    at = _require_fused(site, axes, module=module)
+
+    node: Iteration = site.node
+    single = tuple(OverAxis(name) for name in axes)
+    entries = (*node.axes[:at], *single, *node.axes[at + 1 :])
+    before = sum(len(e.axes) if isinstance(e, FuseAxes) else 1 for e in node.axes[:at])
+
+    rewritten = with_function(module, owner, replaced(site, (replace(node, axes=entries),)))
+
+    taken = step(iteration=iteration, axes=tuple(axes), function=function)
+    return Result(rewritten, node.vars[before : before + len(axes)], Step(_NAME, taken))
+
+
+def _require_fused(site: Site, axes: tuple[str, ...], *, module: Module) -> int:
+    """Where the axes stand in the iteration's list."""
+    node: Iteration = site.node
+    wanted = FuseAxes(tuple(axes))
+    if wanted in node.axes:
+        return node.axes.index(wanted)
+    fused = [", ".join(entry.axes) for entry in node.axes if isinstance(entry, FuseAxes)]
+    raise refusal(
+        f"{_NAME}.axes",
+        f"'{', '.join(axes)}' are not fused in iteration '{node.name}'.",
+        hint=listing("fused axes", fused),
+        place=site.place(module),
+    )

@@ -1,0 +1,1 @@
+"""Primitives on loops: their iterations, their order, and what runs them."""

@@ -1,0 +1,168 @@
+"""`align`: a loop begins early, so that its vectors lie as the memory that they read does."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.core.build import add, floordiv, handle, index, index_var, integer_value, sub
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import LARGEST_SIZE, Step
+from gossamer_ir.nodes import Binary, Block, Buffer, Expr, Module, Reinterpret
+from gossamer_ir.traversal.walk import collect, substitute_body
+from gossamer_schedule.bounds.predicates import within
+from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.cursor.resolve import (
+    find_buffer,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import Site, replaced, with_function
+from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.dependence.unchanged import require_unchanged_bounds
+from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+
+@primitive
+def align(
+    module: Module, loop: str, *, buffer: str, lanes: int, function: str | None = None
+) -> Result:
+    """Lets an innermost serial loop that starts at 0 begin as many iterations early as the first
+    element of a buffer lies behind an address that is a multiple of `lanes` elements.
+
+    Takes a module of the loop stage. There are `lanes` more iterations; in those before the old first
+    one and behind the old last one nothing happens. Where the loop runs along the rows of the buffer,
+    vectors of `lanes` iterations then read at such addresses, in all rows: where they fill a cache
+    line, each reads one line instead of two. Which lane adds up what, and so the rounding of sums over
+    the loop, then depends on where the buffer begins.
+
+    Raises `ScheduleError`: `schedule.align.lanes` (less than two, or too many), `.rows` (the buffer has
+    rows that are no multiple of `lanes` long), `.buffer` (it is no parameter), `.innermost` (the loop holds
+    more than blocks), `.not_proved` (the extent may change while
+    the loop runs, or an iterator of theirs may have no value in the further iterations),
+    `.start`, `.kind`, `.no_loop`, `.no_buffer`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(align(SCALE, "i", buffer="X", lanes=16).module))
+    for i in T.serial(n + 16):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i - T.reinterpret(x, "int64") // 4 % 16)
+            T.where(vi >= 0 and vi < n)
+            Y[vi] = X[vi] * 2.0
+    """
+    require_stage(module, "align", stages=("loop",))
+    owner = find_function(module, "align", function=function)
+    site = find_loop(owner, "align", loop=loop)
+    found = find_buffer(owner, "align", buffer=buffer)
+    assert isinstance(found, Buffer), "the loop stage has no other buffers"
+
+    require_serial(site, "align")
+    _require_zero_start(site, module)
+    _require_lanes(lanes, site)
+    _require_rows(found, lanes)
+    _require_extent(site, lanes, module)
+    early = sub(index_var(loop), _misalignment(found, lanes))
+
+    blocks = _blocks(site, module)
+    require_unchanged_bounds((site.node,), function=owner, primitive="align")
+    _require_plain_values(blocks, site, module)
+
+    extent = site.node.extent
+    bounded = tuple(within(block, loop, extent=extent) for block in blocks)
+    body = substitute_body(bounded, {loop: early})
+    aligned = replace(site.node, extent=add(extent, index(lanes)), body=body)
+
+    rewritten = with_function(module, owner, replaced(site, (aligned,)))
+
+    taken = step(loop=loop, buffer=buffer, lanes=lanes, function=function)
+    return Result(rewritten, (loop,), Step("align", taken))
+
+
+def _require_zero_start(site: Site, module: Module) -> None:
+    if integer_value(site.node.start) != 0:
+        text = f"Loop '{site.node.var}' does not start at 0."
+        raise refusal("align.start", text, place=site.place(module))
+
+
+def _blocks(site: Site, module: Module) -> tuple[Block, ...]:
+    """What the loop holds."""
+    blocks = tuple(found for found in site.node.body if isinstance(found, Block))
+    if len(blocks) != len(site.node.body):
+        raise refusal(
+            "align.innermost",
+            f"Loop '{site.node.var}' holds something else than blocks.",
+            hint="Align the innermost loop, before it is split.",
+            place=site.place(module),
+        )
+    return blocks
+
+
+def _require_plain_values(blocks: Sequence[Block], site: Site, module: Module) -> None:
+    """The values of iterators must exist in iterations that the loop did not have."""
+    values = [found.value for block in blocks for found in block.iters]
+    divided = [found for found in collect(Binary, *values) if found.op in ("floordiv", "floormod")]
+    divisors = [found.rhs for found in divided]
+    if mentioned(values) or any(integer_value(divisor) is None for divisor in divisors):
+        raise refusal(
+            "align.not_proved",
+            f"It is not proved that the iterators of the blocks in loop '{site.node.var}' have values before "
+            "and behind it.",
+            needs="they read nothing, and divide by constants",
+            hint="Align the loop before it is split or fused.",
+            place=site.place(module),
+        )
+
+
+def _require_lanes(lanes: int, site: Site) -> None:
+    if not is_count(lanes, least=2):
+        raise refusal(
+            "align.lanes",
+            f"Loop '{site.node.var}' is aligned to {lanes} elements, expected from 2 to {LARGEST_SIZE}.",
+        )
+
+
+def _require_extent(site: Site, lanes: int, module: Module) -> None:
+    extent = add(site.node.extent, index(lanes))
+    if not magnitudes_of(site.function).is_exact(extent):
+        raise refusal(
+            "align.not_proved",
+            f"It is not proved that loop '{site.node.var}' can have {lanes} more iterations.",
+            needs=f"{text_of(extent)} does not wrap around",
+            hint="Only sizes of arrays are known not to be as large.",
+            place=site.place(module),
+        )
+
+
+def _require_rows(buffer: Buffer, lanes: int) -> None:
+    length = integer_value(buffer.shape[-1]) if buffer.shape else None
+    if len(buffer.shape) != 1 and (length is None or length % lanes):
+        raise refusal(
+            "align.rows",
+            f"It is not proved that rows of '{buffer.name}' are multiples of {lanes} elements long.",
+            hint="Only then all of them begin alike.",
+        )
+
+
+def _misalignment(buffer: Buffer, lanes: int) -> Expr:
+    """How many elements a buffer begins behind a multiple of `lanes` elements."""
+    if buffer.handle is None:
+        raise refusal(
+            "align.buffer",
+            f"The buffer '{buffer.name}' is no parameter: where it begins is not known.",
+        )
+    address = Reinterpret("int64", handle(buffer.handle))
+    elements = floordiv(address, index(max(DType.parse(buffer.dtype).bits // 8, 1)))
+    return Binary("floormod", elements, index(lanes))

@@ -1,0 +1,155 @@
+"""`bind`: the iterations of a loop run on the threads of a grid."""
+
+from __future__ import annotations
+
+from typing import get_args
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.core.build import integer_value
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import For, Module, ThreadTag
+from gossamer_ir.traversal.walk import free_vars
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import Site, replaced, statements, with_function
+from gossamer_schedule.dependence.races import require_no_race
+from gossamer_schedule.errors import listing, refusal, text_of
+from gossamer_schedule.reductions.reassociation import reassociating
+from gossamer_schedule.reductions.terms import is_reduction_loop, require_reducers
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+TAGS: tuple[str, ...] = get_args(ThreadTag)
+MOST_THREADS = 1024
+"""The threads of a block along one axis."""
+
+
+@primitive
+def bind(module: Module, loop: str, *, thread: str, function: str | None = None) -> Result:
+    """Binds a serial loop that starts at 0 to a thread axis such as "blockIdx.x" or "threadIdx.x".
+
+    Different iterations must touch different elements, as in `parallel`; or, for threads of one block,
+    the loop feeds only reduction iterators of reductions, whose terms the threads then combine: such a
+    block is annotated `reassociates`. Below the outermost loop that is bound to any axis, which is what
+    a device runs at once, all loops on one axis have one extent, and none is in another.
+
+    Raises `ScheduleError`: `schedule.bind.thread` (no thread axis), `.twice` (a loop around or inside
+    has the axis), `.extent` (another loop on the axis has another extent; or the threads of a block
+    are no constant from 1 to 1024; or an extent differs inside of what is started), `.start`, `.race`,
+    `.not_proved`, `.not_reducer`, `.kind`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(bind(SCALE, "i", thread="blockIdx.x").module))
+    for i in T.thread_binding(n, thread="blockIdx.x"):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    """
+    require_stage(module, "bind", stages=LOOP_STAGES)
+    owner = find_function(module, "bind", function=function)
+    site = find_loop(owner, "bind", loop=loop)
+
+    require_serial(site, "bind")
+    _require_axis(thread)
+    _require_start(site, module)
+    _require_free(site, module, thread=thread)
+    _require_extent(site, module, thread=thread)
+    is_reduction = thread.startswith("threadIdx") and is_reduction_loop(site)
+    if is_reduction:
+        require_reducers(site, module, primitive="bind")
+    else:
+        require_no_race(site, module, "bind")
+
+    body = reassociating(site.node.body) if is_reduction else site.node.body
+    bound = replace(site.node, kind="thread_binding", thread=thread, body=body)
+
+    rewritten = with_function(module, owner, replaced(site, (bound,)))
+
+    taken = step(loop=loop, thread=thread, function=function)
+    return Result(rewritten, (loop,), Step("bind", taken))
+
+
+def _require_axis(thread: str) -> None:
+    if thread not in TAGS:
+        raise refusal(
+            "bind.thread", f"'{thread}' is no thread axis.", hint=listing("thread axes", TAGS)
+        )
+
+
+def _require_start(site: Site, module: Module) -> None:
+    if integer_value(site.node.start) != 0:
+        raise refusal(
+            "bind.start",
+            f"Loop '{site.node.var}' does not start at 0, as threads do.",
+            place=site.place(module),
+        )
+
+
+def _require_free(site: Site, module: Module, *, thread: str) -> None:
+    for found in (*site.loops, *statements(site.node.body)):
+        if isinstance(found, For) and found.thread == thread:
+            raise refusal(
+                "bind.twice",
+                f"Loop '{site.node.var}' and loop '{found.var}', of which one is inside the other, "
+                f"cannot both be bound to {thread}.",
+                place=site.place(module),
+            )
+
+
+def _require_extent(site: Site, module: Module, *, thread: str) -> None:
+    count = integer_value(site.node.extent)
+    if thread.startswith("threadIdx") and (count is None or not 1 <= count <= MOST_THREADS):
+        raise refusal(
+            "bind.extent",
+            f"Loop '{site.node.var}' has {text_of(site.node.extent)} iterations; the threads of a "
+            f"block are a constant from 1 to {MOST_THREADS}.",
+            hint="Split it by a constant factor and bind the inner loop.",
+            place=site.place(module),
+        )
+    inside = _kernel(site)
+    _require_launch(site, module, inside=inside)
+    for found in inside:
+        if found.thread == thread and found.extent != site.node.extent:
+            raise refusal(
+                "bind.extent",
+                f"Loop '{found.var}' is bound to {thread} with extent {text_of(found.extent)}, and "
+                f"loop '{site.node.var}' has {text_of(site.node.extent)}.",
+                place=site.place(module),
+            )
+
+
+def _require_launch(site: Site, module: Module, *, inside: list[For]) -> None:
+    """How many threads there are is known before any of them runs."""
+    outermost = next((loop for loop in site.loops if loop.thread is not None), site.node)
+    varying = {outermost.var, *(found.var for found in inside)}
+    loops = loops_of(site.function)
+    for found in (site.node, *(loop for loop in inside if loop.thread is not None)):
+        extent = loops[found.var].extent
+        if free_vars(extent) & varying:
+            raise refusal(
+                "bind.extent",
+                f"Loop '{found.var}' has {text_of(extent)} iterations, which differ inside of what is "
+                f"started for loop '{outermost.var}'.",
+                hint="Bind a loop whose extent is the same for all of them.",
+                place=site.place(module),
+            )
+
+
+def _kernel(site: Site) -> list[For]:
+    """The loops below the outermost loop that is bound to a thread axis, or will be."""
+    outermost = next((loop for loop in site.loops if loop.thread is not None), site.node)
+    return [found for found in statements(outermost.body) if isinstance(found, For)]

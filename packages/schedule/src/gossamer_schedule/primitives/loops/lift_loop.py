@@ -1,0 +1,146 @@
+"""`lift_loop`: a loop moves out of the block that holds it."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.core.build import ZERO, index_var
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Block, BlockIter, For, Function, IfThenElse, Module, Range
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, substitute, substitute_body
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import Site, replaced, sites, with_function
+from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.nests.init_places import meeting_loops
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+
+@primitive
+def lift_loop(module: Module, loop: str, *, function: str | None = None) -> Result:
+    """Moves a serial loop, which is all that a block does, around that block, which gets a spatial
+    iterator `v<loop>` for it.
+
+    Raises `ScheduleError`: `schedule.lift_loop.not_alone` (the loop is not all that a block does),
+    `.init` (the block has one, or one in the loop that the loop is a reduction of, or whose points may
+    meet in an element in several of its iterations), `.not_proved` (the
+    loop may change its extent, or what the block's predicate reads), `.kind`, `.no_loop`,
+    `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import NESTED
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(NESTED))
+    for i in T.serial(m):
+        with T.block("rows"):
+            vi = T.axis.spatial(m, i)
+            for j in T.serial(n):
+                with T.block("scale"):
+                    ui = T.axis.spatial(m, vi)
+                    uj = T.axis.spatial(n, j)
+                    Y[ui, uj] = X[ui, uj] * 2.0
+    >>> print(body_text(lift_loop(NESTED, "j").module))
+    for i in T.serial(m):
+        for j in T.serial(n):
+            with T.block("rows"):
+                vi, vj = T.axis.remap("SS", [i, j])
+                with T.block("scale"):
+                    ui = T.axis.spatial(m, vi)
+                    uj = T.axis.spatial(n, vj)
+                    Y[ui, uj] = X[ui, uj] * 2.0
+    """
+    require_stage(module, "lift_loop", stages=LOOP_STAGES)
+    owner = find_function(module, "lift_loop", function=function)
+    site = find_loop(owner, "lift_loop", loop=loop)
+
+    require_serial(site, "lift_loop")
+    block = _require_block(site, module)
+    _require_unchanged(site.node, block, function=owner)
+    _require_no_reduction(site, block, module=module)
+
+    iterator = namer_of(owner).fresh(f"v{loop}")
+    lifted = _around(site.node, block, iterator)
+
+    rewritten = with_function(module, owner, replaced(site.up(1), (lifted,)))
+
+    taken = step(loop=loop, function=function)
+    return Result(rewritten, (loop,), Step("lift_loop", taken))
+
+
+def _require_block(site: Site, module: Module) -> Block:
+    block = site.parents[-1]
+    if not isinstance(block, Block) or block.body != (site.node,):
+        raise refusal(
+            "lift_loop.not_alone",
+            f"Loop '{site.node.var}' is not all that a block does.",
+            place=site.place(module),
+        )
+    if block.init:
+        raise refusal(
+            "lift_loop.init",
+            f"Block '{block.name}' has an init, which belongs before loop '{site.node.var}'.",
+            hint="Apply decompose_reduction before.",
+            place=site.up(1).place(module),
+        )
+    return block
+
+
+def _require_unchanged(loop: For, block: Block, *, function: Function) -> None:
+    """Where the block runs, and what its new iterator ranges over, is evaluated in each iteration."""
+    require_unchanged_bounds((loop,), function=function, primitive="lift_loop")
+    asked = () if block.predicate is None else (block.predicate,)
+    values = (found.value for found in block.iters)
+    require_unchanged(
+        loop, (*asked, *values), function=function, primitive="lift_loop", what="the block"
+    )
+
+
+def _require_no_reduction(site: Site, block: Block, *, module: Module) -> None:
+    """An init below, which runs once before the loop, would run in each iteration or in none."""
+    for found in sites(site.node):
+        inner = Site(found.node, (*site.path, *found.path))
+        if not isinstance(found.node, Block) or not found.node.init or _is_in_block(found):
+            continue
+        loop, why = site.node.var, ""
+        if loop in reduction_loops(found.node, values_at(inner)):
+            why = f"is one of a reduction in block '{found.node.name}', whose init belongs"
+        elif meeting_loops(inner, {loop}):
+            why = (
+                f"may initialise an element again in block '{found.node.name}', whose init belongs"
+            )
+        if why:
+            raise refusal(
+                "lift_loop.init",
+                f"Loop '{loop}' {why} before it, in block '{block.name}'.",
+                hint="Apply decompose_reduction before.",
+                place=site.place(module),
+            )
+
+
+def _is_in_block(site: Site) -> bool:
+    """Whether a block stands on the way to the site."""
+    return any(isinstance(parent, Block) for parent in site.parents)
+
+
+def _around(loop: For, block: Block, iterator: str) -> For:
+    """The loop, its range said by what the block's iterators stand for, around the block."""
+    values = {found.var: found.value for found in block.iters}
+    start, extent = substitute(loop.start, values), substitute(loop.extent, values)
+    if block.predicate is not None and (free_vars(loop.extent) or mentioned((extent, start))):
+        asked = substitute(block.predicate, values)
+        start, extent = (IfThenElse(asked, bound, ZERO) for bound in (start, extent))
+    domain = Range(loop.start, loop.extent)
+    added = BlockIter(iterator, "S", domain, index_var(loop.var))
+    body = substitute_body(loop.body, {loop.var: index_var(iterator)})
+    moved = replace(block, iters=(*block.iters, added), body=body)
+    return replace(loop, start=start, extent=extent, body=(moved,))

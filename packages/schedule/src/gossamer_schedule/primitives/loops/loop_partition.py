@@ -1,0 +1,267 @@
+"""`loop_partition`: one loop becomes several, one after the other."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence, Set
+from contextlib import ExitStack, contextmanager
+from itertools import pairwise, takewhile
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.analysis.program_point import ProgramPoint
+from gossamer_ir.arith.simplify import simplify
+from gossamer_ir.core.build import ZERO, add, dtype_of, index, index_var, integer_value, sub, widen
+from gossamer_ir.core.dtypes import DType
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Binary, Block, Expr, For, Module, Stmt
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import free_vars, resolve, rewrite_body, substitute_body
+from gossamer_schedule.cursor.clones import Clone, clones, forwards_of
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import Site, replaced, with_function
+from gossamer_schedule.dependence.access import mentioned, values_at
+from gossamer_schedule.dependence.unchanged import require_unchanged
+from gossamer_schedule.dependence.user_expressions import expression_at
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.nests.init_nest import left_out
+from gossamer_schedule.nests.init_places import (
+    blocks_with_init,
+    require_inits_apart,
+    require_inits_beside,
+    require_same_effect,
+)
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+_NAME = "loop_partition"
+
+
+@primitive
+def loop_partition(
+    module: Module,
+    loop: str,
+    *,
+    points: tuple[int | str, ...],
+    function: str | None = None,
+) -> Result:
+    """Cuts a serial loop at some points into loops `<loop>_0`, `<loop>_1`, ..., which run one after the
+    other, each from 0. The last one, the tail, runs over what is left.
+
+    `points` count iterations of the loop: integers, or texts such as "n // 8 * 8" in parameters and in
+    loops around. A point before the one that precedes it cuts off nothing, one after the last iteration
+    cuts there. What the loop holds as `x` is `x_0`, `x_1`, ... in the parts. Where the loop feeds a
+    reduction, only the first part keeps the init, which runs before it, also if the part is empty.
+
+    Raises `ScheduleError`: `schedule.loop_partition.points` (none, not integers, negative, or constants
+    that decrease), `.text` (a point is no expression), `.not_proved` (a point or the extent may change, or
+    read out of bounds, or an init may not run as before), `.kind`, `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(loop_partition(SCALE, "i", points=("n // 8 * 8",)).module))
+    for i_0 in T.serial(n // 8 * 8):
+        with T.block("scale_0"):
+            vi_0 = T.axis.spatial(n, i_0)
+            Y[vi_0] = X[vi_0] * 2.0
+    for i_1 in T.serial(n - n // 8 * 8):
+        with T.block("scale_1"):
+            vi_1 = T.axis.spatial(n, i_1 + n // 8 * 8)
+            Y[vi_1] = X[vi_1] * 2.0
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_loop(owner, _NAME, loop=loop)
+
+    require_serial(site, _NAME)
+    cuts = _require_points(points, site, module=module)
+    _require_unchanged(site, cuts)
+    once = _require_inits(site, cuts, module=module)
+
+    copies = clones((site.node,), len(cuts) + 1, namer_of(owner))
+    with _known_around(site) as point:
+        starts, extents = _ranges(cuts, site, point=point)
+    require_inits_beside(site, {loop}, starts, module=module, primitive=_NAME)
+    parts = _parts(copies, starts, extents, once=once)
+
+    rewritten = with_function(module, owner, replaced(site, parts))
+
+    names = tuple(found.variables[loop] for found in copies)
+    taken = step(loop=loop, points=tuple(points), function=function)
+    return Result(rewritten, names, Step(_NAME, taken), forwards_of(copies))
+
+
+def _require_points(points: Sequence[int | str], site: Site, *, module: Module) -> tuple[Expr, ...]:
+    cuts = tuple(_cut(point, site, module=module) for point in points)
+    known = [value for value in map(integer_value, cuts) if value is not None]
+    if not cuts or min(known, default=0) < 0 or known != sorted(known):
+        raise _bad_points(f"Points {tuple(points)} are none, negative, or decrease", site, module)
+    return cuts
+
+
+def _cut(point: int | str, site: Site, *, module: Module) -> Expr:
+    if isinstance(point, int):
+        if not 0 <= point < 2**63:
+            raise _bad_points(f"Point {point} is negative, or not an int64", site, module)
+        return index(point)
+    found = expression_at(point, site, module, primitive=_NAME, argument="points")
+    kind = DType.parse(dtype_of(found))
+    if not kind.is_integer or kind.is_vector:
+        raise _bad_points(f"Point '{point}' is {kind.text}, not an integer", site, module)
+    return widen(found)
+
+
+def _bad_points(message: str, site: Site, module: Module) -> Exception:
+    return refusal(
+        f"{_NAME}.points",
+        f"{message}, for loop '{site.node.var}'.",
+        hint="Expected numbers of iterations, as integers or texts, in ascending order.",
+        place=site.place(module),
+    )
+
+
+def _require_unchanged(site: Site, cuts: Sequence[Expr]) -> None:
+    """The parts evaluate the bounds one after the other, the loop did so once."""
+    bounds = _resolved((site.node.start, site.node.extent, *cuts), site)
+    function, what = site.function, "a bound or point"
+    require_unchanged(site.node, bounds, function=function, primitive=_NAME, what=what)
+
+
+def _resolved(found: Sequence[Expr], site: Site) -> tuple[Expr, ...]:
+    """Expressions by parameters and loops."""
+    values = values_at(site)
+    return tuple(resolve(expr, values) for expr in found)
+
+
+def _require_inits(site: Site, cuts: Sequence[Expr], *, module: Module) -> set[str]:
+    """The blocks whose init runs without the loop, so with the first part only."""
+    require_inits_apart(site, module=module, primitive=_NAME)
+    loop, once = site.node.var, set()
+    about = {name for cut in _resolved(cuts, site) for name in free_vars(cut)}
+    for block in blocks_with_init(site):
+        reducing = reduction_loops(block.node, values_at(block))
+        if loop in left_out(block):
+            once.add(block.node.name)
+        elif any(outer.var in reducing for outer in site.scope):
+            _require_known(block, about & reducing, module=module)
+        else:
+            require_same_effect(block, site, {loop}, module=module, primitive=_NAME)
+    return once
+
+
+def _require_known(block: Site, about: Set[str], *, module: Module) -> None:
+    """The init runs before the loops that feed the reduction, so no cut may depend on them."""
+    if about:
+        raise refusal(
+            f"{_NAME}.not_proved",
+            f"The init of block '{block.node.name}' would run in parts of a loop that depend on "
+            f"'{min(about)}', before that loop.",
+            needs=f"the points do not depend on {', '.join(sorted(about))}",
+            hint="Apply decompose_reduction before.",
+            place=block.place(module),
+        )
+
+
+@contextmanager
+def _known_around(site: Site) -> Iterator[ProgramPoint]:
+    """What holds wherever the loop runs, or an init without the loops that feed its reduction."""
+    point, values = ProgramPoint(site.function), values_at(site)
+    idle = {
+        name
+        for block in blocks_with_init(site)
+        for name in reduction_loops(block.node, values_at(block))
+    }
+    with ExitStack() as stack:
+        for loop in takewhile(lambda loop: loop.var not in idle, site.loops):
+            start, extent = resolve(loop.start, values), resolve(loop.extent, values)
+            stack.enter_context(point.inside(replace(loop, start=start, extent=extent)))
+        yield point
+
+
+def _ranges(
+    cuts: Sequence[Expr], site: Site, *, point: ProgramPoint
+) -> tuple[tuple[Expr, ...], tuple[Expr, ...]]:
+    """Where each part starts, and how many iterations it has. No sum or difference overflows: all are
+    between the start of the loop and its end."""
+    loop: For = site.node
+    ends = (*_clamped(cuts, site, point=point), loop.extent)
+    starts = (loop.start, *(simplify(add(loop.start, end)) for end in ends[:-1]))
+    first = _least(cuts[0], site, point=point)
+    return starts, (first, *(simplify(sub(end, begin)) for begin, end in pairwise(ends)))
+
+
+def _parts(
+    copies: Sequence[Clone], starts: Sequence[Expr], extents: Sequence[Expr], *, once: Set[str]
+) -> tuple[Stmt, ...]:
+    """The copies of a loop, each over its part of the iterations. Where the loop starts is read also where
+    it has none."""
+    parts: list[Stmt] = []
+    for copy, first, extent in zip(copies, starts, extents, strict=True):
+        (made,) = copy.body
+        assert isinstance(made, For)
+        if not parts and mentioned((first,)):
+            parts.append(replace(made, start=first, extent=extent))
+            continue
+        shifted = {made.var: add(index_var(made.var), first)}
+        body = substitute_body(made.body, shifted)
+        if parts:
+            body = _without_inits(body, {copy.blocks[name] for name in once})
+        parts.append(replace(made, start=ZERO, extent=extent, body=body))
+    return tuple(parts)
+
+
+def _clamped(cuts: Sequence[Expr], site: Site, *, point: ProgramPoint) -> list[Expr]:
+    """How many iterations are before each cut: between those before the preceding one, and all."""
+    found: list[Expr] = []
+    for at, cut in enumerate(cuts):
+        is_ordered = at == 0 or _is_at_most(cuts[at - 1], cut, site, point=point)
+        low, most = ZERO if is_ordered else found[-1], _least(cut, site, point=point)
+        is_bounded = is_ordered and _is_at_most(ZERO, most, site, point=point)
+        found.append(most if is_bounded else simplify(Binary("max", most, low)))
+    return found
+
+
+def _least(cut: Expr, site: Site, *, point: ProgramPoint) -> Expr:
+    """The lesser one of a point and the extent."""
+    extent = site.node.extent
+    is_less = isinstance(cut, Binary) and cut.op == "mul" and _is_floor(cut, extent)
+    if is_less or _is_at_most(cut, extent, site, point=point):
+        return cut
+    least: Expr = simplify(Binary("min", cut, extent))
+    return least
+
+
+def _is_at_most(lesser: Expr, greater: Expr, site: Site, *, point: ProgramPoint) -> bool:
+    """Whether lesser <= greater is proved."""
+    if lesser == greater:
+        return True
+    return point.is_at_most(*_resolved((lesser, greater), site))
+
+
+def _is_floor(cut: Binary, extent: Expr) -> bool:
+    """Whether a product is `extent // c * c` for a positive constant, which never overflows."""
+    count, by = cut.lhs, integer_value(cut.rhs)
+    if by is None or by < 1 or not isinstance(count, Binary):
+        return False
+    return (count.op, count.lhs, count.rhs) == ("floordiv", extent, cut.rhs)
+
+
+def _without_inits(body: tuple[Stmt, ...], blocks: Set[str]) -> tuple[Stmt, ...]:
+    def rule(node: Any) -> Block | None:
+        is_meant = isinstance(node, Block) and node.name in blocks
+        return replace(node, init=()) if is_meant else None
+
+    return rewrite_body(body, rule, leaves=False) if blocks else body

@@ -1,0 +1,159 @@
+"""`reorder`: loops of one nest change places."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Sequence
+from typing import TypeAlias
+
+from msgspec.structs import replace
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import For, Module, Stmt
+from gossamer_ir.traversal.walk import free_vars
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_function, find_loop, require_stage
+from gossamer_schedule.cursor.site import Site, replaced, with_function
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.motion.exchange import require_exchangeable
+from gossamer_schedule.reductions.reassociation import reassociating
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+
+@primitive
+def reorder(module: Module, *loops: str, function: str | None = None) -> Result:
+    """Puts loops of one nest into the given order; other loops of the nest stay where they are.
+
+    Between the outermost and the innermost of them there may be nothing but loops. Where the order
+    in which a reduction adds up its terms changes, its block is annotated `reassociates`.
+
+    Raises `ScheduleError`: `schedule.reorder.loops` (fewer than two, or one twice), `.not_nested`,
+    `.kind` (a loop that is neither serial nor unrolled), `.dependence` (an extent depends on a loop
+    that would be inside), `.not_proved` (iterations may not be exchanged, or an init may not run as
+    before), `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import MATMUL
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(MATMUL))
+    for i in T.serial(m):
+        for j in T.serial(n):
+            for l in T.serial(k):
+                with T.block("matmul"):
+                    vi, vj, vl = T.axis.remap("SRS", [i, j, l])
+                    with T.init():
+                        C[vi, vl] = 0.0
+                    C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+    >>> print(body_text(reorder(MATMUL, "l", "i").module))
+    for l in T.serial(k):
+        for j in T.serial(n):
+            for i in T.serial(m):
+                with T.block("matmul"):
+                    vi, vj, vl = T.axis.remap("SRS", [i, j, l])
+                    with T.init():
+                        C[vi, vl] = 0.0
+                    C[vi, vl] = C[vi, vl] + A[vi, vj] * B[vj, vl]
+    """
+    return in_order(module, loops, function=function, op="reorder", require=_require_exchangeable)
+
+
+Exchange: TypeAlias = Callable[[Site, Sequence[For], Sequence[For], Module], tuple[Stmt, ...]]
+"""Refuses to put the loops of a nest, the first at the site, into another order, or returns their body,
+in which the blocks are marked that this reassociates."""
+
+
+def in_order(
+    module: Module, loops: tuple[str, ...], *, function: str | None, op: str, require: Exchange
+) -> Result:
+    """What `reorder` and `unsafe_reorder` do, which require different things of the iterations."""
+    require_stage(module, op, stages=LOOP_STAGES)
+    owner = find_function(module, op, function=function)
+    found = [find_loop(owner, op, loop=name) for name in loops]
+
+    _require_distinct(loops)
+    chain = _require_nest(found, module=module)
+    moved = _permuted(chain, loops)
+    _require_kinds(chain, moved)
+    _require_bounds(moved)
+    top = min(found, key=lambda site: len(site.path))
+    body = require(top, chain, moved, module)
+
+    nest = _nest(moved, body)
+
+    rewritten = with_function(module, owner, replaced(top, (nest,)))
+
+    return Result(rewritten, loops, Step(op, step(loops=loops, function=function)))
+
+
+def _require_distinct(loops: Sequence[str]) -> None:
+    if len(loops) < 2 or len(set(loops)) != len(loops):
+        raise refusal(
+            "reorder.loops",
+            f"'{', '.join(loops)}' does not name two or more different loops.",
+        )
+
+
+def _require_nest(found: Sequence[Site], *, module: Module) -> tuple[For, ...]:
+    """The loops from the outermost to the innermost of those found, others between them too."""
+    bottom = max(found, key=lambda site: len(site.path))
+    chain = (*bottom.nest, bottom.node)
+    inside = {loop.var: position for position, loop in enumerate(chain)}
+    missing = [site for site in found if site.node.var not in inside]
+    if missing:
+        names = ", ".join(inside)
+        raise refusal(
+            "reorder.not_nested",
+            f"Loop '{missing[0].node.var}' and loop '{bottom.node.var}' are not in one nest.",
+            hint=f"The loops directly around '{bottom.node.var}' are {names}.",
+            place=missing[0].place(module),
+        )
+    first = min(inside[site.node.var] for site in found)
+    for outer, inner in zip(chain[first:], chain[first + 1 :], strict=False):
+        if len(outer.body) != 1:
+            raise refusal(
+                "reorder.not_nested",
+                f"Loop '{outer.var}' holds more than loop '{inner.var}'.",
+                place=bottom.place(module),
+            )
+    return chain[first:]
+
+
+def _permuted(chain: Sequence[For], loops: Sequence[str]) -> tuple[For, ...]:
+    by_name = {loop.var: loop for loop in chain}
+    order = iter(loops)
+    return tuple(by_name[next(order)] if loop.var in loops else loop for loop in chain)
+
+
+def _require_kinds(chain: Sequence[For], moved: Sequence[For]) -> None:
+    for old, new in zip(chain, moved, strict=True):
+        if new is not old and new.kind not in ("serial", "unrolled"):
+            raise refusal(
+                "reorder.kind",
+                f"Loop '{new.var}' is {new.kind}, and reorder moves serial and unrolled loops.",
+                hint=f"Reorder before '{new.var}' is made {new.kind}.",
+            )
+
+
+def _require_bounds(moved: Sequence[For]) -> None:
+    for position, loop in enumerate(moved):
+        used = free_vars(loop.start) | free_vars(loop.extent)
+        for inner in moved[position:]:
+            if inner.var in used:
+                raise refusal(
+                    "reorder.dependence",
+                    f"The extent of loop '{loop.var}' depends on '{inner.var}', which must stay "
+                    "outside of it.",
+                )
+
+
+def _require_exchangeable(
+    top: Site, chain: Sequence[For], moved: Sequence[For], module: Module
+) -> tuple[Stmt, ...]:
+    combined = require_exchangeable(top, chain, moved, module, primitive="reorder")
+    body = chain[-1].body
+    return reassociating(body, combined) if combined else body
+
+
+def _nest(loops: Sequence[For], body: tuple[Stmt, ...]) -> For:
+    for loop in reversed(loops[1:]):
+        body = (replace(loop, body=body),)
+    return replace(loops[0], body=body)

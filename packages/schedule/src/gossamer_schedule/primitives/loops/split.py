@@ -1,0 +1,322 @@
+"""`split`: one loop becomes a nest of loops."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence, Set
+from functools import reduce
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import reduction_loops, selecting
+from gossamer_ir.analysis.overflow import magnitudes_of
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of, factored, product_of, quotient, times
+from gossamer_ir.core.build import ONE, ZERO, add, floordiv, index_var, integer_value
+from gossamer_ir.dependence.mixed_radix import ceildiv_by, places
+from gossamer_ir.interchange.records import LARGEST_SIZE, Step
+from gossamer_ir.nodes import (
+    Binary,
+    Block,
+    Compare,
+    Expr,
+    For,
+    If,
+    IfThenElse,
+    Module,
+    Stmt,
+    VScale,
+)
+from gossamer_ir.traversal.effects import READS, effects_of
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import collect, free_vars, rewrite_body
+from gossamer_schedule.bounds.predicates import below, bounded, bounded_by_domain, guarded
+from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_function,
+    find_loop,
+    require_serial,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import BODIES, Site, replaced, statements, with_function
+from gossamer_schedule.dependence.split_variable import split_variable
+from gossamer_schedule.dependence.unchanged import require_unchanged, require_unchanged_bounds
+from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.nests.init_places import require_inits_beside
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.expression_texts import expression_of
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+
+
+@primitive
+def split(
+    module: Module,
+    loop: str,
+    *,
+    factors: tuple[int | str | None, ...],
+    function: str | None = None,
+) -> Result:
+    """Splits a serial loop that starts at 0 into loops `<loop>_0`, `<loop>_1`, ..., outermost first.
+
+    `factors` are the new extents: positive integers, or texts such as "4 * T.vscale()"; one may be
+    None, which stands for the extent divided by the others, rounded up. Where the factors do
+    not provably divide the extent, the blocks below get the bound of the old loop as a predicate.
+
+    Raises `ScheduleError`: `schedule.split.factors` (not as above, or too small), `.text` (a factor is no
+    expression), `.not_proved` (the factors may not cover the extent, the extent may change while the loop
+    runs, or an init may not leave the loops that a factor depends on), `.start`, `.kind`,
+    `.no_loop`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> print(body_text(split(SCALE, "i", factors=(None, 8)).module))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.serial(8):
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i_0 * 8 + i_1)
+                T.where(vi < n)
+                Y[vi] = X[vi] * 2.0
+    """
+    require_stage(module, "split", stages=LOOP_STAGES)
+    owner = find_function(module, "split", function=function)
+    site = find_loop(owner, "split", loop=loop)
+
+    require_serial(site, "split")
+    _require_zero_start(site, module)
+    counts = _require_factors(factors, site, module=module)
+
+    namer = namer_of(owner)
+    names = tuple(namer.fresh(f"{loop}_{position}") for position in range(len(factors)))
+    extents = _extents(site, counts)
+    _require_inits(site, extents, module=module)
+    digits = dict(zip(names, places(extents), strict=True))
+    if _is_exact(site, counts):
+        body = split_variable(site.node.body, loop, digits)
+    else:
+        _require_unchanged(site)
+        body = _bounded_body(site.node.body, loop, extent=site.node.extent)
+        if _may_wrap(site, _times_all(counts)):
+            body = (If(Compare("ge", index_var(loop), ZERO), body),)
+        body = _bounded_digits(split_variable(body, loop, digits), set(names))
+    nest = _nest(site.node, names, extents, body=body)
+
+    rewritten = with_function(module, owner, replaced(site, (nest,)))
+
+    taken = step(loop=loop, factors=tuple(factors), function=function)
+    return Result(rewritten, names, Step("split", taken), {loop: names})
+
+
+def _require_inits(site: Site, extents: Sequence[Expr], *, module: Module) -> None:
+    """All but the first extent are factors in what the loop feeds."""
+    feeding = {site.node.var}
+    require_inits_beside(site, feeding, extents[1:], module=module, primitive="split")
+
+
+def _require_unchanged(site: Site) -> None:
+    """Each iteration asks for the end of the old loop, and for the domains of iterators that it feeds."""
+    require_unchanged_bounds((site.node,), function=site.function, primitive="split")
+    iters = (item for found in collect(Block, site.node) for item in found.iters)
+    domains = (item.domain for item in iters if site.node.var in free_vars(item.value))
+    require_unchanged(
+        site.node, domains, function=site.function, primitive="split", what="an iterator's domain"
+    )
+
+
+def _require_zero_start(site: Site, module: Module) -> None:
+    if integer_value(site.node.start) != 0:
+        raise refusal(
+            "split.start",
+            f"Loop '{site.node.var}' does not start at 0.",
+            place=site.place(module),
+        )
+
+
+def _require_factors(
+    factors: Sequence[int | str | None], site: Site, *, module: Module
+) -> tuple[Affine | None, ...]:
+    if not factors or list(factors).count(None) > 1:
+        raise _bad_factors(f"Factors {tuple(factors)} are none, or have more than one None.", site)
+    counts = tuple(_count_of(factor, site) for factor in factors)
+    whole = _times_all(counts)
+    number, _ = factored(whole)
+    if not is_count(number):
+        raise _bad_factors(f"The factors make {number} iterations.", site)
+    if None not in counts and quotient(whole, affine_of(site.node.extent)) is None:
+        _require_cover(whole, site, module=module)
+    return counts
+
+
+def _count_of(factor: int | str | None, site: Site) -> Affine | None:
+    if factor is None:
+        return None
+    count = Affine({}, factor) if isinstance(factor, int) else _count_said(factor, site)
+    number, others = factored(count)
+    if not is_count(number) or any(not isinstance(other, VScale) for other in others):
+        raise _bad_factors(f"Factor {factor!r} is not positive, or too large.", site)
+    return count
+
+
+def _count_said(factor: str, site: Site) -> Affine:
+    return affine_of(expression_of(factor, site.function, primitive="split", argument="factors"))
+
+
+def _bad_factors(message: str, site: Site) -> Exception:
+    return refusal(
+        "split.factors",
+        f"{message[:-1]}, for loop '{site.node.var}'.",
+        hint="Expected positive integers or multiples of T.vscale(), one may be None; their product is at "
+        f"most {LARGEST_SIZE}.",
+    )
+
+
+def _require_cover(whole: Affine, site: Site, *, module: Module) -> None:
+    extent = integer_value(site.node.extent)
+    if extent is None:
+        raise refusal(
+            "split.not_proved",
+            f"It is not proved that the factors cover the extent of loop '{site.node.var}'.",
+            needs=f"{text_of(product_of(whole))} >= {text_of(site.node.extent)}",
+            hint="Use None as a factor.",
+            place=site.place(module),
+        )
+    number, _ = factored(whole)
+    if number < extent:
+        text = f"The factors make {number} iterations of {extent}."
+        raise _bad_factors(text, site)
+
+
+def _times_all(counts: Iterable[Affine | None]) -> Affine:
+    return reduce(times, (count for count in counts if count is not None), UNIT)
+
+
+def _is_exact(site: Site, counts: tuple[Affine | None, ...]) -> bool:
+    """Whether the new loops run exactly as often as the old one."""
+    made = _times_all(counts)
+    return _divides(made, site) if None in counts else made == affine_of(site.node.extent)
+
+
+def _divides(divisor: Affine, site: Site) -> bool:
+    """Whether an extent is a multiple of a divisor, also where it wraps around."""
+    extent: Expr = site.node.extent
+    if quotient(affine_of(extent), divisor) is None:
+        return False
+    return _is_power_of_two(divisor) or magnitudes_of(site.function).is_exact(extent)
+
+
+def _is_power_of_two(divisor: Affine) -> bool:
+    """Whether a divisor divides the number of integers."""
+    return divisor.is_constant and divisor.constant.bit_count() == 1
+
+
+def _extents(site: Site, counts: tuple[Affine | None, ...]) -> tuple[Expr, ...]:
+    left = _count(site, _times_all(counts))
+    found = tuple(left if count is None else product_of(count) for count in counts)
+    iterations = integer_value(site.node.extent)
+    if iterations is None or iterations > 0 or None in counts:
+        return found
+    return (ZERO, *found[1:])  # a loop that never runs reads nothing, whatever the factors are
+
+
+def _count(site: Site, divisor: Affine) -> Expr:
+    """The extent over a divisor, rounded up; without the sum that this takes, where it may wrap around."""
+    extent: Expr = site.node.extent
+    count = ceildiv_by(extent, divisor)
+    if _divides(divisor, site) or magnitudes_of(site.function).is_exact(count):
+        return count
+    by = product_of(divisor)
+    return add(floordiv(extent, by), Binary("min", Binary("floormod", extent, by), ONE))
+
+
+def _may_wrap(site: Site, divisor: Affine) -> bool:
+    """Whether the loops may go on to an iteration beyond the largest integer, which then is negative."""
+    end = add(site.node.extent, product_of(divisor))
+    return not _is_power_of_two(divisor) and not magnitudes_of(site.function).is_exact(end)
+
+
+def _nest(
+    loop: For, names: tuple[str, ...], extents: tuple[Expr, ...], *, body: tuple[Stmt, ...]
+) -> For:
+    for name, extent in zip(reversed(names[1:]), reversed(extents[1:]), strict=True):
+        body = (For(name, ZERO, extent, body),)
+    return replace(loop, var=names[0], extent=extents[0], body=body)
+
+
+def _bounded_digits(body: tuple[Stmt, ...], names: Set[str]) -> tuple[Stmt, ...]:
+    """The body, where iterators that are fed by some of the new loops, as digits of a fused one, stay in
+    their domains: the init of a block runs without the others, and without what is said about them."""
+
+    def rule(node: Any) -> Block | None:
+        if not isinstance(node, Block) or not node.init:
+            return None
+        block = node
+        for found in selecting(node):
+            if set() < free_vars(found.value) & names < names:
+                block = bounded_by_domain(block, found)
+        return block
+
+    return rewrite_body(body, rule, leaves=False)
+
+
+def _bounded_body(body: tuple[Stmt, ...], loop: str, *, extent: Expr) -> tuple[Stmt, ...]:
+    """The body, doing nothing where the loop's variable is not below its extent."""
+    inner = tuple(_bounded(found, loop, extent=extent) for found in body)
+    if all(isinstance(found, (For, Block)) for found in _above_blocks(body)):
+        return inner
+    return (If(below(index_var(loop), extent), inner),)
+
+
+def _above_blocks(body: tuple[Stmt, ...]) -> list[Any]:
+    found: list[Any] = []
+    for child in body:
+        found.append(child)
+        if isinstance(child, For):
+            found += _above_blocks(child.body)
+    return found
+
+
+def _is_read_by(loop: For) -> bool:
+    """Whether more iterations of a loop may read more: what is read where no predicate keeps it from that,
+    in headers, the values of iterators, and predicates themselves, depends on the loop."""
+    names = {loop.var}
+    for found in _above_blocks(loop.body):
+        if isinstance(found, For):
+            names.add(found.var)
+        elif isinstance(found, Block):
+            names |= {item.var for item in found.iters if free_vars(item.value) & names}
+        reads = collect(READS, *effects_of(found).evaluates)
+        if any(free_vars(read) & names for read in reads):
+            return True
+    return False
+
+
+def _is_reduced(node: Any, loop: str) -> bool:
+    """Whether the init of a block is run without the conditions on a loop."""
+    return isinstance(node, Block) and bool(node.init) and loop in reduction_loops(node, {})
+
+
+def _bounded(node: Any, loop: str, *, extent: Expr) -> Any:
+    if isinstance(node, Block):
+        return bounded(node, loop, extent=extent)
+    changed: dict[str, Any] = {
+        name: tuple(_bounded(found, loop, extent=extent) for found in getattr(node, name))
+        for name in BODIES.get(type(node), ())
+    }
+    if isinstance(node, For):
+        changed["start"] = guarded(node.start, loop, extent=extent)
+        changed["extent"] = _bounded_extent(node, loop, extent=extent)
+    return replace(node, **changed) if changed else node
+
+
+def _bounded_extent(inner: For, loop: str, *, extent: Expr) -> Expr:
+    """The extent of an inner loop; 0 beyond the end of the loop that is split, where that matters."""
+    is_read = _is_read_by(inner)
+    if is_read and loop in free_vars(inner.start):
+        return IfThenElse(below(index_var(loop), extent), inner.extent, ZERO)
+    is_rerun = any(_is_reduced(found, loop) for found in statements(inner.body))
+    return guarded(inner.extent, loop, extent=extent, always=is_rerun or is_read)

@@ -1,0 +1,1 @@
+"""Primitives that draw a value and record the choice."""

@@ -1,0 +1,87 @@
+"""`sample_categorical`: a number is drawn, and the choice recorded."""
+
+from __future__ import annotations
+
+from random import Random
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import Module
+from gossamer_schedule.bounds.sizes import is_count
+from gossamer_schedule.cursor.resolve import find_function
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+from gossamer_schedule.step.samples import require_value_name
+
+
+@primitive
+def sample_categorical(
+    module: Module,
+    name: str,
+    *,
+    candidates: tuple[int, ...],
+    weights: tuple[int, ...] | None = None,
+    decision: int | None = None,
+    seed: int = 0,
+    function: str | None = None,
+) -> Result:
+    """Draws one of `candidates`, by `weights` where they are given, for the value `$name`, which later
+    steps of a trace may have as an argument. `decision` is the index of the candidate; without one it
+    is drawn from `seed` and the name. The step holds the decision, so that a replay repeats it. The
+    module stays as it is.
+
+    Raises `ScheduleError`: `schedule.sample_categorical.name` (no identifier), `.candidates` (none, or
+    weights that are not as many, negative, or all zero), `.decision` (no index of a candidate),
+    `.no_function`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> found = sample_categorical(SCALE, "tile", candidates=(4, 8, 16), decision=1)
+    >>> found.values
+    {'tile': 8}
+    >>> found.step.args["decision"], found.module is SCALE
+    (1, True)
+    >>> from gossamer_schedule import ScheduleBuilder
+    >>> builder = ScheduleBuilder(SCALE).sample_categorical("tile", candidates=(4, 8), seed=3)
+    >>> builder.split("i", factors=(None, "$tile")).trace[-1].args
+    {'loop': 'i', 'factors': (None, '$tile')}
+    """
+    find_function(module, "sample_categorical", function=function)
+
+    require_value_name(name, "sample_categorical")
+    chances = weights or (1,) * len(candidates)
+    _require_weights(candidates, chances)
+    chosen = _drawn(chances, f"{seed}/{name}") if decision is None else decision
+    _require_decision(chosen, candidates)
+
+    taken = step(
+        name=name, candidates=candidates, weights=weights, decision=chosen, function=function
+    )
+    made = Step("sample_categorical", taken)
+    return Result(module, (name,), made, values={name: candidates[chosen]})
+
+
+def _drawn(chances: tuple[int, ...], seed: str) -> int:
+    return Random(seed).choices(range(len(chances)), chances)[0]
+
+
+def _require_weights(candidates: tuple[int, ...], chances: tuple[int, ...]) -> None:
+    is_right = (
+        len(chances) == len(candidates)
+        and any(chances)
+        and all(is_count(found, least=0) for found in chances)
+    )
+    if not is_right:
+        raise refusal(
+            "sample_categorical.candidates",
+            f"Nothing can be drawn from {candidates} with the weights {chances}.",
+            hint="Expected one or more candidates, and as many weights, not negative nor all 0.",
+        )
+
+
+def _require_decision(decision: int, candidates: tuple[int, ...]) -> None:
+    if not 0 <= decision < len(candidates):
+        raise refusal(
+            "sample_categorical.decision",
+            f"The decision {decision} is no index of the {len(candidates)} candidates.",
+        )

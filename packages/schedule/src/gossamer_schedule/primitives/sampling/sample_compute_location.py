@@ -1,0 +1,101 @@
+"""`sample_compute_location`: a loop into which a block may move is drawn, and the choice recorded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import suppress
+from random import Random
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import For, Function, Module
+from gossamer_schedule.cursor.resolve import LOOP_STAGES, find_block, find_function, require_stage
+from gossamer_schedule.cursor.site import Site, statements
+from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.primitives.blocks.compute_at import compute_at
+from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+from gossamer_schedule.step.samples import require_value_name
+
+_NAME = "sample_compute_location"
+_MOVES = {"compute_at": compute_at, "reverse_compute_at": reverse_compute_at}
+
+
+@primitive
+def sample_compute_location(
+    module: Module,
+    block: str,
+    *,
+    name: str,
+    move: str = "compute_at",
+    decision: str | None = None,
+    seed: int = 0,
+    function: str | None = None,
+) -> Result:
+    """Draws one of the loops into which `move`, "compute_at" or "reverse_compute_at", may move a block, for
+    the value `$name`, which later steps have as an argument. `decision` is the loop; without one it is
+    drawn from `seed` and the name. The step holds the decision, so that a replay repeats it. The
+    module stays as it is.
+
+    Raises `ScheduleError`: `schedule.sample_compute_location.name` (not an identifier), `.move` (neither
+    primitive), `.nowhere` (there is no such loop), `.decision` (the block may not move into that loop),
+    `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_schedule import ScheduleBuilder
+    >>> from gossamer_testkit.examples import SPMM
+    >>> cached = ScheduleBuilder(SPMM).cache_read("csrmm", buffer="B", scope="local")
+    >>> found = sample_compute_location(cached.module, "csrmm_B_local", name="place", seed=2)
+    >>> found.values, found.step.args["decision"], found.module is cached.module
+    ({'place': 'j'}, 'j', True)
+    >>> moved = cached.sample_compute_location("csrmm_B_local", name="place", seed=2)
+    >>> moved.compute_at("csrmm_B_local", loop="$place").trace[-1].args
+    {'block': 'csrmm_B_local', 'loop': '$place'}
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+
+    require_value_name(name, _NAME)
+    _require_move(move)
+    places = list(_places(module, owner, site, move=move))
+    if not places:
+        raise refusal(
+            f"{_NAME}.nowhere", f"There is no loop into which {move} may move block '{block}'."
+        )
+    chosen = Random(f"{seed}/{name}").choice(places) if decision is None else decision
+    if chosen not in places:
+        raise refusal(
+            f"{_NAME}.decision",
+            f"{move} may not move block '{block}' into a loop '{chosen}'.",
+            hint=listing("loops", places),
+        )
+
+    taken = step(
+        block=block,
+        name=name,
+        move=None if move == "compute_at" else move,
+        decision=chosen,
+        function=function,
+    )
+    return Result(module, (name,), Step(_NAME, taken), values={name: chosen})
+
+
+def _require_move(move: str) -> None:
+    if move not in _MOVES:
+        raise refusal(
+            f"{_NAME}.move",
+            f"'{move}' is not a primitive that moves a block into a loop.",
+            hint=listing("primitives", _MOVES),
+        )
+
+
+def _places(module: Module, owner: Function, site: Site, *, move: str) -> Iterator[str]:
+    """The loops into which a block may move, in program order."""
+    around = {loop.var for loop in site.nest}
+    for found in statements(owner.body):
+        if isinstance(found, For) and found.var not in around:
+            with suppress(ScheduleError):
+                _MOVES[move](module, site.node.name, loop=found.var, function=owner.name)
+                yield found.var

@@ -1,0 +1,1 @@
+"""Primitives that take the user's word for what they cannot prove."""

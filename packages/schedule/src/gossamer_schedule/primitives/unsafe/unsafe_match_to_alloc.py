@@ -1,0 +1,122 @@
+"""`unsafe_match_to_alloc`: an array of the caller's becomes a buffer of the function on the user's word."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from msgspec.structs import replace
+
+from gossamer_ir.interchange.records import Step
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Block,
+    Function,
+    Module,
+)
+from gossamer_ir.traversal.effects import NAMING_BUFFERS, outer_writes
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import rewrite, rewrite_body
+from gossamer_schedule.cursor.filters import filter_of, is_found
+from gossamer_schedule.cursor.resolve import (
+    LOOP_STAGES,
+    find_block,
+    find_buffer,
+    find_function,
+    require_stage,
+)
+from gossamer_schedule.cursor.site import with_function
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.primitive import primitive
+from gossamer_schedule.step.recorded import step
+from gossamer_schedule.step.unsafe_mark import marked_result
+
+_NAME = "unsafe_match_to_alloc"
+
+
+@primitive
+def unsafe_match_to_alloc(
+    module: Module, block: str, *, buffer: str, function: str | None = None
+) -> Result:
+    """Lets the function allocate what a block writes to a buffer of the caller's: the accesses of the buffer
+    go to the new buffer `<buffer>_alloc`, of the same shape, those of all statements or, where
+    `set_block_filter` set one, of the blocks that carry its annotation. `set_scope` and `compute_at` then
+    apply to it.
+
+    The caller's array keeps what it held. Where the caller reads it afterwards, or a statement reads an
+    element that was not written before, results are undefined. The function is annotated `unsafe`.
+    The result's name is the new buffer.
+
+    Raises `ScheduleError`: `schedule.unsafe_match_to_alloc.allocated` (the function allocates the buffer
+    already), `.stores` (the block does not write it), `.filter` (the block does not carry the
+    annotation), `.no_buffer`, `.no_block`, `.no_function`, `.stage`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> print(body_text(SCALE))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y[vi] = X[vi] * 2.0
+    >>> result = unsafe_match_to_alloc(SCALE, "scale", buffer="Y")
+    >>> print(body_text(result.module))
+    for i in T.serial(n):
+        with T.block("scale"):
+            vi = T.axis.spatial(n, i)
+            Y_alloc[vi] = X[vi] * 2.0
+    >>> result.module.functions[0].annotations
+    (('unsafe', 'match_to_alloc(Y_alloc)'),)
+    """
+    require_stage(module, _NAME, stages=LOOP_STAGES)
+    owner = find_function(module, _NAME, function=function)
+    site = find_block(owner, _NAME, block=block)
+    old = find_buffer(owner, _NAME, buffer=buffer)
+
+    _require_passed(old)
+    _require_written(site.node, old.name)
+    _require_chosen(site.node, owner)
+
+    made = replace(old, name=namer_of(owner).fresh(f"{buffer}_alloc"), handle=None)
+    changed = replace(_redirected(owner, buffer, to=made.name), buffers=(*owner.buffers, made))
+    rewritten = with_function(module, owner, changed)
+
+    taken = step(block=block, buffer=buffer, function=function)
+    return marked_result(Result(rewritten, (made.name,), Step(_NAME, taken)))
+
+
+def _require_passed(buffer: AnyBuffer) -> None:
+    if buffer.handle is None:
+        raise refusal(
+            f"{_NAME}.allocated", f"Buffer '{buffer.name}' is allocated by the function already."
+        )
+
+
+def _require_written(block: Block, buffer: str) -> None:
+    if buffer not in outer_writes((block,)):
+        raise refusal(f"{_NAME}.stores", f"Block '{block.name}' does not store to '{buffer}'.")
+
+
+def _require_chosen(block: Block, owner: Function) -> None:
+    if not is_found(block, owner):
+        raise refusal(
+            f"{_NAME}.filter",
+            f"Block '{block.name}' does not carry the annotation '{filter_of(owner)}' of the block filter.",
+            hint="Apply annotate before, or unset_block_filter.",
+        )
+
+
+def _redirected(owner: Function, buffer: str, *, to: str) -> Function:
+    """The function whose chosen statements use another buffer."""
+
+    def use(node: Any) -> Any | None:
+        if type(node) in NAMING_BUFFERS and node.buffer == buffer:
+            return replace(node, buffer=to)
+        return None
+
+    def choose(node: Any) -> Any | None:
+        if isinstance(node, Block) and is_found(node, owner):
+            return rewrite(replace(node, reads=None, writes=None), use)
+        return None
+
+    rule = use if filter_of(owner) is None else choose
+    return replace(owner, body=rewrite_body(owner.body, rule))

@@ -1,0 +1,191 @@
+"""A reduction in which the iterations of one loop have parts of their own."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import reduction_loops
+from gossamer_ir.core.build import ZERO, conjoined, conjuncts, index_var
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Block,
+    BlockIter,
+    Buffer,
+    DenseFixed,
+    Expr,
+    For,
+    Function,
+    IfThenElse,
+    Range,
+    Var,
+)
+from gossamer_ir.traversal.names import Namer
+from gossamer_ir.traversal.walk import free_vars, resolve, substitute
+from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.nests.block_nest import reduction_nest
+from gossamer_schedule.reductions.combining import Combining
+from gossamer_schedule.regions.required import with_parts
+
+
+class Parts(msgspec.Struct, frozen=True):
+    """The parts of the iterations of a loop: buffers with one more dimension at `axis`."""
+
+    loop: For
+    axis: int
+    buffers: tuple[AnyBuffer, ...]
+    axes: tuple[DenseFixed, ...]
+
+    def element(self, at: tuple[Expr, ...], part: str) -> tuple[Expr, ...]:
+        """The indices of an element of one part."""
+        return (*at[: self.axis], index_var(part), *at[self.axis :])
+
+    def added(self, function: Function) -> Function:
+        """The function with the buffers."""
+        buffers, axes = (*function.buffers, *self.buffers), (*function.axes, *self.axes)
+        return replace(function, buffers=buffers, axes=axes)
+
+
+def parts_of(loop: For, olds: Sequence[AnyBuffer], *, axis: int, namer: Namer) -> Parts:
+    """The parts of buffers for each iteration of a loop."""
+    buffers: list[AnyBuffer] = []
+    new = DenseFixed(namer.fresh(f"{loop.var}_rf"), loop.extent)
+    for old in olds:
+        name = namer.fresh(f"{old.name}_rf")
+        if isinstance(old, Buffer):
+            shape = (*old.shape[:axis], loop.extent, *old.shape[axis:])
+            buffers.append(replace(old, name=name, shape=shape, handle=None))
+        else:
+            axes = (*old.axes[:axis], new.name, *old.axes[axis:])
+            buffers.append(replace(old, name=name, axes=axes, handle=None))
+    is_needed = any(not isinstance(old, Buffer) for old in olds)
+    return Parts(loop, axis, tuple(buffers), (new,) if is_needed else ())
+
+
+def fed_iterators(block: Block, loop: str) -> tuple[BlockIter, ...]:
+    """The iterators whose value mentions a loop."""
+    return tuple(item for item in block.iters if loop in free_vars(item.value))
+
+
+def selected_by(block: Block, loop: str) -> dict[str, Var]:
+    """The spatial iterators that are one loop each, before those that a loop feeds, by that loop: an
+    iteration of it may decide how long the parts are, as those of a ragged row."""
+    first = min(block.iters.index(item) for item in fed_iterators(block, loop))
+    return {
+        item.value.name: index_var(item.var)
+        for item in block.iters[:first]
+        if item.kind == "S" and isinstance(item.value, Var)
+    }
+
+
+def factored(site: Site, found: Combining, parts: Parts, *, namer: Namer) -> tuple[Block, str]:
+    """The block at a site, reducing into the part of the loop's iteration, and the iterator which tells
+    the part; each iterator that the loop feeds is replaced by one for each loop that feeds it."""
+    block: Block = site.node
+    change = _change(site, parts.loop, namer=namer)
+    part = change.variables[parts.loop.var].name
+    iters = _iterators(block, change, part=part)
+    asked, conditions = _conditions(site, change, iters, loop=parts.loop.var)
+
+    elements = [
+        replace(term, buffer=new.name, indices=parts.element(term.indices, part))
+        for term, new in zip(found.terms, parts.buffers, strict=True)
+    ]
+    filled, terms = [], []
+    for element, nothing in zip(elements, found.nothing, strict=True):
+        value = substitute(element.value, change.replaced)
+        filled.append(replace(element, value=nothing))
+        terms.append(replace(element, value=_where(asked, value, nothing)))
+    made = Block(
+        namer.fresh(f"{block.name}_rf"),
+        iters,
+        (found.statement(terms),),
+        init=tuple(filled),
+        predicate=conjoined(conditions),
+        annotations=block.annotations,
+    )
+    return made, part
+
+
+class _Change(msgspec.Struct, frozen=True):
+    """What becomes of the iterators that a loop feeds: the loops that feed them get iterators instead,
+    but for those that others before are."""
+
+    fed: tuple[BlockIter, ...]
+    loops: tuple[For, ...]
+    variables: dict[str, Var]
+    selected: dict[str, Var]
+
+    @property
+    def replaced(self) -> dict[str, Expr]:
+        """The values of the iterators in terms of the new ones, and of those that stay."""
+        variables = self.selected | self.variables
+        return {item.var: substitute(item.value, variables) for item in self.fed}
+
+
+def _change(site: Site, loop: For, *, namer: Namer) -> _Change:
+    """An iterator that is one loop keeps its name."""
+    fed = fed_iterators(site.node, loop.var)
+    selected = selected_by(site.node, loop.var)
+    feeding = {name for item in fed for name in free_vars(item.value)} - selected.keys()
+    loops = tuple(found for found in reduction_nest(site).loops if found.var in feeding)
+    kept = {item.value: item.var for item in fed}
+    names = {
+        found.var: kept.get(index_var(found.var)) or namer.fresh(f"v{found.var}") for found in loops
+    }
+    variables = {old: index_var(new) for old, new in names.items()}
+    return _Change(fed, loops, variables, selected)
+
+
+def _iterators(block: Block, change: _Change, *, part: str) -> tuple[BlockIter, ...]:
+    first = block.iters.index(change.fed[0])
+    before, after = block.iters[:first], block.iters[first:]
+    places: dict[Expr, Expr] = {
+        item.value: index_var(item.var) for item in before if free_vars(item.value)
+    }
+    places |= {index_var(old): new for old, new in change.variables.items()}
+    made = [
+        BlockIter(
+            change.variables[loop.var].name,
+            "S" if change.variables[loop.var].name == part else "R",
+            Range(with_parts(loop.start, places), with_parts(loop.extent, places)),
+            index_var(loop.var),
+        )
+        for loop in change.loops
+    ]
+    rest = [
+        replace(item, domain=substitute(item.domain, change.replaced))
+        for item in after
+        if item not in change.fed
+    ]
+    return (*before, *made, *rest)
+
+
+def _conditions(
+    site: Site, change: _Change, iters: tuple[BlockIter, ...], *, loop: str
+) -> tuple[list[Expr], list[Expr]]:
+    """The conditions on the loop that no reduction decides, which would keep parts from starting, and
+    the others."""
+    values = values_at(site)
+    known = values | {item.var: item.value for item in site.node.iters}
+    reducing = reduction_loops(replace(site.node, iters=iters), values)
+    asked: list[Expr] = []
+    others: list[Expr] = []
+    for condition in conjuncts(site.node.predicate):
+        used = free_vars(resolve(condition, known))
+        is_of_part = loop in used and used.isdisjoint(reducing)
+        (asked if is_of_part else others).append(substitute(condition, change.replaced))
+    return asked, others
+
+
+def _where(conditions: Sequence[Expr], value: Expr, other: Expr) -> Expr:
+    condition = conjoined(conditions)
+    return value if condition is None else IfThenElse(condition, value, other)
+
+
+def part_iterator(parts: Parts, name: str) -> BlockIter:
+    """The iterator over the parts."""
+    return BlockIter(name, "R", Range(ZERO, parts.loop.extent), index_var(parts.loop.var))

@@ -1,0 +1,60 @@
+"""What a block of a block computes, said without the outer one."""
+
+from __future__ import annotations
+
+from msgspec.structs import replace
+
+from gossamer_ir.analysis.init_nests import selecting
+from gossamer_ir.core.build import conjoined, conjuncts, index_var
+from gossamer_ir.nodes import Block, For, Stmt
+from gossamer_ir.traversal.names import namer_of
+from gossamer_ir.traversal.walk import substitute_body
+from gossamer_schedule.cursor.clones import is_clone
+from gossamer_schedule.cursor.resolve import find_block
+from gossamer_schedule.cursor.site import Site, replaced
+from gossamer_schedule.nests.init_nest import init_nest, require_init_nest
+from gossamer_schedule.reductions.reassociation import single_block
+
+
+def unblocked(site: Site, *, primitive: str) -> Site:
+    """The innermost block of outer ones as `blockize` makes them, where it stands once the outer ones are
+    taken away; the block itself where it holds no other, or something beside it.
+
+    Raises `.dependence` where the init of an outer block depends on a reduction.
+    """
+    outer: Block = site.node
+    inner = single_block(outer.body)
+    if inner is None:
+        return site
+    joined = inner
+    if outer.init:
+        found = _with_init(site, outer, inner, primitive=primitive)
+        if found is None:
+            return site
+        joined = found
+    values = {item.var: item.value for item in outer.iters}
+    predicate = conjoined((*conjuncts(outer.predicate), *conjuncts(joined.predicate)))
+    joined = replace(joined, predicate=predicate)
+    function = replaced(site, substitute_body(_holding(outer.body, joined), values))
+    return unblocked(find_block(function, primitive, block=inner.name), primitive=primitive)
+
+
+def _holding(body: tuple[Stmt, ...], block: Block) -> tuple[Stmt, ...]:
+    """Loops around one block, with another one in its place."""
+    (stmt,) = body
+    return (replace(stmt, body=_holding(stmt.body, block)),) if isinstance(stmt, For) else (block,)
+
+
+def _with_init(site: Site, outer: Block, inner: Block, *, primitive: str) -> Block | None:
+    """The inner block with the init of the outer one, if that is what becomes of it there."""
+    made = single_block(outer.init)
+    iters = selecting(inner)
+    if inner.init or made is None or len(made.iters) != len(iters):
+        return None
+    values = {item.var: index_var(of.var) for item, of in zip(made.iters, iters, strict=True)}
+    joined = replace(inner, init=substitute_body(made.body, values))
+    alone = replace(outer, init=(), body=_holding(outer.body, joined))
+    held = find_block(replaced(site, (alone,)), primitive, block=inner.name)
+    kept = require_init_nest(held, held.nest, primitive=primitive)
+    expected, _ = init_nest(held, kept, namer=namer_of(held.function))
+    return joined if is_clone(expected, outer.init) else None

@@ -1,0 +1,1 @@
+"""Which elements an iteration requires of one buffer, and which it produces."""

@@ -1,0 +1,80 @@
+"""Elements selected through an index array: which of them one iteration of a loop produces.
+
+`C[P[p + i], k]` is another row in each iteration of `i` where P holds each coordinate once. A block
+that reads the rows `P[p + i_c]` then finds in iteration `i` exactly that of `i_c == i`.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import permutations
+
+from gossamer_ir.analysis.invariants import invariant_facts
+from gossamer_ir.arith.affine import UNIT
+from gossamer_ir.core.build import index_var, integer_value, without_guard
+from gossamer_ir.dependence.access_forms import AccessForm, access_forms
+from gossamer_ir.dependence.disjointness import coordinate_of
+from gossamer_ir.dependence.injectivity import is_injective
+from gossamer_ir.nodes import Expr, Fact, For, Var
+from gossamer_ir.traversal.walk import free_vars, substitute
+from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.regions.produced import Part
+
+
+def selected_parts(
+    site: Site, own: Sequence[For], *, stores: Sequence[AccessForm], path: Sequence[For]
+) -> dict[str, Part]:
+    """The one value of each iterator by which the block reads the coordinate that all producers
+    store to, in a dimension where each iteration of the path stores to another coordinate."""
+    facts = invariant_facts(site.function)
+    read = _read_coordinates(site, stores[0].buffer)
+    for dim, coordinate in enumerate(read):
+        made = {coordinate_of(store.indices[dim]) for store in stores}
+        (stored,) = made if len(made) == 1 else (None,)
+        if stored is not None and coordinate is not None and _is_one_each(stored, path, facts):
+            names = _correspondence(coordinate, stored, own=own, path=path)
+            return _parts(site, own, names, path=path)
+    return {}
+
+
+def _read_coordinates(site: Site, buffer: str) -> tuple[Expr | None, ...]:
+    """The coordinates at which the block reads a buffer, in terms of its loops."""
+    values = values_at(site) | {found.var: found.value for found in site.node.iters}
+    found = access_forms(site.node.body, {buffer}, values=values, function=site.function)
+    reads = {tuple(coordinate_of(at) for at in access.indices) for access in found}
+    return reads.pop() if len(reads) == 1 else ()
+
+
+def _is_one_each(stored: Expr, path: Sequence[For], facts: Sequence[Fact]) -> bool:
+    """Whether one loop of the path selects the coordinate, and all others that do run once."""
+    selecting = [loop for loop in path if integer_value(loop.extent) != 1]
+    used = [loop for loop in selecting if loop.var in free_vars(stored)]
+    return len(used) == 1 and is_injective(stored, used[0], facts)
+
+
+def _correspondence(
+    read: Expr, stored: Expr, *, own: Sequence[For], path: Sequence[For]
+) -> dict[str, Expr]:
+    """The loop of the path for each loop of the block, so that both name one coordinate."""
+    mine = [loop.var for loop in own if loop.var in free_vars(read)]
+    for order in permutations([loop.var for loop in path], len(mine)):
+        names: dict[str, Expr] = {old: index_var(new) for old, new in zip(mine, order, strict=True)}
+        if substitute(read, names) == stored:
+            return names
+    return {}
+
+
+def _parts(
+    site: Site, own: Sequence[For], names: Mapping[str, Expr], *, path: Sequence[For]
+) -> dict[str, Part]:
+    extents = {loop.var: without_guard(loop.extent) for loop in path}
+    mine = {loop.var: substitute(without_guard(loop.extent), names) for loop in own}
+    parts: dict[str, Part] = {}
+    for found in site.node.iters:
+        name = found.value.name if isinstance(found.value, Var) else ""
+        at = names.get(name)
+        if isinstance(at, Var):
+            is_within = mine[name] == extents[at.name]
+            parts[found.var] = Part(at, UNIT, frozenset({at.name}), is_within)
+    return parts

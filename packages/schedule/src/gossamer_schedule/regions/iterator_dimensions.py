@@ -1,0 +1,145 @@
+"""Caches whose dimensions are iterators of a block, not those of the buffer.
+
+A dimension is one iterator. Where the domain of an iterator is a fibre, `indptr[p + 1] - indptr[p]` long,
+the dimension is the number of the element over all fibres, `indptr[p] + vj`, which determines the
+iterators in `p`, too.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping, Sequence
+from typing import cast
+
+import msgspec
+
+from gossamer_ir.analysis.element_numbers import numbers_of
+from gossamer_ir.analysis.invariants import invariant_facts
+from gossamer_ir.arith.affine import affine_of, expr_of
+from gossamer_ir.arith.offsets import offset_of_length
+from gossamer_ir.core.build import ONE, ZERO, add, index_var, integer_value, sub, widen
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    BlockIter,
+    Buffer,
+    CompressedVaried,
+    DenseVaried,
+    Expr,
+    Function,
+    InRange,
+    Load,
+    Monotone,
+    Scope,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.walk import free_vars
+from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.dependence.access import is_wide, mentioned
+from gossamer_schedule.errors import listing, refusal
+
+
+class Dimension(msgspec.Struct, frozen=True):
+    """The index and the extent of one dimension, and the iterators that the index determines."""
+
+    index: Expr
+    extent: Expr
+    determines: frozenset[str]
+
+
+def required_dimensions(
+    site: Site,
+    iters: Sequence[BlockIter],
+    order: tuple[str, ...],
+    *,
+    elements: Iterable[Sequence[Expr]],
+    primitive: str,
+) -> tuple[Dimension, ...]:
+    """The dimensions of a cache that holds one element for all values of the iterators, in an order
+    (empty: that of the iterators), instead of these elements.
+
+    Raises `.order` and `.shape`.
+    """
+    if any(map(is_wide, elements)):
+        raise refusal(
+            f"{primitive}.shape",
+            f"Block '{site.node.name}' accesses vectors, and the cache has one element for each point.",
+        )
+    found: dict[str, Dimension] = {}
+    for item in iters:
+        dimension = _dimension(site.function, item, found)
+        if dimension is None:
+            raise refusal(
+                f"{primitive}.shape",
+                f"The domain of '{item.var}' in block '{site.node.name}' is neither of a size that is "
+                "known before the function runs, nor a fibre.",
+            )
+        found[item.var] = dimension
+    inside = {name for own in found for name in found[own].determines if name != own}
+    needed = [name for name in found if name not in inside]
+    if order and sorted(order) != sorted(needed):
+        raise refusal(
+            f"{primitive}.order",
+            f"'{', '.join(order)}' does not name each iterator of block '{site.node.name}' that "
+            "selects an element once.",
+            hint=listing("iterators", needed),
+        )
+    dimensions = tuple(found[name] for name in order or needed)
+    return dimensions or (Dimension(ZERO, ONE, frozenset()),)
+
+
+def determined_by(site: Site, access: Load | Store) -> frozenset[str]:
+    """The iterators of a block that an element which it touches determines, by its indices and numbers."""
+    numbers = numbers_of(site.function, access.buffer, access.indices)
+    found: dict[str, Dimension] = {}
+    for item in site.node.iters:
+        dimension = _dimension(site.function, item, found)
+        if dimension is not None:
+            found[item.var] = dimension
+    own = {item.var for item in site.node.iters}
+    known = (at for at in (*access.indices, *numbers) if at is not None)
+    return frozenset().union(*(_determined(at, found) for at in known)) & own
+
+
+def _dimension(
+    function: Function, item: BlockIter, outer: Mapping[str, Dimension]
+) -> Dimension | None:
+    extent, own = item.domain.extent, index_var(item.var)
+    sizes = {param.name for param in function.params}
+    if free_vars(extent) <= sizes and not mentioned((extent,)):
+        return Dimension(own, extent, frozenset({item.var}))
+    begin = offset_of_length(extent)
+    if begin is None:
+        return None
+    elements = _elements(function, begin.buffer)
+    if elements is None:
+        return None
+    parents = frozenset().union(*(_determined(at, outer) for at in begin.indices))
+    return Dimension(add(widen(begin), own), elements, parents | {item.var})
+
+
+def _elements(function: Function, indptr: str) -> Expr | None:
+    """How many elements the fibres between the bounds in a buffer have together, at most."""
+    handles = {found.name: found.handle for found in function.buffers}
+    for axis in function.axes:
+        if isinstance(axis, (DenseVaried, CompressedVaried)) and axis.indptr == handles.get(indptr):
+            return axis.nnz
+    facts = [fact for fact in invariant_facts(function) if getattr(fact, "buffer", None) == indptr]
+    ranges = [fact for fact in facts if isinstance(fact, InRange)]
+    is_monotone = any(isinstance(fact, Monotone) for fact in facts)
+    if not is_monotone or not ranges or integer_value(ranges[0].low) != 0:
+        return None
+    return expr_of(affine_of(sub(ranges[0].high, ONE)))
+
+
+def _determined(at: Expr, outer: Mapping[str, Dimension]) -> frozenset[str]:
+    """The iterators that one index determines."""
+    if isinstance(at, Var):
+        return frozenset({at.name})
+    same = (found.determines for found in outer.values() if found.index == at)
+    return next(same, frozenset())
+
+
+def cache_over(old: AnyBuffer, scope: str, dimensions: Sequence[Dimension], *, name: str) -> Buffer:
+    """The cache of a buffer's elements over dimensions of its own."""
+    shape = tuple(found.extent for found in dimensions)
+    return Buffer(name, shape, old.dtype, scope=cast(Scope, scope))

@@ -1,0 +1,187 @@
+"""Index maps that are one to one by their digits.
+
+A digit of an index is `i`, `i // c`, `i % d` or `i // c % d`. A map whose results are made of digits, each
+index being told by its digits and each digit standing in one result once, without gaps, is one to
+one; it covers all places where the extents are multiples.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+import msgspec
+
+from gossamer_ir.arith.affine import (
+    NOTHING,
+    Affine,
+    affine_of,
+    combine,
+    factors_of,
+    product_of,
+    quotient,
+)
+from gossamer_ir.core.build import (
+    ONE,
+    ZERO,
+    add,
+    binary,
+    conjoined,
+    floordiv,
+    index,
+    integer_value,
+    mul,
+    product,
+)
+from gossamer_ir.dependence.mixed_radix import Digit, ceildiv_by, count_of, gapless
+from gossamer_ir.nodes import Binary, Expr, IndexMap, Unary, Var
+from gossamer_schedule.bounds.predicates import below
+
+
+class Part(msgspec.Struct, frozen=True):
+    """A variable over a divisor, modulo a number (None: all that is left)."""
+
+    var: str
+    divisor: int
+    modulus: int | None
+
+
+class Place(msgspec.Struct, frozen=True):
+    """Where a part of an index stands: as a digit of a result."""
+
+    part: Part
+    result: int
+    digit: Digit
+
+
+class Layout(msgspec.Struct, frozen=True):
+    """A map that is one to one: the extents of its results, and where it puts each digit."""
+
+    map: IndexMap
+    extents: tuple[Expr, ...]
+    places: tuple[Place, ...]
+    padded: Mapping[str, Expr]
+    """The extents of the variables that leave places unused."""
+
+    def at(self, indices: Sequence[Expr]) -> tuple[Expr, ...]:
+        """The place of an element."""
+        values = dict(zip(self.map.vars, indices, strict=True))
+        return tuple(_folded(found, values) for found in self.map.results)
+
+    @property
+    def losing(self) -> tuple[int, ...]:
+        """The indices which, out of bounds, may give a place: those with a digit that has no modulus and is
+        not the leading one of its result, and those that leave places unused."""
+        return tuple(
+            number
+            for number, var in enumerate(self.map.vars)
+            if var in self.padded or not self._is_leading(var)
+        )
+
+    def _is_leading(self, var: str) -> bool:
+        """Whether the leading digit of an index is the leading one of a result, in which it shows whether
+        the index is out of bounds."""
+        tops = [at for at in self.places if at.part.var == var and at.part.modulus is None]
+        return bool(tops) and all(map(self._is_top, tops))
+
+    def _is_top(self, place: Place) -> bool:
+        """Whether a digit is the leading one of a result."""
+        return place.digit.radix == affine_of(self.extents[place.result])
+
+    def is_unused(self, indices: Sequence[Expr]) -> Expr | None:
+        """The condition that a place holds no element; None where all do."""
+        inside = (below(self._index(name, indices), extent) for name, extent in self.padded.items())
+        condition = conjoined(inside)
+        return None if condition is None else Unary("not", condition)
+
+    def _index(self, var: str, indices: Sequence[Expr]) -> Expr:
+        """The index of the element at a place."""
+        total: Expr = ZERO
+        for place in self.places:
+            if place.part.var == var:
+                by = product_of(place.digit.coefficient)
+                value = floordiv(indices[place.result], by)
+                if not self._is_top(place):
+                    value = Binary("floormod", value, place.digit.extent)
+                total = add(total, mul(value, index(place.part.divisor)))
+        return total
+
+
+def layout_of(found: IndexMap, shape: Sequence[Expr]) -> Layout | None:
+    """The layout that a map makes of a shape; None where it is not seen to be one to one."""
+    extents = dict(zip(found.vars, shape, strict=True))
+    places: list[Place] = []
+    sizes: list[Expr] = []
+    for result, expr in enumerate(found.results):
+        terms = _terms(expr, found.vars) or {}
+        digits = {part: Digit(by, _extent(part, extents)) for part, by in terms.items()}
+        order = gapless(digits)
+        if not order:
+            return None
+        places += (Place(part, result, digits[part]) for part in order)
+        sizes.append(product_of(count_of(digits.values())))
+    if not all(_is_told(var, extents[var], places) for var in found.vars):
+        return None
+    padded = {var: extent for var, extent in extents.items() if not _is_exact(var, extent, places)}
+    return Layout(found, tuple(sizes), tuple(places), padded)
+
+
+def _terms(expr: Expr, names: Sequence[str]) -> dict[Part, Affine] | None:
+    """The parts of indices that an expression is a sum of, and what each is multiplied by."""
+    form = affine_of(expr)
+    terms: dict[Part, Affine] = {}
+    for atom, count in form.terms.items():
+        factors = [(_part(factor, names), factor) for factor in factors_of(atom)]
+        parts = [part for part, _ in factors if part is not None]
+        if len(parts) != 1:
+            return None
+        by = affine_of(product(factor for part, factor in factors if part is None))
+        terms[parts[0]] = combine(terms.get(parts[0], NOTHING), by, count)
+    return None if form.constant else terms
+
+
+def _part(expr: Expr, names: Sequence[str]) -> Part | None:
+    if isinstance(expr, Var):
+        return Part(expr.name, 1, None) if expr.name in names else None
+    if not isinstance(expr, Binary) or expr.op not in ("floordiv", "floormod"):
+        return None
+    inner, by = _part(expr.lhs, names), integer_value(expr.rhs)
+    if inner is None or by is None or by < 1:
+        return None
+    if inner.modulus is not None and inner.modulus % by:
+        return None
+    if expr.op == "floormod":
+        return Part(inner.var, inner.divisor, by)
+    left = None if inner.modulus is None else inner.modulus // by
+    return Part(inner.var, inner.divisor * by, left)
+
+
+def _extent(part: Part, extents: Mapping[str, Expr]) -> Expr:
+    """How many values a part has."""
+    if part.modulus is not None:
+        return index(part.modulus)
+    return ceildiv_by(extents[part.var], Affine({}, part.divisor))
+
+
+def _is_told(var: str, extent: Expr, places: Sequence[Place]) -> bool:
+    """Whether the parts of a variable tell its value: they are its digits, and the highest, and no other,
+    is all that is left."""
+    own = [place for place in places if place.part.var == var]
+    parts = {at.part: Digit(Affine({}, at.part.divisor), at.digit.extent) for at in own}
+    order = gapless(parts) if len(parts) == len(own) else None
+    if not order:
+        return extent == ONE and not own
+    return [part for part in order if part.modulus is None] == [order[-1]]
+
+
+def _is_exact(var: str, extent: Expr, places: Sequence[Place]) -> bool:
+    divisors = [place.part.divisor for place in places if place.part.var == var]
+    return quotient(affine_of(extent), Affine({}, max(divisors, default=1))) is not None
+
+
+def _folded(expr: Expr, values: Mapping[str, Expr]) -> Expr:
+    """An expression at values of its variables."""
+    if isinstance(expr, Var):
+        return values.get(expr.name, expr)
+    if isinstance(expr, Binary):
+        return binary(expr.op, _folded(expr.lhs, values), _folded(expr.rhs, values))
+    return expr

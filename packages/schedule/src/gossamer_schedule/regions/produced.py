@@ -1,0 +1,140 @@
+"""What one iteration of a loop produces of the elements that a later block reads."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence, Set
+
+import msgspec
+
+from gossamer_ir.analysis.accesses import accesses
+from gossamer_ir.analysis.linear_form import Form, form_of
+from gossamer_ir.analysis.loops import loops_of
+from gossamer_ir.arith.affine import UNIT, Affine, affine_of
+from gossamer_ir.core.build import ZERO, without_guard
+from gossamer_ir.dependence.access_forms import with_two_names
+from gossamer_ir.dependence.mixed_radix import (
+    ascending,
+    count_of,
+    digits_of,
+    is_covering,
+    number,
+    several,
+)
+from gossamer_ir.nodes import BlockIter, Expr, For, Load, Range, Var
+from gossamer_ir.traversal.walk import collect, resolve
+from gossamer_schedule.cursor.site import Site
+from gossamer_schedule.dependence.access import values_at
+from gossamer_schedule.regions.iterator_dimensions import determined_by
+from gossamer_schedule.regions.match_indices import match_all
+
+
+class Part(msgspec.Struct, frozen=True):
+    """What one iteration of the loop makes along one iterator: `count` values from `base` on; count
+    is None where it makes all."""
+
+    base: Expr
+    count: Affine | None
+    path: frozenset[str]
+    is_within: bool
+
+
+def dimensions_of(site: Site, buffer: str) -> list[tuple[int, BlockIter]]:
+    """The dimensions along which the block reads the buffer by one of its iterators."""
+    by_name = {found.var: found for found in site.node.iters}
+    loads = {found.indices for found in collect(Load, site.node) if found.buffer == buffer}
+    if len(loads) != 1:
+        return []
+    (indices,) = loads
+    return [
+        (dim, by_name[at.name])
+        for dim, at in enumerate(indices)
+        if isinstance(at, Var) and at.name in by_name
+    ]
+
+
+def matched_forms(site: Site, buffer: str, target: Site) -> dict[str, list[Form | None]]:
+    """How the stores below a target loop select each iterator of the block, where the indices at which the
+    block reads tell all of its iterators."""
+    loads = {found for found in collect(Load, site.node) if found.buffer == buffer}
+    names, loops = {item.var for item in site.node.iters}, loops_of(site.function)
+    if buffer in with_two_names(site.function):
+        return {}
+    if len(loads) != 1 or not names <= determined_by(site, next(iter(loads))):
+        return {}
+    (load,) = loads
+    forms: dict[str, list[Form | None]] = {name: [] for name in names}
+    for access in accesses(target.node.body, values=values_at(target)):
+        if access.buffer == buffer and access.is_store:
+            points = tuple(at for at in access.indices if not isinstance(at, Range))
+            found = match_all(load.indices, points, free=names)
+            if found is None or found.keys() != names:
+                return {}
+            for name, value in found.items():
+                forms[name].append(form_of(value, {}, loops=loops))
+    return forms
+
+
+def part_of(
+    site: Site,
+    found: BlockIter,
+    *,
+    forms: Sequence[Form | None],
+    path: Sequence[For],
+    known: Mapping[str, Part],
+) -> Part | None:
+    """The part of an iterator's domain, from the producers' indices along its dimension."""
+    loops, names = loops_of(site.function), {loop.var for loop in path}
+    plain = [form for form in forms if form is not None]
+    if len(plain) < len(forms) or any(form.opaque & names for form in plain):
+        return None
+    if all(form.terms.keys().isdisjoint(names) for form in plain):
+        return Part(ZERO, None, frozenset(), is_within=True)
+    if len({_shape(form, names, loops=loops) for form in plain}) != 1:
+        return None
+    if any(_outer_digits(form, names, loops=loops) is None for form in plain):
+        return None
+    extent = _domain_extent(site, found, known=known)
+    if not is_covering(plain[0], extent, loops=loops):
+        return None
+    return _made(plain[0], names, extent, loops=loops)
+
+
+def _shape(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> object:
+    """What the forms of all producers must agree on: the digits of the path, all others' product."""
+    fixed = frozenset((name, form.terms[name]) for name in form.terms.keys() & names)
+    return (fixed, _count(form, form.terms.keys() - names, loops=loops))
+
+
+def _count(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> Affine:
+    return count_of(digits_of(form, names, loops=loops).values())
+
+
+def _outer_digits(
+    form: Form, names: Set[str], *, loops: Mapping[str, For]
+) -> tuple[str, ...] | None:
+    """The path's loops from the lowest digit up, None unless they are above all other digits. Those of one
+    iteration, which are 0, may be anywhere."""
+    every = ascending(form, loops=loops)
+    if every is None:
+        return None
+    order = several(every, loops=loops)
+    count = sum(name not in names for name in order)
+    return None if any(name in names for name in order[:count]) else order[count:]
+
+
+def _domain_extent(site: Site, found: BlockIter, *, known: Mapping[str, Part]) -> Expr:
+    """The extent of an iterator's domain by the producers' loops."""
+    values: dict[str, Expr] = {item.var: item.value for item in site.node.iters}
+    values |= {name: part.base for name, part in known.items() if part.count == UNIT}
+    resolved: Expr = resolve(found.domain.extent, values | values_at(site))
+    return resolved
+
+
+def _made(form: Form, names: Set[str], extent: Expr, *, loops: Mapping[str, For]) -> Part:
+    outer = _outer_digits(form, names, loops=loops) or ()
+    digits = digits_of(form, names, loops=loops)
+    base = number({name: digits[name] for name in reversed(outer)})
+    whole = _count(form, form.terms.keys(), loops=loops)
+    count = _count(form, form.terms.keys() - names, loops=loops)
+    is_within = whole == affine_of(without_guard(extent))
+    return Part(base, count, frozenset(outer), is_within)

@@ -1,0 +1,1 @@
+"""Programs in the form in which rules look for patterns."""

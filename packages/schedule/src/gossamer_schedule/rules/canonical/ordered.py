@@ -1,0 +1,46 @@
+"""A program with the axes of its sparse tree before the others: the order in which rules look for
+patterns, whatever order the program was written in.
+"""
+
+from __future__ import annotations
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Decision
+from gossamer_ir.nodes import Function, Iteration, Module
+from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
+from gossamer_schedule.rules.recognise.row_reduction import axes_of, single_iteration
+
+
+def ordered(module: Module) -> tuple[Module, tuple[Decision, ...]]:
+    """The module in that order, and what made it so; nothing where it is so already, or where
+    the order is not proved to make no difference."""
+    found = single_iteration(module)
+    if found is None:
+        return module, ()
+    order = _order(*found)
+    if order in ((), found[1].vars):
+        return module, ()
+    try:
+        result = sparse_reorder(module, found[1].name, order=order)
+    except ScheduleError:
+        return module, ()
+    decision = Decision(
+        f"the order {', '.join(order)}",
+        "rules know programs by the axes of the sparse matrix first, and the order of these loops makes "
+        "no difference to the result",
+        (result.step,),
+        stage="coordinate",
+    )
+    return result.module, (decision,)
+
+
+def _order(function: Function, iteration: Iteration) -> tuple[str, ...]:
+    """The variables of axes that have a parent or are one, then the others."""
+    axes = axes_of(function, iteration)
+    parents = {axis.parent for axis in axes}
+    return tuple(
+        name
+        for is_first in (True, False)
+        for name, axis in zip(iteration.vars, axes, strict=False)
+        if (axis.parent is not None or axis.name in parents) is is_first
+    )

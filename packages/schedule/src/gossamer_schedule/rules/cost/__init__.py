@@ -1,0 +1,1 @@
+"""What rules know of a machine: the width of vectors, registers, when threads pay."""

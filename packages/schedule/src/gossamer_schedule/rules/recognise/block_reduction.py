@@ -1,0 +1,190 @@
+"""What rules recognise: a sum over the dense blocks of a block row, for each row of the block row."""
+
+from __future__ import annotations
+
+import msgspec
+
+from gossamer_ir.analysis.reductions import match_reduction
+from gossamer_ir.core.build import index_var, integer_value
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedVaried,
+    Expr,
+    Function,
+    Iteration,
+    Load,
+    Module,
+    SparseBuffer,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import collect, free_vars
+from gossamer_schedule.rules.recognise.regular_reads import is_dense_root
+from gossamer_schedule.rules.recognise.row_reduction import (
+    axes_of,
+    has_taken,
+    initialises,
+    is_within,
+    single_iteration,
+)
+
+
+class BlockReduction(msgspec.Struct, frozen=True):
+    """`out[io, ii, k...] = sum over jo and ji of ...`, with jo the fibre of block row io in a
+    compressed varied axis, and dense axes for ii, ji and k.
+
+    Names are those of the loop stage: loops, the block, the output. `height` and `width` are the
+    extents of `inner_row` and `inner_position`, `features` that of `feature` ("": there is none);
+    None where an extent is symbolic. `before` counts the blocks before a block row. `order` are the
+    loops from the outermost to the innermost.
+    """
+
+    block: str
+    row: str
+    position: str
+    inner_row: str
+    inner_position: str
+    feature: str
+    height: int | None
+    width: int | None
+    features: int | None
+    output: str
+    dtype: str
+    before: str
+    order: tuple[str, ...]
+
+    @property
+    def text(self) -> str:
+        """The pattern in words."""
+        element = ", ".join(name for name in (self.row, self.inner_row, self.feature) if name)
+        return (
+            f"each element {self.output}[{element}] reduces over {self.position} and "
+            f"{self.inner_position}, the blocks of block row {self.row} and their columns"
+        )
+
+
+class _Over(msgspec.Struct, frozen=True):
+    """One axis of an iteration, its variable and its kind."""
+
+    axis: Axis
+    var: str
+    kind: str
+
+
+class _Roles(msgspec.Struct, frozen=True):
+    row: _Over
+    fibre: CompressedVaried
+    position: str
+    inner_row: _Over
+    inner_position: _Over
+    feature: _Over | None
+
+
+def block_reduction(module: Module) -> BlockReduction | None:
+    """The pattern of a coordinate module of one iteration; None where it has another.
+
+    The axes of the iteration may stand in any order: what selects an element of the output decides
+    which of them are block rows, rows of a block and features.
+    """
+    found = single_iteration(module)
+    if found is None:
+        return None
+    function, iteration = found
+    store = _reduction_of(iteration)
+    axes = axes_of(function, iteration)
+    if store is None or not axes or not is_within(function, iteration, store):
+        return None
+    roles = _roles(tuple(map(_Over, axes, iteration.vars, iteration.kinds)), store)
+    return None if roles is None else _pattern(function, iteration, roles=roles, store=store)
+
+
+def _reduction_of(iteration: Iteration) -> Store | None:
+    """The one statement of an iteration, where it is a reduction into what `init` initialises, if there
+    is one."""
+    if len(iteration.body) != 1 or len(iteration.init) > 1:
+        return None
+    store = iteration.body[0]
+    if not isinstance(store, Store) or not initialises(iteration, store):
+        return None
+    return store if match_reduction(store) is not None else None
+
+
+def _roles(axes: tuple[_Over, ...], store: Store) -> _Roles | None:
+    """What each axis is, None where they are not those of a sum over blocks."""
+    element = [_selected(index, axes) for index in store.indices]
+    reduced = [over for over in axes if over.kind == "R"]
+    if len(reduced) != 2 or len(axes) != len(element) + 2:
+        return None
+    reduced.sort(key=lambda over: is_dense_root(over.axis))
+    position, inner = reduced
+    fibre = position.axis
+    if not isinstance(fibre, CompressedVaried) or not is_dense_root(inner.axis):
+        return None
+    match element:
+        case [_Over() as row, _Over() as inner_row] if row.axis.name == fibre.parent:
+            return _Roles(row, fibre, position.var, inner_row, inner, None)
+        case [_Over() as row, _Over() as inner_row, _Over() as feature] if (
+            row.axis.name == fibre.parent
+        ):
+            return _Roles(row, fibre, position.var, inner_row, inner, feature)
+    return None
+
+
+def _selected(index: Expr, axes: tuple[_Over, ...]) -> _Over | None:
+    """The dense spatial axis whose variable an index is."""
+    for over in axes:
+        if index == index_var(over.var) and over.kind == "S" and is_dense_root(over.axis):
+            return over
+    return None
+
+
+def _pattern(
+    function: Function, iteration: Iteration, *, roles: _Roles, store: Store
+) -> BlockReduction | None:
+    output = _output(function, store)
+    feature = roles.feature.var if roles.feature else ""
+    copy = f"{store.buffer}_data_local"
+    made = {f"{store.buffer}_data", copy, f"{iteration.name}_{copy}", f"{roles.fibre.name}_indptr"}
+    if output is None or has_taken(function, iteration, names=made):
+        return None
+    if not _is_contiguous(store, feature):
+        return None
+    return BlockReduction(
+        block=iteration.name,
+        row=roles.row.var,
+        position=roles.position,
+        inner_row=roles.inner_row.var,
+        inner_position=roles.inner_position.var,
+        feature=feature,
+        height=integer_value(roles.inner_row.axis.length),
+        width=integer_value(roles.inner_position.axis.length),
+        features=integer_value(roles.feature.axis.length) if roles.feature else None,
+        output=f"{output.name}_data",
+        dtype=output.dtype,
+        before=_before(roles),
+        order=iteration.vars,
+    )
+
+
+def _output(function: Function, store: Store) -> SparseBuffer | None:
+    """The buffer that is stored to, where each of its coordinates is a position."""
+    roots = {axis.name for axis in function.axes if is_dense_root(axis)}
+    for found in function.buffers:
+        if isinstance(found, SparseBuffer) and found.name == store.buffer:
+            return found if roots.issuperset(found.axes) else None
+    return None
+
+
+def _is_contiguous(store: Store, feature: str) -> bool:
+    """Whether what lies side by side for neighbouring features is all that they select."""
+    loads = collect(Load, store.value)
+    return all(
+        feature not in free_vars(index) or (index is load.indices[-1] and isinstance(index, Var))
+        for load in loads
+        for index in load.indices
+    )
+
+
+def _before(roles: _Roles) -> str:
+    load = f"{roles.fibre.name}_indptr[{roles.row.var}]"
+    return load if roles.fibre.indptr_dtype == "int64" else f"T.int64({load})"

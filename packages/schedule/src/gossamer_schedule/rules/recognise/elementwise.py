@@ -1,0 +1,121 @@
+"""What rules recognise: a value for each stored element of rows."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.core.build import index_var
+from gossamer_ir.nodes import (
+    Axis,
+    CompressedFixed,
+    DenseFixed,
+    DenseVaried,
+    Function,
+    Iteration,
+    Load,
+    Module,
+    SparseBuffer,
+    Store,
+    Var,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import children
+from gossamer_schedule.rules.recognise.regular_reads import is_dense_root, reads_regularly
+from gossamer_schedule.rules.recognise.row_reduction import (
+    Fibre,
+    axes_of,
+    has_taken,
+    single_iteration,
+    slots_before,
+)
+
+
+class Elementwise(msgspec.Struct, frozen=True):
+    """`out[i, j] = ...` with j the fibre of a dense row i.
+
+    Names are those of the loop stage but for the axes. `before` counts the slots before a row ("":
+    nobody can tell). `is_flat` says that elements can be numbered through, and that nothing depends
+    on the row that they stand in.
+    """
+
+    iteration: str
+    axes: tuple[str, str]
+    row: str
+    position: str
+    dtype: str
+    before: str
+    is_flat: bool
+
+    @property
+    def text(self) -> str:
+        """The pattern in words."""
+        return f"a value for each element {self.position} that row {self.row} stores"
+
+
+class _Elements(msgspec.Struct, frozen=True):
+    """The axes of an iteration, its variables, and the buffers of the function."""
+
+    row: Axis
+    fibre: Fibre
+    vars: tuple[str, ...]
+    buffers: Mapping[str, SparseBuffer]
+
+
+def elementwise_pattern(module: Module) -> Elementwise | None:
+    """The pattern of a coordinate module of one iteration; None where it has another."""
+    found = single_iteration(module)
+    if found is None:
+        return None
+    function, iteration = found
+    elements = _elements(function, iteration)
+    if elements is None or iteration.init or len(iteration.body) != 1:
+        return None
+    store = iteration.body[0]
+    if not isinstance(store, Store) or store.predicate or not _is_own(store, elements):
+        return None
+    if not reads_regularly(function, iteration, lane=iteration.vars[1]):
+        return None
+    row, position = iteration.vars
+    fused = {f"{row}_{position}", f"{elements.fibre.name}_indptr"}
+    if has_taken(function, iteration, names=fused):
+        return None
+    return Elementwise(
+        iteration=iteration.name,
+        axes=(elements.row.name, elements.fibre.name),
+        row=row,
+        position=position,
+        dtype=elements.buffers[store.buffer].dtype,
+        before=slots_before(elements.fibre, row, element=row),
+        is_flat=not isinstance(elements.fibre, CompressedFixed)
+        and not _asks(store.value, elements),
+    )
+
+
+def _elements(function: Function, iteration: Iteration) -> _Elements | None:
+    axes = axes_of(function, iteration)
+    if len(axes) != 2 or iteration.kinds != "SS" or not is_dense_root(axes[0]):
+        return None
+    row, fibre = axes
+    if isinstance(fibre, DenseFixed) or fibre.parent != row.name:
+        return None
+    buffers = {found.name: found for found in function.buffers if isinstance(found, SparseBuffer)}
+    return _Elements(row, fibre, iteration.vars, buffers)
+
+
+def _is_own(access: Load | Store, elements: _Elements) -> bool:
+    buffer = elements.buffers.get(access.buffer)
+    variables = tuple(index_var(name) for name in elements.vars)
+    is_stored = buffer is not None and buffer.axes == (elements.row.name, elements.fibre.name)
+    return is_stored and access.indices == variables
+
+
+def _asks(value: Any, elements: _Elements) -> bool:
+    """Whether a value depends on the row, or, in a dense fibre, on where the row begins."""
+    if isinstance(value, Load) and _is_own(value, elements):
+        return False
+    asked = elements.vars if isinstance(elements.fibre, DenseVaried) else elements.vars[:1]
+    if isinstance(value, Var):
+        return value.name in asked
+    return any(_asks(child, elements) for child in children(value))

@@ -1,0 +1,1 @@
+"""Copies of what blocks load and store, in buffers of their own."""

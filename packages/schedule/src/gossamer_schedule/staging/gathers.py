@@ -1,0 +1,178 @@
+"""The elements of a buffer that a block reads, and copying them before its nest."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.core.build import conjuncts
+from gossamer_ir.nodes import (
+    AnyBuffer,
+    Block,
+    BlockIter,
+    CompressedVaried,
+    DenseVaried,
+    Expr,
+    If,
+    Load,
+    SparseBuffer,
+    Stmt,
+    Store,
+    Var,
+)
+from gossamer_ir.traversal.effects import buffers_written
+from gossamer_ir.traversal.walk import free_vars, rewrite_body
+from gossamer_schedule.bounds.predicates import is_bound_of
+from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.cursor.site import Site, statements
+from gossamer_schedule.dependence.access import mentioned
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.nests.block_nest import loop_nest
+from gossamer_schedule.nests.coverage import require_covered
+from gossamer_schedule.staging.copies import require_outside, require_own_selectors, selecting_iters
+from gossamer_schedule.staging.loads import Read, reads_of
+
+
+class Elements(msgspec.Struct, frozen=True):
+    """What a block reads of a buffer: for all values of the iterators for which the conditions hold."""
+
+    reads: tuple[Read, ...]
+    iters: tuple[BlockIter, ...]
+    conditions: tuple[Expr, ...]
+
+
+def required_elements(site: Site, buffer: str, *, primitive: str) -> Elements:
+    """The elements that the body of a block reads, all of which may be read before its nest.
+
+    Raises `.inner`, `.loads`, `.written`, `.domain` and `.not_proved`.
+    """
+    require_outside(loop_nest(site), buffer, primitive=primitive)
+    reads = _require_reads(site, buffer, primitive=primitive)
+    return elements_of(site, buffer, reads, primitive=primitive)
+
+
+def elements_of(site: Site, buffer: str, reads: tuple[Read, ...], *, primitive: str) -> Elements:
+    """The elements of some accesses in the body of a block, all of which may be read before its nest.
+
+    Raises `.domain` and `.not_proved`.
+    """
+    nest = loop_nest(site)
+    block: Block = site.node
+    conditions = tuple(
+        part
+        for part in conjuncts(block.predicate)
+        if not any(is_bound_of(part, found) for found in block.iters)
+    )
+    iters = selecting_iters(block, _selectors(reads))
+    known = {found.var for found in iters} | nest.known_above
+    own = tuple(part for part in conditions if free_vars(part) <= known)
+    elements = Elements(reads, iters, own)
+    if not is_safely_read(site, elements, buffer=buffer):
+        elements = Elements(reads, block.iters, conditions)
+        require_covered(nest, elements.iters, primitive=primitive)
+    selectors = (*_selectors(reads), *elements.conditions)
+    require_own_selectors(nest, elements.iters, selectors, primitive=primitive)
+    return elements
+
+
+def _require_reads(site: Site, buffer: str, *, primitive: str) -> tuple[Read, ...]:
+    reads = reads_of(site, buffer)
+    if not reads:
+        raise refusal(
+            f"{primitive}.loads",
+            f"The body of block '{site.node.name}' does not load from '{buffer}'.",
+        )
+    inside = (found for found in statements(site.node.body) if isinstance(found, Block))
+    if any(buffer in mentioned([item.domain for item in found.iters]) for found in inside):
+        raise refusal(
+            f"{primitive}.domain",
+            f"The domains of a block inside of block '{site.node.name}' are read from '{buffer}'.",
+        )
+    if buffer in buffers_written((site.up(len(site.nest)).node,)):
+        raise refusal(
+            f"{primitive}.written",
+            f"The nest of block '{site.node.name}' writes '{buffer}' itself.",
+        )
+    return reads
+
+
+def _selectors(reads: Sequence[Read]) -> tuple[Expr, ...]:
+    """What says which elements are read."""
+    conditions = (read.condition for read in reads if read.condition is not None)
+    return (*(at for read in reads for at in read.indices), *conditions)
+
+
+def is_safely_read(site: Site, elements: Elements, *, buffer: str) -> bool:
+    """Whether all elements are proved to be in bounds for all values of the iterators."""
+    return all(
+        is_safe(
+            site.function,
+            (Load(buffer, read.indices, read.dtype),),
+            iters=elements.iters,
+            held=(*elements.conditions, *_condition(read)),
+        )
+        for read in elements.reads
+    )
+
+
+def require_stored(
+    site: Site, old: AnyBuffer, elements: Elements, *, primitive: str, hint: str = ""
+) -> None:
+    """What is read beyond a varied fibre is the fill value: no copy of it can be stored there.
+
+    Raises `.not_proved`.
+    """
+    if not isinstance(old, SparseBuffer):
+        return
+    axes = {axis.name: axis for axis in site.function.axes}
+    varied = [isinstance(axes[name], (DenseVaried, CompressedVaried)) for name in old.axes]
+    computed = tuple(
+        read
+        for read in elements.reads
+        if any(
+            varies and not isinstance(at, Var)
+            for at, varies in zip(read.indices, varied, strict=True)
+        )
+    )
+    if not is_safely_read(site, replace(elements, reads=computed), buffer=old.name):
+        raise refusal(
+            f"{primitive}.not_proved",
+            f"Elements of buffer '{old.name}' that are read may lie beyond their fibres, where a copy "
+            "has no place for them.",
+            needs="each position lies in its fibre",
+            hint=hint,
+        )
+
+
+def _condition(read: Read) -> tuple[Expr, ...]:
+    return () if read.condition is None else (read.condition,)
+
+
+def copying(
+    elements: Elements, buffer: str, *, to: str, places: Sequence[tuple[Expr, ...]]
+) -> tuple[Stmt, ...]:
+    """The statements that copy the elements of one point to their places in a cache."""
+    return tuple(
+        _under(read, Store(to, place, Load(buffer, read.indices, read.dtype)))
+        for read, place in zip(elements.reads, places, strict=True)
+    )
+
+
+def _under(read: Read, store: Store) -> Stmt:
+    return store if read.condition is None else If(read.condition, (store,))
+
+
+def reading_from(
+    block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None
+) -> Block:
+    """The block, its body reading from another buffer, and (at) at other indices, what it reads from one."""
+
+    def rule(node: Any) -> Any | None:
+        if isinstance(node, Load) and node.buffer == buffer:
+            return replace(node, buffer=to, indices=node.indices if at is None else at)
+        return None
+
+    return replace(block, body=rewrite_body(block.body, rule), reads=None, writes=None)

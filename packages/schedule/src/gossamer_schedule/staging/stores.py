@@ -1,0 +1,205 @@
+"""The one element of a buffer that a block writes at a time, and what selects it."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import msgspec
+from msgspec.structs import replace
+
+from gossamer_ir.core.build import conjuncts, index_var
+from gossamer_ir.nodes import Block, BlockIter, Expr, For, Load, Range, Search, Store, Var
+from gossamer_ir.traversal.walk import free_vars, rewrite, substitute, walk
+from gossamer_schedule.bounds.predicates import is_bound_of
+from gossamer_schedule.bounds.safe_loads import is_safe
+from gossamer_schedule.cursor.site import Site, name_of, statements
+from gossamer_schedule.dependence.access import statements_beside, used_by
+from gossamer_schedule.dependence.definite_assignment import always_stores, gives_value
+from gossamer_schedule.errors import refusal, text_of
+from gossamer_schedule.nests.block_nest import Nest, reduction_nest
+from gossamer_schedule.nests.coverage import required_tiles
+from gossamer_schedule.nests.init_nest import conditions_of_init, unselecting
+from gossamer_schedule.staging.copies import require_outside, require_own_selectors, selecting_iters
+
+_KINDS: dict[type, str] = {Block: "Block", For: "Loop"}
+
+
+class Element(msgspec.Struct, frozen=True):
+    """What a block writes of a buffer: the element of `store`, for all values of the iterators, or those
+    in `tiles`, for which the conditions hold."""
+
+    store: Store
+    iters: tuple[BlockIter, ...]
+    tiles: dict[str, Range]
+    conditions: tuple[Expr, ...]
+
+
+def required_element(site: Site, buffer: str, *, primitive: str) -> Element:
+    """The element that a block writes, all of which may be copied behind its nest.
+
+    Raises `.inner`, `.stores`, `.reads`, `.other_access`, `.element`, `.domain`, `.predicate` and
+    `.not_proved`.
+    """
+    nest = reduction_nest(site)
+    require_outside(nest, buffer, primitive=primitive)
+    store = _require_one_store(site, buffer, primitive=primitive)
+    _require_own_element(site, store, primitive=primitive)
+    require_sole_user(site, nest.top, buffer, primitive=primitive)
+    iters = selecting_iters(site.node, store.indices)
+    _require_spatial(site, iters, store=store, primitive=primitive)
+    tiles = required_tiles(nest, iters, primitive=primitive)
+    whole = [found for found in iters if found.var not in tiles]
+    conditions = _require_conditions(nest, iters, whole, store=store, primitive=primitive)
+    selectors = (*store.indices, *conditions, *tiles.values())
+    require_own_selectors(nest, iters, selectors, primitive=primitive)
+    return Element(store, iters, tiles, conditions)
+
+
+def _require_one_store(site: Site, buffer: str, *, primitive: str) -> Store:
+    found = [
+        item
+        for item in statements(site.node.body)
+        if isinstance(item, Store) and item.buffer == buffer
+    ]
+    if len(found) != 1:
+        raise refusal(
+            f"{primitive}.stores",
+            f"Block '{site.node.name}' stores to '{buffer}' in {len(found)} places, not in one.",
+        )
+    return found[0]
+
+
+def _require_own_element(site: Site, store: Store, *, primitive: str) -> None:
+    """Every access in the block must be to the element of the store."""
+    for node in walk(replace(site.node, reads=None, writes=None)):
+        if not isinstance(node, (Load, Search, Store)) or node.buffer != store.buffer:
+            continue
+        if isinstance(node, Search) or node.indices != store.indices:
+            raise refusal(
+                f"{primitive}.reads",
+                f"Block '{site.node.name}' uses other elements of '{store.buffer}' than the one it "
+                "writes.",
+            )
+
+
+def require_sole_user(site: Site, top: Site, buffer: str, *, primitive: str) -> None:
+    """Nothing in the loop at `top` but the block at a site may use the buffer.
+
+    Raises `.other_access`.
+    """
+    for found in statements_beside(site, top):
+        if buffer in used_by(found):
+            kind = _KINDS.get(type(found))
+            name = f"{kind} '{name_of(found)}'" if kind else "A statement"
+            raise refusal(
+                f"{primitive}.other_access",
+                f"{name} uses '{buffer}' in the same nest as block '{site.node.name}'.",
+                hint=f"Apply {primitive} before decompose_reduction; fission gives statements nests of "
+                "their own.",
+            )
+
+
+def _require_spatial(
+    site: Site, iters: Sequence[BlockIter], *, store: Store, primitive: str
+) -> None:
+    for found in iters:
+        if found.kind == "R":
+            raise refusal(
+                f"{primitive}.element",
+                f"The element of '{store.buffer}' that block '{site.node.name}' writes depends on "
+                f"reduction iterator '{found.var}'.",
+            )
+
+
+def _require_conditions(
+    nest: Nest,
+    iters: Sequence[BlockIter],
+    whole: Sequence[BlockIter],
+    *,
+    store: Store,
+    primitive: str,
+) -> tuple[Expr, ...]:
+    """What must hold of an element that the block visits, but that an iterator is in its domain of which
+    the `whole` is visited."""
+    site = nest.block
+    of_elements = conditions_of_init(site)
+    bounded = [found for found in site.node.iters if found in whole or found not in iters]
+    kept = tuple(
+        part for part in of_elements if not any(is_bound_of(part, found) for found in bounded)
+    )
+    kept += tuple(_conditions_around(nest))
+    allowed = {found.var for found in iters} | nest.known_above
+    is_dropping = len(tuple(conjuncts(site.node.predicate))) > len(of_elements)
+    is_assigned = gives_values(site.node, store.buffer)
+    if any(free_vars(part) - allowed for part in kept) or (is_dropping and is_assigned):
+        raise refusal(
+            f"{primitive}.predicate",
+            f"A condition of block '{site.node.name}' is not one of the element it writes.",
+            hint=f"Apply {primitive} before the loops are split again.",
+        )
+    return kept
+
+
+def _conditions_around(nest: Nest) -> Iterator[Expr]:
+    """What must hold around a block of an element that it visits, by iterators where these are loops."""
+    block: Block = nest.block.node
+    at = {it.value.name: index_var(it.var) for it in block.iters if isinstance(it.value, Var)}
+    for part in nest.conditions:
+        if not free_vars(part) & unselecting(nest.block):
+            yield substitute(part, at)
+
+
+def require_existing(site: Site, element: Element, *, primitive: str) -> None:
+    """What a block goes on from is looked at before it starts: the element must exist, also where the
+    reduction turns out to be empty, or the block does not store to it.
+
+    Raises `.not_proved`.
+    """
+    block, store = site.node, element.store
+    is_reducing = any(found.kind == "R" for found in block.iters)
+    if (not is_reducing and always_stores(block.body, store.buffer)) or _exists(site, element):
+        return
+    raise refusal(
+        f"{primitive}.not_proved",
+        f"It is not proved that the element of '{store.buffer}' which block '{block.name}' goes on from "
+        "exists, also where its reduction is empty or it stores nothing.",
+        needs=f"{', '.join(map(text_of, store.indices))} in bounds",
+        hint="Give the block an init.",
+    )
+
+
+def _exists(site: Site, element: Element) -> bool:
+    """Whether the element is in bounds wherever the iterators that select it are in their domains."""
+    store = element.store
+    above = [parent for parent in site.parents if isinstance(parent, Block)]
+    iters = [found for block in above for found in block.iters]
+    held = [part for block in above for part in conjuncts(block.predicate)]
+    return is_safe(
+        site.function,
+        (Load(store.buffer, store.indices, "int64"),),
+        iters=(*iters, *element.iters),
+        held=(*held, *element.conditions),
+    )
+
+
+def gives_values(block: Block, buffer: str) -> bool:
+    """Whether a block gives each element that it visits a value, whatever it held before."""
+    return not block.init and gives_value(block.body, buffer)
+
+
+def is_initialising(block: Block, buffer: str) -> bool:
+    """Whether the init of a block gives its element of a buffer a value, whatever it held before."""
+    return gives_value(block.init, buffer)
+
+
+def redirected(block: Block, buffer: str, *, to: str, at: tuple[Expr, ...] | None = None) -> Block:
+    """The block with another buffer, and (at) other indices, in the place of one."""
+
+    def rule(node: Any) -> Any | None:
+        if isinstance(node, (Load, Store)) and node.buffer == buffer:
+            return replace(node, buffer=to, indices=node.indices if at is None else at)
+        return None
+
+    rewritten: Block = rewrite(replace(block, reads=None, writes=None), rule)
+    return rewritten

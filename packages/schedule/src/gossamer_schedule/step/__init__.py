@@ -1,0 +1,1 @@
+"""What all steps of a schedule have in common: their arguments, records and errors."""

@@ -1,0 +1,218 @@
+"""Arguments of primitives: by name, of the right types, or an error that says what is expected."""
+
+from __future__ import annotations
+
+import difflib
+from collections.abc import Callable, Mapping, Sequence, Set
+from functools import cache
+from inspect import CO_VARARGS, unwrap
+from operator import index
+from types import CodeType
+from typing import Any
+
+import msgspec
+
+from gossamer_ir.interchange.records import Intrinsic
+from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.step.foreign_names import argument_hint
+
+INTRINSICS = "intrinsics"
+"""The argument of primitives that need the intrinsics of a machine."""
+_GIVEN = ("module", INTRINSICS, "return")
+"""What is not an argument of a step."""
+_TYPES: dict[str, Any] = {
+    "int": int,
+    "str": str,
+    "str | None": str | None,
+    "int | None": int | None,
+    "bool": bool,
+    "bool | int | str": bool | int | str,
+    "tuple[int, ...]": tuple[int, ...],
+    "tuple[int, ...] | None": tuple[int, ...] | None,
+    "tuple[int | None, ...] | None": tuple[int | None, ...] | None,
+    "tuple[str, ...]": tuple[str, ...],
+    "tuple[int | str, ...]": tuple[int | str, ...],
+    "tuple[int | str | None, ...]": tuple[int | str | None, ...],
+}
+"""The types of arguments by how primitives write them (evaluating annotations takes longer than a
+schedule)."""
+
+
+@cache
+def one_by_one(primitive: Callable[..., Any]) -> str:
+    """The argument that a primitive takes one by one, which is a tuple in a step; or nothing.
+
+    >>> from gossamer_schedule import reorder
+    >>> one_by_one(reorder)
+    'loops'
+    """
+    code = unwrap(primitive).__code__
+    count = code.co_argcount + code.co_kwonlyargcount
+    return code.co_varnames[count] if code.co_flags & CO_VARARGS else ""
+
+
+def arguments_by_name(primitive: Callable[..., Any], args: tuple[Any, ...]) -> dict[str, Any]:
+    """Positional arguments after the module, as a step names them.
+
+    Raises `ScheduleError`: `schedule.replay.arguments` (more than are taken by position).
+
+    >>> from gossamer_schedule import reorder, split
+    >>> arguments_by_name(reorder, ("k", "j"))
+    {'loops': ('k', 'j')}
+    >>> arguments_by_name(split, ("k",))
+    {'loop': 'k'}
+    """
+    several = one_by_one(primitive)
+    if several:
+        return {several: args}
+    names = _positional(primitive) if args else ()
+    if len(args) > len(names):
+        raise _too_many(primitive, args, len(names))
+    return dict(zip(names, args, strict=False))
+
+
+@cache
+def _positional(primitive: Callable[..., Any]) -> tuple[str, ...]:
+    """The arguments after the module that a primitive takes by position."""
+    code: CodeType = unwrap(primitive).__code__
+    return code.co_varnames[1 : code.co_argcount]
+
+
+@cache
+def takes_intrinsics(primitive: Callable[..., Any]) -> bool:
+    """Whether a primitive needs the intrinsics of a machine."""
+    return INTRINSICS in unwrap(primitive).__kwdefaults__
+
+
+def _too_many(primitive: Callable[..., Any], args: tuple[Any, ...], count: int) -> Exception:
+    """The refusal of arguments that must be given by name, with the call that gives them so."""
+    op = primitive.__name__
+    types, _ = parameters(primitive)
+    names = list(types)[: len(args)]
+    shown = [
+        repr(value) if at < count else f"{name}={value!r}"
+        for at, (name, value) in enumerate(zip(names, args, strict=False))
+    ]
+    hint = f"Write {op}({', '.join(shown)})." if len(names) == len(args) else ""
+    pairs = zip(names, args, strict=False)
+    if not hint or "function" in names or not all(_is_of_type(x, types[name]) for name, x in pairs):
+        hint = f"{listing('arguments', types)}{argument_hint(op)}"
+    plural = "" if count == 1 else "s"
+    return refusal(
+        "replay.arguments", f"{op} takes {count} argument{plural} by position.", hint=hint
+    )
+
+
+def checked(
+    primitive: Callable[..., Any], given: Mapping[str, Any], keywords: Mapping[str, Any]
+) -> dict[str, Any]:
+    """The arguments of a primitive by name, each of its type: lists as tuples, integers of NumPy as
+    Python's. `keywords` may also hold intrinsics, which are left as they are.
+
+    Raises `ScheduleError`: `schedule.replay.arguments` (missing, unknown, twice, or of a wrong type).
+
+    >>> from gossamer_schedule import split
+    >>> checked(split, {"loop": "i"}, {"factors": [None, 8]})
+    {'loop': 'i', 'factors': (None, 8)}
+    """
+    types, required = parameters(primitive)
+    op, several = primitive.__name__, one_by_one(primitive)
+    rest, beside = dict(keywords), {}
+    if INTRINSICS in rest and takes_intrinsics(primitive):
+        beside[INTRINSICS] = _intrinsics(op, rest.pop(INTRINSICS))
+    for name in rest:
+        if name not in types:
+            raise _unknown(op, name, list(types))
+        if name in given and (given[name] or name != several):
+            raise refusal("replay.arguments", f"{op} is given argument '{name}' twice.")
+    given = {**given, **rest}
+    for name in required:
+        if name not in given:
+            raise refusal(
+                "replay.arguments",
+                f"{op} needs argument '{name}'.",
+                hint=listing("arguments", types),
+            )
+    found = {name: _converted(op, name, value, types[name]) for name, value in given.items()}
+    return found | beside
+
+
+def _intrinsics(op: str, value: Any) -> Any:
+    if isinstance(value, Sequence) and all(isinstance(found, Intrinsic) for found in value):
+        return value
+    raise refusal(
+        "replay.arguments",
+        f"The intrinsics for {op} are {a_value(value)}, which is not a sequence of intrinsics.",
+    )
+
+
+def _unknown(op: str, name: str, names: list[str]) -> Exception:
+    near = difflib.get_close_matches(name, names, n=1)
+    hint = argument_hint(op, name) or (f" Did you mean '{near[0]}'?" if near else "")
+    return refusal(
+        "replay.arguments",
+        f"{op} has no argument '{name}'.",
+        hint=f"{listing('arguments', names)}{hint}",
+    )
+
+
+def _converted(op: str, name: str, value: Any, expected: Any) -> Any:
+    try:
+        return msgspec.convert(plain(value), expected)
+    except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError) as error:
+        raise refusal(
+            "replay.arguments",
+            f"The argument '{name}' of {op} is {a_value(value)}, which is not of its type.",
+            hint=f"{error}.{argument_hint(op, name)}",
+        ) from None
+
+
+def _is_of_type(value: Any, expected: Any) -> bool:
+    try:
+        msgspec.convert(plain(value), expected)
+    except (msgspec.ValidationError, TypeError, UnicodeError, RecursionError):
+        return False
+    return True
+
+
+_LONGEST = 80
+
+
+def a_value(value: object) -> str:
+    """What a value is called in a message.
+
+    >>> a_value("i"), a_value(object())
+    ("'i'", 'a value of type object')
+    """
+    text = repr(value) if isinstance(value, (str, int, float, bytes, tuple, list)) else ""
+    return text if 0 < len(text) <= _LONGEST else f"a value of type {type(value).__name__}"
+
+
+def plain(value: Any) -> Any:
+    """A value with lists as tuples, and with what stands for an integer, such as one of NumPy, as one.
+
+    >>> import numpy as np
+    >>> plain([None, np.int64(8)])
+    (None, 8)
+    """
+    if value is None or isinstance(value, (bool, int, str)):
+        return value
+    if isinstance(value, (list, tuple)):
+        return tuple(map(plain, value))
+    if isinstance(value, Set):  # has no order; msgspec would take it
+        raise TypeError("Expected `array`, got `set`")
+    try:
+        return index(value)
+    except TypeError:
+        return value
+
+
+@cache
+def parameters(primitive: Callable[..., Any]) -> tuple[dict[str, Any], list[str]]:
+    """The types of a primitive's arguments, and which must be given."""
+    function: Any = unwrap(primitive)
+    hints, several = function.__annotations__, one_by_one(primitive)
+    types = {name: _TYPES[hints[name]] for name in hints if name not in _GIVEN}
+    if several:
+        types[several] = _TYPES[f"tuple[{hints[several]}, ...]"]
+    return types, [name for name in types if name not in function.__kwdefaults__]

@@ -1,0 +1,65 @@
+"""Arguments of steps that are the text of an expression."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable
+
+from gossamer_ir.errors import ParseError, Place
+from gossamer_ir.nodes import AnyBuffer, Buffer, Expr, Function, Load, Search, Var
+from gossamer_ir.traversal.effects import READS, all_buffers
+from gossamer_ir.traversal.walk import collect
+from gossamer_schedule.errors import refusal
+
+
+def expression_of(
+    text: str,
+    function: Function,
+    variables: Iterable[str] = (),
+    *,
+    primitive: str,
+    argument: str,
+    place: Place = (),
+) -> Expr:
+    """The expression that an argument of a primitive is the text of, in parameters and buffers of a
+    function and in some index variables.
+
+    Raises `.text`.
+
+    >>> from gossamer_testkit.examples import SCALE
+    >>> expression_of("n +", SCALE.functions[0], primitive="parallel", argument="weight")
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.ScheduleError: 'n +' is no expression for the argument weight of parallel: The script is no Python text: invalid syntax. [schedule.parallel.text]
+    """  # noqa: E501  (the error is one line)
+    from gossamer_ir.script import parse_expr  # the parser is for texts only
+
+    buffers = {found.name: found for found in all_buffers(function)}
+    dtypes = {found.name: found.dtype for found in function.params if found.dtype != "handle"}
+    dtypes |= {name: found.dtype for name, found in buffers.items()}
+    try:
+        found: Expr = parse_expr(text, dtypes | dict.fromkeys(variables, "int64"))
+    except ParseError as error:
+        wrong = error.diagnostics[0]
+        message, hint = wrong.message, wrong.hint
+    else:
+        looks = collect(READS, found)
+        bad = [node.buffer for node in looks if _rank(node) != _rank_of(buffers[node.buffer])]
+        bad += [node.name for node in collect(Var, found) if node.name in buffers]
+        if not bad:
+            return found
+        message = f"'{bad[0]}' has {_rank_of(buffers[bad[0]])} dimensions."
+        hint = "Give an index for each."
+    raise refusal(
+        f"{primitive}.text",
+        f"{text!r} is no expression for the argument {argument} of {primitive}: {message}",
+        hint=hint,
+        place=place,
+    )
+
+
+def _rank(look: Load | Search) -> int:
+    return len(look.indices) if isinstance(look, Load) else len(look.prefix) + 1
+
+
+def _rank_of(buffer: AnyBuffer) -> int:
+    return len(buffer.shape if isinstance(buffer, Buffer) else buffer.axes)

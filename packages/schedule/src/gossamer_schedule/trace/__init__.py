@@ -1,0 +1,1 @@
+"""Traces: the registry of primitives, replaying their steps, and steps as text."""

@@ -1,0 +1,87 @@
+"""Traces as JSON, and as Python that makes them again."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import msgspec
+
+from gossamer_ir.errors import ScheduleError
+from gossamer_ir.interchange.records import Step, Trace
+from gossamer_ir.nodes import StageName
+from gossamer_schedule.errors import refusal
+from gossamer_schedule.step.arguments import a_value, one_by_one
+from gossamer_schedule.trace.registry import PRIMITIVES
+
+LOWERINGS: Mapping[StageName, str] = {
+    "coordinate": "lower_iterations",
+    "position": "lower_buffers",
+}
+"""The step that moves on from a stage, in the trace of a builder. It is the name of the pass, so that
+`gossamer opt` applies such a trace as it is."""
+
+
+def trace_to_json(trace: Trace) -> str:
+    """A JSON list of steps, each with `op` and `args`, which `gossamer opt --trace` reads as well.
+
+    >>> from gossamer_ir.interchange.records import Step
+    >>> trace_to_json((Step("split", {"loop": "i", "factors": (None, 8)}),))
+    '[{"op":"split","args":{"loop":"i","factors":[null,8]}}]'
+    """
+    return msgspec.json.encode(trace).decode()
+
+
+def trace_from_json(text: str | bytes) -> Trace:
+    """The trace of a JSON list of steps, as text or as bytes in UTF-8.
+
+    Raises `ScheduleError`: `schedule.trace.json`.
+
+    >>> trace_from_json('[{"op":"split","args":{"loop":"i","factors":[null,8]}}]')
+    (Step(op='split', args={'loop': 'i', 'factors': (None, 8)}),)
+    """
+    if not isinstance(text, (str, bytes, bytearray, memoryview)):
+        raise _not_a_trace(f"The trace is {a_value(text)}; expected JSON as text or bytes.")
+    try:
+        data = text.encode() if isinstance(text, str) else text
+        return msgspec.json.decode(data, type=Trace)
+    except (msgspec.DecodeError, UnicodeError, RecursionError) as error:
+        raise _not_a_trace(f"The text is not a list of steps: {error}.") from None
+
+
+def _not_a_trace(message: str) -> ScheduleError:
+    return refusal(
+        "trace.json",
+        message,
+        hint='Each step is as {"op": "split", "args": {"loop": "i", "factors": [null, 8]}}.',
+    )
+
+
+def trace_to_python(trace: Trace) -> str:
+    """A function that applies the steps to a `ScheduleBuilder`.
+
+    >>> from gossamer_ir.interchange.records import Step
+    >>> print(trace_to_python((Step("split", {"loop": "i", "factors": (None, 8)}),)))
+    def schedule(sch):
+        sch.split(loop='i', factors=(None, 8))
+        return sch
+    """
+    calls = [f"    sch.{step_to_python(step)}" for step in trace]
+    return "\n".join(["def schedule(sch):", *calls, "    return sch"])
+
+
+def step_to_python(step: Step) -> str:
+    """A step as the call of a method of `ScheduleBuilder`.
+
+    >>> from gossamer_ir.interchange.records import Step
+    >>> step_to_python(Step("reorder", {"loops": ("j", "i")}))
+    "reorder('j', 'i')"
+    >>> step_to_python(Step("lower_buffers", {}))
+    'lower()'
+    """
+    if step.op in LOWERINGS.values():
+        return "lower()"
+    several = one_by_one(PRIMITIVES[step.op]) if step.op in PRIMITIVES else ""
+    given = step.args.get(several, ())
+    parts = [repr(name) for name in given] if isinstance(given, tuple) else []
+    parts += [f"{name}={value!r}" for name, value in step.args.items() if name != several]
+    return f"{step.op}({', '.join(parts)})"

@@ -1,0 +1,148 @@
+"""The table of primitives: one line for each."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from typing import Any, Concatenate, ParamSpec, TypeVar
+
+from gossamer_ir.nodes import Module
+from gossamer_schedule.primitives.annotations.annotate import annotate
+from gossamer_schedule.primitives.annotations.hide_buffer_access import hide_buffer_access
+from gossamer_schedule.primitives.annotations.set_block_filter import set_block_filter
+from gossamer_schedule.primitives.annotations.unannotate import unannotate
+from gossamer_schedule.primitives.annotations.unset_block_filter import unset_block_filter
+from gossamer_schedule.primitives.blocks.blockize import blockize
+from gossamer_schedule.primitives.blocks.compute_at import compute_at
+from gossamer_schedule.primitives.blocks.compute_inline import compute_inline
+from gossamer_schedule.primitives.blocks.decompose_padding import decompose_padding
+from gossamer_schedule.primitives.blocks.decompose_reduction import decompose_reduction
+from gossamer_schedule.primitives.blocks.fuse_reduction_epilogue import fuse_reduction_epilogue
+from gossamer_schedule.primitives.blocks.reverse_compute_at import reverse_compute_at
+from gossamer_schedule.primitives.blocks.reverse_compute_inline import reverse_compute_inline
+from gossamer_schedule.primitives.blocks.rfactor import rfactor
+from gossamer_schedule.primitives.blocks.sparse_tensorize import sparse_tensorize
+from gossamer_schedule.primitives.blocks.tensorize import tensorize
+from gossamer_schedule.primitives.buffers.cache_index import cache_index
+from gossamer_schedule.primitives.buffers.cache_inplace import cache_inplace
+from gossamer_schedule.primitives.buffers.cache_read import cache_read
+from gossamer_schedule.primitives.buffers.cache_write import cache_write
+from gossamer_schedule.primitives.buffers.reindex import reindex
+from gossamer_schedule.primitives.buffers.reindex_cache_read import reindex_cache_read
+from gossamer_schedule.primitives.buffers.reindex_cache_write import reindex_cache_write
+from gossamer_schedule.primitives.buffers.rolling_buffer import rolling_buffer
+from gossamer_schedule.primitives.buffers.set_scope import set_scope
+from gossamer_schedule.primitives.buffers.storage_align import storage_align
+from gossamer_schedule.primitives.buffers.transform_layout import transform_layout
+from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
+from gossamer_schedule.primitives.coordinate.sparse_fuse import sparse_fuse
+from gossamer_schedule.primitives.coordinate.sparse_reorder import sparse_reorder
+from gossamer_schedule.primitives.coordinate.sparse_unfuse import sparse_unfuse
+from gossamer_schedule.primitives.loops.add_unit_loop import add_unit_loop
+from gossamer_schedule.primitives.loops.align import align
+from gossamer_schedule.primitives.loops.bind import bind
+from gossamer_schedule.primitives.loops.fission import fission
+from gossamer_schedule.primitives.loops.fuse import fuse
+from gossamer_schedule.primitives.loops.lift_loop import lift_loop
+from gossamer_schedule.primitives.loops.loop_partition import loop_partition
+from gossamer_schedule.primitives.loops.parallel import parallel
+from gossamer_schedule.primitives.loops.pipeline import pipeline
+from gossamer_schedule.primitives.loops.prefetch import prefetch
+from gossamer_schedule.primitives.loops.reorder import reorder
+from gossamer_schedule.primitives.loops.specialize import specialize
+from gossamer_schedule.primitives.loops.split import split
+from gossamer_schedule.primitives.loops.unroll import unroll
+from gossamer_schedule.primitives.loops.vectorize import vectorize
+from gossamer_schedule.primitives.sampling.sample_categorical import sample_categorical
+from gossamer_schedule.primitives.sampling.sample_compute_location import sample_compute_location
+from gossamer_schedule.primitives.sampling.sample_perfect_tile import sample_perfect_tile
+from gossamer_schedule.primitives.unsafe.unsafe_match_to_alloc import unsafe_match_to_alloc
+from gossamer_schedule.primitives.unsafe.unsafe_parallel import unsafe_parallel
+from gossamer_schedule.primitives.unsafe.unsafe_reorder import unsafe_reorder
+from gossamer_schedule.primitives.unsafe.unsafe_set_dtype import unsafe_set_dtype
+from gossamer_schedule.primitives.unsafe.unsafe_vectorize import unsafe_vectorize
+from gossamer_schedule.result import Result
+
+P = ParamSpec("P")
+F = TypeVar("F", bound="Fluent")
+
+
+def _fluent(primitive: Callable[Concatenate[Module, P], Result]) -> Callable[Concatenate[F, P], F]:
+    """The method that applies a primitive: its arguments without the module."""
+
+    @wraps(primitive)
+    def method(self: F, /, *args: P.args, **keywords: P.kwargs) -> F:
+        return self.applied(primitive, *args, **keywords)
+
+    return method
+
+
+class Fluent:
+    """The primitives as methods, which take their arguments but for the module and return the object."""
+
+    add_unit_loop = _fluent(add_unit_loop)
+    align = _fluent(align)
+    annotate = _fluent(annotate)
+    bind = _fluent(bind)
+    blockize = _fluent(blockize)
+    cache_index = _fluent(cache_index)
+    cache_inplace = _fluent(cache_inplace)
+    cache_read = _fluent(cache_read)
+    cache_write = _fluent(cache_write)
+    compute_at = _fluent(compute_at)
+    compute_inline = _fluent(compute_inline)
+    decompose_padding = _fluent(decompose_padding)
+    decompose_reduction = _fluent(decompose_reduction)
+    fission = _fluent(fission)
+    fuse = _fluent(fuse)
+    fuse_reduction_epilogue = _fluent(fuse_reduction_epilogue)
+    hide_buffer_access = _fluent(hide_buffer_access)
+    lift_loop = _fluent(lift_loop)
+    loop_partition = _fluent(loop_partition)
+    parallel = _fluent(parallel)
+    pipeline = _fluent(pipeline)
+    prefetch = _fluent(prefetch)
+    reindex = _fluent(reindex)
+    reindex_cache_read = _fluent(reindex_cache_read)
+    reindex_cache_write = _fluent(reindex_cache_write)
+    reorder = _fluent(reorder)
+    reverse_compute_at = _fluent(reverse_compute_at)
+    reverse_compute_inline = _fluent(reverse_compute_inline)
+    rfactor = _fluent(rfactor)
+    rolling_buffer = _fluent(rolling_buffer)
+    sample_categorical = _fluent(sample_categorical)
+    sample_compute_location = _fluent(sample_compute_location)
+    sample_perfect_tile = _fluent(sample_perfect_tile)
+    set_block_filter = _fluent(set_block_filter)
+    set_scope = _fluent(set_scope)
+    sparse_compute_at = _fluent(sparse_compute_at)
+    sparse_fuse = _fluent(sparse_fuse)
+    sparse_reorder = _fluent(sparse_reorder)
+    sparse_tensorize = _fluent(sparse_tensorize)
+    sparse_unfuse = _fluent(sparse_unfuse)
+    specialize = _fluent(specialize)
+    split = _fluent(split)
+    storage_align = _fluent(storage_align)
+    tensorize = _fluent(tensorize)
+    transform_layout = _fluent(transform_layout)
+    unannotate = _fluent(unannotate)
+    unroll = _fluent(unroll)
+    unsafe_match_to_alloc = _fluent(unsafe_match_to_alloc)
+    unsafe_parallel = _fluent(unsafe_parallel)
+    unsafe_reorder = _fluent(unsafe_reorder)
+    unsafe_set_dtype = _fluent(unsafe_set_dtype)
+    unsafe_vectorize = _fluent(unsafe_vectorize)
+    unset_block_filter = _fluent(unset_block_filter)
+    vectorize = _fluent(vectorize)
+
+    def applied(self: F, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> F:
+        """The object after one more primitive."""
+        raise NotImplementedError
+
+
+PRIMITIVES: dict[str, Callable[..., Result]] = {
+    name: method.__wrapped__
+    for name, method in vars(Fluent).items()
+    if hasattr(method, "__wrapped__")
+}
+"""Every primitive by the name that steps give it."""

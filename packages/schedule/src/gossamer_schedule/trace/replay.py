@@ -1,0 +1,81 @@
+"""Applying a trace: the same steps on another module."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.interchange.records import Intrinsic, Step, Trace
+from gossamer_ir.nodes import Module
+from gossamer_schedule.errors import listing, refusal
+from gossamer_schedule.result import Result
+from gossamer_schedule.step.arguments import INTRINSICS, parameters, takes_intrinsics
+from gossamer_schedule.step.samples import with_values
+from gossamer_schedule.trace.registry import PRIMITIVES
+
+
+@typed
+def apply(module: Module, step: Step, *, intrinsics: Sequence[Intrinsic] = ()) -> Result:
+    """Applies one step of a trace, with the intrinsics of a machine.
+
+    Raises `ScheduleError`: `schedule.replay.no_primitive`, `schedule.replay.arguments` (missing,
+    unknown, or of a wrong type), and whatever the primitive raises.
+
+    >>> from gossamer_ir.interchange.records import Step
+    >>> from gossamer_testkit.examples import SCALE
+    >>> apply(SCALE, Step("split", {"loop": "i", "factors": (None, 8)})).names
+    ('i_0', 'i_1')
+    >>> apply(SCALE, Step("split", {"loop": "i"}))  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    ...
+    gossamer_ir.errors.ScheduleError: split needs argument 'factors'. ...
+    """
+    primitive = PRIMITIVES.get(step.op)
+    if primitive is None:
+        raise refusal(
+            "replay.no_primitive",
+            f"There is no primitive '{step.op}'.",
+            hint=listing("primitives", PRIMITIVES),
+        )
+    if INTRINSICS in step.args:
+        raise refusal(
+            "replay.arguments",
+            f"{step.op} has no argument '{INTRINSICS}'.",
+            hint="They are those of a machine: ScheduleBuilder(module, intrinsics=...).",
+        )
+    if takes_intrinsics(primitive):
+        return primitive(module, **step.args, intrinsics=intrinsics)
+    return primitive(module, **step.args)
+
+
+@typed
+def replay(module: Module, trace: Trace, *, intrinsics: Sequence[Intrinsic] = ()) -> Module:
+    """Applies the steps of a trace in order; arguments and errors as in `apply`.
+
+    >>> from gossamer_ir.interchange.records import Step
+    >>> from gossamer_testkit.examples import SCALE
+    >>> from gossamer_testkit.show import body_text
+    >>> steps = (Step("split", {"loop": "i", "factors": (None, 8)}), Step("vectorize", {"loop": "i_1"}))
+    >>> print(body_text(replay(SCALE, steps)))
+    for i_0 in T.serial((n + 7) // 8):
+        for i_1 in T.vectorized(8):
+            with T.block("scale"):
+                vi = T.axis.spatial(n, i_0 * 8 + i_1)
+                T.where(vi < n)
+                Y[vi] = X[vi] * 2.0
+    """
+    values: dict[str, int | str | None] = {}
+    for step in trace:
+        result = apply(module, with_values(step, values), intrinsics=intrinsics)
+        module, values = result.module, values | result.values
+    return module
+
+
+def parameters_of(op: str) -> tuple[str, ...]:
+    """The arguments of a primitive, optional ones with dots.
+
+    >>> parameters_of("parallel")[:2]
+    ('loop', 'weight=...')
+    """
+    types, required = parameters(PRIMITIVES[op])
+    return tuple(name if name in required else f"{name}=..." for name in types)

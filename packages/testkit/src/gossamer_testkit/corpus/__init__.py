@@ -1,0 +1,1 @@
+"""The corpus: programs with inputs and the results that they should have."""

@@ -1,0 +1,115 @@
+"""One call of a program, what it should leave behind, and whether it did."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from gossamer_testkit.matrices.csr import Array
+from gossamer_testkit.matrices.oracles import max_relative_error, tolerance
+
+Values: TypeAlias = Mapping[str, Any]
+"""An array or a number for each parameter."""
+
+
+@dataclass(frozen=True, eq=False)
+class Case:
+    """A value for each parameter. `raises` is the code of the error that the call must end with ("":
+    none), `names` what its message must name.
+
+    >>> case = Case("doubled", {"x": np.array([1, 2])})
+    >>> call(lambda x: np.add(x, x, out=x), case)
+    {'x': array([2, 4])}
+    """
+
+    name: str
+    values: Values
+    raises: str = ""
+    names: str = ""
+
+
+class Expected(NamedTuple):
+    """What an array should hold: exactly, or within the rounding of a sum of `length` products whose
+    absolute values add up to `magnitude`.
+
+    >>> Expected(np.array([1, 2])).array
+    array([1, 2])
+    """
+
+    array: Array
+    magnitude: Array | None = None
+    length: int = 0
+
+
+def fresh(case: Case) -> dict[str, Any]:
+    """The values of a case with arrays of their own."""
+    return {
+        name: value.copy() if isinstance(value, np.ndarray) else value
+        for name, value in case.values.items()
+    }
+
+
+def call(kernel: Callable[..., object], case: Case) -> dict[str, Array]:
+    """The arrays of a case after a call of the kernel on copies of its values."""
+    values = fresh(case)
+    kernel(**values)
+    return {name: value for name, value in values.items() if isinstance(value, np.ndarray)}
+
+
+def differences(
+    case: Case, found: Mapping[str, Array], expected: Mapping[str, Expected]
+) -> list[str]:
+    """What is wrong with the arrays after a call, one sentence each; those that are not expected to
+    change must be as they were.
+
+    >>> case = Case("two", {"x": np.array([1, 2]), "y": np.array([0, 0])})
+    >>> differences(case, {"x": np.array([1, 2]), "y": np.array([1, 3])},
+    ...             {"y": Expected(np.array([1, 2]))})
+    ['y[1] is 3, expected 2.']
+    """
+    lines = []
+    for name, array in found.items():
+        wanted = expected.get(name, Expected(case.values[name]))
+        wrong = _wrong(array, wanted)
+        if wrong is not None:
+            lines.append(_sentence(name, array, wanted.array, wrong))
+    return lines
+
+
+def same_bytes(first: Mapping[str, Array], second: Mapping[str, Array]) -> bool:
+    """Whether two calls left the same, bit by bit."""
+    return {name: array.tobytes() for name, array in first.items()} == {
+        name: array.tobytes() for name, array in second.items()
+    }
+
+
+def _wrong(array: Array, wanted: Expected) -> Array | None:
+    """Where elements are wrong, None where none is."""
+    expected = wanted.array
+    if wanted.magnitude is not None:
+        bound = tolerance(wanted.length, array.dtype.name)
+        if max_relative_error(array, expected, magnitude=wanted.magnitude) <= bound:
+            return None
+        errors = [
+            max_relative_error(*(part.reshape(1) for part in parts), magnitude=size.reshape(1))
+            for *parts, size in zip(
+                array.reshape(-1), expected.reshape(-1), wanted.magnitude.reshape(-1), strict=True
+            )
+        ]
+        return np.array(errors).reshape(array.shape) > bound
+    with np.errstate(invalid="ignore"):
+        is_same = array == expected
+    if array.dtype.kind == "f":
+        is_same |= np.isnan(array) & np.isnan(expected)
+    return None if is_same.all() else ~is_same
+
+
+def _sentence(name: str, array: Array, expected: Array, wrong: Array) -> str:
+    at = tuple(int(index[0]) for index in np.nonzero(wrong))
+    place = ", ".join(map(str, at))
+    more = int(wrong.sum()) - 1
+    rest = f", and {more} more elements are wrong" if more else ""
+    return f"{name}[{place}] is {array[at]}, expected {expected[at]}{rest}."

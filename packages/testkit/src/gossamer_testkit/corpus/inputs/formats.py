@@ -1,0 +1,133 @@
+"""The table of CSR matrices in other formats, and as arguments of other programs."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.inputs.sparse import UNTOUCHED, integers, matrix_values
+from gossamer_testkit.matrices.cases import csr_cases
+from gossamer_testkit.matrices.csr import Array, Csr
+
+LARGEST = 1000
+
+Options = Mapping[str, Any]
+_Make = Callable[[Csr, Options], dict[str, Any]]
+
+
+def sddmm_cases(options: Options) -> Iterator[Case]:
+    """X and Y for every matrix, of which only the structure counts."""
+    return _cases(options, _sddmm)
+
+
+def elements_cases(options: Options) -> Iterator[Case]:
+    """A number for each row and each column."""
+    return _cases(options, _elements)
+
+
+def row_sums_cases(options: Options) -> Iterator[Case]:
+    """Only the matrix."""
+    return _cases(options, _sums)
+
+
+def segment_sums_cases(options: Options) -> Iterator[Case]:
+    """Rows as segments without coordinates."""
+    return _cases(options, lambda matrix, told: _without(_sums(matrix, told), "indices"))
+
+
+def ell_cases(options: Options) -> Iterator[Case]:
+    """As many slots for each row as the longest has, and one more; unused ones hold NaN."""
+    return _cases(options, _ell)
+
+
+def dcsr_cases(options: Options) -> Iterator[Case]:
+    """Only the rows that are not empty, and some that are."""
+    return _cases(options, _dcsr)
+
+
+def bsr_cases(options: Options) -> Iterator[Case]:
+    """Blocks where the matrices have elements."""
+    return _cases(options, _bsr)
+
+
+def _cases(options: Options, make: _Make) -> Iterator[Case]:
+    """The finite matrices; those of at most `most` elements, since interpreters are slow."""
+    most = options.get("most", LARGEST)
+    for matrix in csr_cases(dtype=options["dtype"], index_dtype=options["index_dtype"]):
+        if np.isfinite(matrix.data).all() and matrix.nnz <= most:
+            yield Case(matrix.name, make(matrix, options))
+
+
+def _untouched(shape: tuple[int, ...], matrix: Csr) -> Array:
+    return np.full(shape, UNTOUCHED, matrix.data.dtype)
+
+
+def _without(values: dict[str, Any], *names: str) -> dict[str, Any]:
+    return {name: value for name, value in values.items() if name not in names}
+
+
+def _sddmm(matrix: Csr, options: Options) -> dict[str, Any]:
+    x, y = (integers((size, options["features"]), options["dtype"]) for size in matrix.shape)
+    values = _without(matrix_values(matrix), "a")
+    return {**values, "x": x, "y": y, "out": _untouched((matrix.nnz,), matrix)}
+
+
+def _elements(matrix: Csr, options: Options) -> dict[str, Any]:
+    r, x = (integers((size,), options["dtype"]) for size in matrix.shape)
+    return {**matrix_values(matrix), "r": r, "x": x, "out": _untouched((matrix.nnz,), matrix)}
+
+
+def _sums(matrix: Csr, _options: Options) -> dict[str, Any]:
+    return {**matrix_values(matrix), "y": _untouched(matrix.shape[:1], matrix)}
+
+
+def _product(matrix: Csr, options: Options) -> dict[str, Any]:
+    features = options["features"]
+    return {
+        "m": matrix.shape[0],
+        "n": matrix.shape[1],
+        "b": integers((matrix.shape[1], features), options["dtype"]),
+        "c": _untouched((matrix.shape[0], features), matrix),
+    }
+
+
+def _ell(matrix: Csr, options: Options) -> dict[str, Any]:
+    width = matrix.longest_row + 1
+    used = np.arange(width) < matrix.row_lengths[:, None]
+    indices = np.full(used.shape, matrix.shape[1], matrix.indices.dtype)
+    a = np.full(used.shape, np.nan, matrix.data.dtype)
+    indices[used], a[used] = matrix.indices, matrix.data
+    return {**_product(matrix, options), "indices": indices, "a": a, "width": width}
+
+
+def _dcsr(matrix: Csr, options: Options) -> dict[str, Any]:
+    kept = np.flatnonzero((matrix.row_lengths > 0) | (np.arange(matrix.shape[0]) % 3 == 1))
+    kind = matrix.indptr.dtype
+    return {
+        **_product(matrix, options),
+        "a": matrix.data,
+        "indptr_i": np.array([0, kept.size], kind),
+        "indices_i": kept.astype(kind),
+        "indptr_j": np.concatenate([[0], np.cumsum(matrix.row_lengths[kept])]).astype(kind),
+        "indices_j": matrix.indices,
+        "stored": kept.size,
+        "nnz": matrix.nnz,
+    }
+
+
+def _bsr(matrix: Csr, options: Options) -> dict[str, Any]:
+    block, features, dtype = options["block"], options["features"], options["dtype"]
+    shape = matrix.shape[0], block, features
+    return {
+        "nb": matrix.shape[0],
+        "mb": matrix.shape[1],
+        "nnzb": matrix.nnz,
+        "indptr": matrix.indptr,
+        "indices": matrix.indices,
+        "a": integers((matrix.nnz, block, block), dtype),
+        "b": integers((matrix.shape[1], block, features), dtype),
+        "c": _untouched(shape, matrix),
+    }

@@ -1,0 +1,34 @@
+"""Positions that are in bounds, and some that are not."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_testkit.corpus.case import Case
+
+SIZE = 50
+
+
+def guard_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+    """Y[i] = X[P[i]] for i < n, and every P[i] is guarded: the call fails where one is out of X."""
+    yield _case("all hold", np.arange(SIZE)[::-1])
+    yield _case("nothing to guard", np.arange(0))
+    for name, at, position in (
+        ("the first fails", 0, SIZE),
+        ("the last fails", SIZE - 1, -1),
+        ("one in the middle fails", 20, 2**62),
+        ("one fails below zero", 33, -(2**62)),
+    ):
+        positions = np.arange(SIZE)
+        positions[at] = position
+        yield _case(name, positions, raises="kernel.out_of_bounds", names=options["buffer"])
+
+
+def _case(name: str, positions: Any, *, raises: str = "", names: str = "") -> Case:
+    x = np.arange(SIZE, dtype=np.float32)
+    p = np.ascontiguousarray(positions, np.int64)
+    values = {"x": x, "p": p, "y": np.zeros(p.size, np.float32), "n": x.size, "m": p.size}
+    return Case(name, values, raises=raises, names=names)

@@ -1,0 +1,73 @@
+"""Pairs of the values at which machines differ, for operations element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.matrices.csr import Array
+
+INF, NAN = float("inf"), float("nan")
+FLOATS = (0.0, -0.0, 1.5, -2.25, INF, -INF, NAN, 3e38, 1e-40)
+WHOLE = (0.0, -0.0, 0.5, 1.0, 1.5, 2.75, 99.25, 126.999)
+"""What every integer type can hold the integral part of."""
+
+PADDED = 64
+"""Cases are a multiple of so many elements long: of every number of lanes."""
+
+
+def pairs(options: Mapping[str, Any]) -> Iterator[Case]:
+    """X and Z: all pairs of special values; nothing; one vector. OUT has a row per operation."""
+    dtype, rows = options["dtype"], len(options["rows"])
+    special = special_values(dtype)
+    grid = np.stack(np.meshgrid(special, special)).reshape(2, -1)
+    everything = np.pad(grid, ((0, 0), (0, -grid.shape[1] % PADDED)), mode="edge")
+    for name, columns in (("all pairs", everything), ("1 vector", everything[:, :PADDED])):
+        yield _pair_case(name, columns, rows=rows, output=options["output"])
+    yield _pair_case("0 elements", everything[:, :0], rows=rows, output=options["output"])
+
+
+def special_values(dtype: str) -> Array:
+    """Zero, small numbers and the ends of the range; for floats infinity, NaN and a denormal."""
+    if dtype.startswith("float"):
+        with np.errstate(over="ignore", under="ignore"):
+            return np.array(FLOATS, np.float64).astype(dtype)
+    limits = np.iinfo(dtype)
+    small = (-7, -3, -2, -1, 0, 1, 2, 3, 7) if limits.min < 0 else (0, 1, 2, 3, 7, 8)
+    return np.array((limits.min, limits.min + 1, *small, limits.max - 1, limits.max), dtype)
+
+
+def truths(options: Mapping[str, Any]) -> Iterator[Case]:
+    """X and Z of bools."""
+    grid = np.array([[0, 0, 1, 1] * 16, [0, 1, 0, 1] * 16], bool)
+    for name, columns in (("all pairs", grid), ("0 elements", grid[:, :0])):
+        yield _pair_case(name, columns, rows=len(options["rows"]), output="bool")
+
+
+def cast_values(options: Mapping[str, Any]) -> Iterator[Case]:
+    """X of the source's values; an output for each target, all of whose conversions have a result."""
+    source, targets = options["source"], options["targets"]
+    values = np.tile(_convertible(source, targets), 64)
+    for name, x in (("all values", values[: 64 * 2]), ("0 elements", values[:0])):
+        outputs = {f"y_{target}": np.zeros(x.size, target) for target in targets}
+        yield Case(name, {"x": x, **outputs, "n": x.size})
+
+
+def _convertible(source: str, targets: list[str]) -> Array:
+    """Floats that become integers have to fit; everything else wraps, rounds or overflows."""
+    if source == "bool":
+        return np.array([False, True])
+    if not source.startswith("float") or all(target.startswith("float") for target in targets):
+        return special_values(source)
+    numbers = [target for target in targets if target != "bool"]
+    is_signed = all(target.startswith(("int", "float")) for target in numbers)
+    negative = (-0.5, -1.5, -99.25) if is_signed else (-0.5,)
+    return np.array((*WHOLE, *negative), source)
+
+
+def _pair_case(name: str, columns: Array, *, rows: int, output: str) -> Case:
+    x, z = (np.ascontiguousarray(column) for column in columns)
+    return Case(name, {"x": x, "z": z, "out": np.zeros((rows, x.size), output), "n": x.size})

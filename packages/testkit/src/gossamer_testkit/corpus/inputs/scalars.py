@@ -1,0 +1,21 @@
+"""Scalar parameters of every dtype."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.corpus.inputs.pairs import special_values
+
+
+def scalar_values(options: Mapping[str, Any]) -> Iterator[Case]:
+    """`s` is each special value of the dtype; the program writes it to Y."""
+    dtype = options["dtype"]
+    values = [False, True] if dtype == "bool" else special_values(dtype).tolist()
+    for value in dict.fromkeys(values):
+        if dtype == "uint64" and value >= 2**63:
+            continue  # a scalar travels as int64_t
+        yield Case(f"{value}", {"y": np.zeros(1, dtype), "s": value})

@@ -1,0 +1,44 @@
+"""Arrays of several lengths by recipe, for programs whose size is one `n`."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_testkit.corpus.case import Case
+from gossamer_testkit.matrices.csr import Array
+
+SIZES = (0, 1, 3, 15, 16, 17, 64, 100)
+
+_RECIPES: dict[str, Callable[[int], Array]] = {
+    "counting": lambda size: np.arange(size) % 100,
+    "small": lambda size: np.arange(size) * 5 % 17 - 8,
+    "natural": lambda size: np.arange(size) * 5 % 17 + 1,
+    "untouched": lambda size: np.full(size, 77),
+    "zeros": lambda size: np.zeros(size),
+    "positive": lambda size: (np.arange(size) % 23 + 1) / 8,
+    "fractions": lambda size: (np.arange(size) % 11 - 5) / 4,
+    "permutation": lambda size: np.random.default_rng(size).permutation(size),
+    "flags": lambda size: np.arange(size) % 3 != 1,
+    "above one": lambda size: 1 + (np.arange(size) % 7 + 1) * 2.0**-13,
+    "just above one": lambda size: 1 + (np.arange(size) % 7 + 1) * 2.0**-30,
+    "far": lambda size: np.where(np.arange(size) % 3 == 1, 2**50, np.arange(size)[::-1]),
+}
+
+
+def vectors(options: Mapping[str, Any]) -> Iterator[Case]:
+    """`arrays` gives each parameter a recipe, a dtype and maybe a shape in place of the n: pairs of a
+    factor and an addend of n; `sizes` are the values of n."""
+    for size in options.get("sizes", SIZES):
+        values: dict[str, Any] = {
+            name: _array(*recipe, size=size) for name, recipe in options["arrays"].items()
+        }
+        plural = "" if size == 1 else "s"
+        yield Case(f"{size} element{plural}", {**values, "n": size})
+
+
+def _array(recipe: str, dtype: str, *shape: list[int], size: int) -> Array:
+    extents = [factor * size + addend for factor, addend in shape] or [size]
+    return _RECIPES[recipe](int(np.prod(extents))).astype(dtype).reshape(extents)

@@ -1,0 +1,34 @@
+"""Weights of all shapes for a parallel loop."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_testkit.corpus.case import Case
+
+SIZES = (0, 1, 2, 16, 17, 1000)
+
+_WEIGHTS: dict[str, Callable[[int], list[int]]] = {
+    "even": lambda size: list(range(size + 1)),
+    "none": lambda size: [5] * (size + 1),
+    "all in the first": lambda size: [0] + [100] * size,
+    "all in the last": lambda size: [0] * size + [100],
+    "growing": lambda size: [at * at for at in range(size + 1)],
+    "large": lambda size: [at * (2**62 // max(size, 1)) for at in range(size + 1)],
+}
+
+
+def weight_cases(options: Mapping[str, Any]) -> Iterator[Case]:
+    """OUT[i] gets i + 1 for `start` <= i < `start` + n; W is the weight before each i, where `weighted`."""
+    start = options["start"]
+    for size in SIZES:
+        for name, weigh in _WEIGHTS.items():
+            values: dict[str, Any] = {"out": np.zeros(start + size + 1, np.int64), "n": size}
+            if options["weighted"]:
+                values["w"] = np.array([0] * start + weigh(size), np.int64)
+            yield Case(f"{size} iterations, weight: {name}", values)
+            if not options["weighted"]:
+                break

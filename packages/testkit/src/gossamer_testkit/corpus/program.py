@@ -1,0 +1,115 @@
+"""The corpus: flat modules as files, and for each a manifest of how to call it and what it should do."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from functools import cache
+from importlib.resources import files
+from importlib.resources.abc import Traversable
+from typing import Any, NamedTuple, TypeAlias
+
+import msgspec
+
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.serialization import loads
+from gossamer_ir.nodes import Module
+from gossamer_testkit.corpus.case import Case, Expected
+from gossamer_testkit.corpus.inputs import MAKERS
+from gossamer_testkit.corpus.references import ORACLES
+
+Options: TypeAlias = dict[str, Any]
+"""What a maker and an oracle are told: closed JSON."""
+
+INDEX = "index.json"
+"""The file of all manifests; the module of the program NAME is NAME.json."""
+
+
+class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What belongs to a module: a sentence about it, the capabilities that it needs, who makes the
+    arguments of its cases (a key of `MAKERS`), and who says what it should do (one of `ORACLES`).
+
+    >>> corpus_program("guard").manifest.cases, corpus_program("guard").manifest.oracle
+    ('guard_cases', 'gathered')
+    """
+
+    name: str
+    says: str
+    capabilities: tuple[str, ...]
+    cases: str
+    oracle: str
+    options: Options = {}
+
+
+class Program(NamedTuple):
+    """One program of the corpus; `text` is the wire text of its flat module.
+
+    >>> program = corpus_program("copy_int32")
+    >>> case = list(program.cases())[1]
+    >>> case.values["x"], program.expected(case)["y"].array
+    (array([0], dtype=int32), array([0], dtype=int32))
+    """
+
+    manifest: Manifest
+    text: bytes
+
+    @property
+    def name(self) -> str:
+        """The name that its files have."""
+        return self.manifest.name
+
+    @property
+    def module(self) -> Module:
+        """The module, read from its text."""
+        return loads(self.text)
+
+    def cases(self) -> Iterator[Case]:
+        """Arguments to call it with, the same ones each time."""
+        return MAKERS[self.manifest.cases](self.manifest.options)
+
+    def expected(self, case: Case) -> dict[str, Expected]:
+        """What the arrays that it writes should hold after the call."""
+        return ORACLES[self.manifest.oracle](case.values, self.manifest.options)
+
+    def lacks(self, capabilities: Iterable[str]) -> tuple[str, ...]:
+        """The capabilities that it needs besides these."""
+        return tuple(sorted(frozenset(self.manifest.capabilities) - frozenset(capabilities)))
+
+
+def corpus_names() -> tuple[str, ...]:
+    """The names of all programs, sorted.
+
+    >>> "spmm_float32_int32_33" in corpus_names()
+    True
+    """
+    return tuple(_index())
+
+
+@typed
+@cache
+def corpus_program(name: str) -> Program:
+    """A program by name; `ArgumentError` (`corpus.unknown`) where there is none.
+
+    >>> program = corpus_program("gather_float32x4")
+    >>> program.manifest.capabilities
+    ('dtype.float32', 'vectors.fixed')
+    >>> [case.name for case in program.cases()][:3]
+    ['0 elements', '1 element', '3 elements']
+    """
+    if name not in _index():
+        raise ArgumentError(
+            "corpus.unknown",
+            f"The corpus has no program '{name}'.",
+            hint="gossamer_testkit.corpus_names() lists those it has.",
+        )
+    return Program(_index()[name], (_folder() / f"{name}.json").read_bytes())
+
+
+@cache
+def _index() -> dict[str, Manifest]:
+    listed = msgspec.json.decode((_folder() / INDEX).read_bytes(), type=list[Manifest])
+    return {manifest.name: manifest for manifest in listed}
+
+
+def _folder() -> Traversable:
+    return files("gossamer_testkit.corpus") / "programs"

@@ -1,0 +1,38 @@
+"""What programs of the corpus should do, in NumPy alone, by the names that manifests use."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from gossamer_testkit.corpus.case import Expected, Values
+from gossamer_testkit.corpus.references.elementwise import casts, elementwise
+from gossamer_testkit.corpus.references.programs import PROGRAMS
+from gossamer_testkit.corpus.references.sparse import (
+    bsr,
+    csr_row_sums,
+    csrmm,
+    csrmv,
+    dcsr,
+    elements,
+    ell,
+    sddmm,
+    segment_sums,
+)
+
+Oracle = Callable[[Values, Mapping[str, Any]], dict[str, Expected]]
+
+ORACLES: dict[str, Oracle] = {
+    **PROGRAMS,
+    "bsr": bsr,
+    "casts": casts,
+    "csrmm": csrmm,
+    "csrmv": csrmv,
+    "dcsr": dcsr,
+    "elements": elements,
+    "elementwise": elementwise,
+    "ell": ell,
+    "row_sums": csr_row_sums,
+    "sddmm": sddmm,
+    "segment_sums": segment_sums,
+}

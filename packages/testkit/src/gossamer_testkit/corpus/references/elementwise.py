@@ -1,0 +1,72 @@
+"""Operations element by element."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_testkit.corpus.case import Expected, Values
+from gossamer_testkit.matrices.csr import Array
+
+ROWS: dict[str, Callable[[Array, Array], Array]] = {
+    "add": np.add,
+    "sub": np.subtract,
+    "mul": np.multiply,
+    "div": np.divide,
+    "floordiv": lambda x, z: x // (z | x.dtype.type(1)),
+    "floormod": lambda x, z: x % (z | x.dtype.type(1)),
+    "min": np.minimum,
+    "max": np.maximum,
+    "and": np.logical_and,
+    "or": np.logical_or,
+    "bitand": np.bitwise_and,
+    "bitor": np.bitwise_or,
+    "bitxor": np.bitwise_xor,
+    "shl": lambda x, z: np.left_shift(x, z % x.dtype.type(x.itemsize * 8 - 1)),
+    "shr": lambda x, z: np.right_shift(x, z % x.dtype.type(x.itemsize * 8 - 1)),
+    "neg": lambda x, z: np.negative(x),
+    "not": lambda x, z: np.logical_not(x),
+    "bitnot": lambda x, z: np.invert(x),
+    "eq": np.equal,
+    "ne": np.not_equal,
+    "lt": np.less,
+    "le": np.less_equal,
+    "gt": np.greater,
+    "ge": np.greater_equal,
+    "select": lambda x, z: np.where(x < z, x, z),
+    "if_then_else": lambda x, z: np.where(x < z, z, x),
+    "abs": lambda x, z: np.abs(x),
+    "sqrt": lambda x, z: np.sqrt(x),
+    "floor": lambda x, z: np.floor(x),
+    "ceil": lambda x, z: np.ceil(x),
+    "trunc": lambda x, z: np.trunc(x),
+}
+"""Each row of an elementwise program. Divisors are made odd, so that none is zero, and shifts are
+taken modulo one less than the number of bits, so that they are within the type."""
+
+
+def elementwise(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """OUT[r] is the operation `rows`[r] of X and Z."""
+    x, z = values["x"], values["z"]
+    out = np.zeros_like(values["out"])
+    with np.errstate(all="ignore"):
+        for at, name in enumerate(options["rows"]):
+            out[at] = x.view(out.dtype) if name == "reinterpret" else ROWS[name](x, z)
+    return {"out": Expected(out)}
+
+
+def casts(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """An output for each target holds X converted to it."""
+    with np.errstate(all="ignore"):
+        return {
+            f"y_{target}": Expected(_converted(values["x"], target))
+            for target in options["targets"]
+        }
+
+
+def _converted(x: Array, target: str) -> Array:
+    if x.dtype.kind == "f" and target.startswith("uint"):
+        return np.trunc(x).astype(np.int64).astype(target)  # NumPy leaves -0.5 to the machine
+    return x.astype(target)

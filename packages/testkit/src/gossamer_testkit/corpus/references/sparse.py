@@ -1,0 +1,84 @@
+"""Sparse products, in float64 and from the stored values alone."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+import numpy as np
+
+from gossamer_testkit.corpus.case import Expected, Values
+from gossamer_testkit.matrices.csr import Csr
+from gossamer_testkit.matrices.oracles import spmm, spmm_magnitude
+
+
+def csrmm(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """C = A @ B."""
+    matrix, dense = _matrix(values), values["b"]
+    return {"c": Expected(spmm(matrix, dense), spmm_magnitude(matrix, dense), matrix.longest_row)}
+
+
+def csrmv(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """y = A @ x."""
+    matrix, dense = _matrix(values), values["x"][:, None]
+    product, magnitude = spmm(matrix, dense)[:, 0], spmm_magnitude(matrix, dense)[:, 0]
+    return {"y": Expected(product, magnitude, matrix.longest_row)}
+
+
+def csr_row_sums(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """y[i] is the sum of row i."""
+    matrix = _matrix(values)
+    sums = np.zeros(matrix.shape[0])
+    np.add.at(sums, matrix.rows, matrix.data.astype(np.float64))
+    return {"y": Expected(sums)}
+
+
+def segment_sums(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """y[i] is the sum of segment i."""
+    pieces = np.split(values["a"].astype(np.float64), values["indptr"][1:-1])
+    return {"y": Expected(np.array([piece.sum() for piece in pieces][: values["m"]]))}
+
+
+def sddmm(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """out[p] is the product of row i of X and row j of Y, for the stored element p at (i, j)."""
+    rows = np.repeat(np.arange(values["m"]), np.diff(values["indptr"]))
+    x, y = (values[name].astype(np.float64) for name in ("x", "y"))
+    return {"out": Expected((x[rows] * y[values["indices"]]).sum(axis=1))}
+
+
+def elements(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """out[p] = a[p] - r[i] * x[j] for the stored element p at (i, j)."""
+    matrix = _matrix(values)
+    return {"out": Expected(matrix.data - values["r"][matrix.rows] * values["x"][matrix.indices])}
+
+
+def ell(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """C = A @ B; unused slots take no part."""
+    dense = np.zeros((values["m"], values["n"]))
+    rows, slots = np.nonzero(values["indices"] < values["n"])
+    np.add.at(dense, (rows, values["indices"][rows, slots]), values["a"][rows, slots])
+    return {"c": Expected(dense @ values["b"])}
+
+
+def dcsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """C = A @ B in the rows that are stored; the others stay."""
+    stored, indptr = values["indices_i"], values["indptr_j"]
+    shape = len(stored), values["n"]
+    matrix = Csr("of a case", shape, indptr, values["indices_j"], values["a"])
+    c = values["c"].astype(np.float64)
+    c[stored] = spmm(matrix, values["b"])
+    return {"c": Expected(c)}
+
+
+def bsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
+    """C = A @ B, block by block."""
+    rows = np.repeat(np.arange(values["nb"]), np.diff(values["indptr"]))
+    products = values["a"].astype(np.float64) @ values["b"][values["indices"]]
+    c = np.zeros(values["c"].shape)
+    np.add.at(c, rows, products)
+    return {"c": Expected(c)}
+
+
+def _matrix(values: Values) -> Csr:
+    shape = values["m"], values["n"]
+    return Csr("of a case", shape, values["indptr"], values["indices"], values["a"])

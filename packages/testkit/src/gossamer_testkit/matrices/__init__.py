@@ -1,0 +1,1 @@
+"""Matrices that every kernel has to survive, and what products of them are."""

@@ -1,0 +1,1 @@
+"""From flat modules to object code, and micro-kernels written for it."""

@@ -1,0 +1,89 @@
+"""From a flat module to LLVM IR, assembly and object code."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from gossamer_generic_cpu.codegen.passes import optimize
+from gossamer_generic_cpu.target.cpus import Cpu, resolve_cpu
+from gossamer_generic_cpu.target.host import architecture
+from gossamer_generic_cpu.target.machine import data_layout, target_machine, triple
+from gossamer_ir.errors import InternalError
+from gossamer_ir.interchange.records import Target
+from gossamer_ir.nodes import Module
+from gossamer_llvm import Abi, emit
+
+_ALWAYS = frozenset({"sqrt", "abs"})
+_ROUNDINGS = ("floor", "ceil", "trunc", "round")
+_WITH_FEATURE = {**dict.fromkeys(_ROUNDINGS, "sse4.1"), "fma": "fma"}
+
+
+@dataclass(frozen=True)
+class Compiled:
+    """Object code, and the milliseconds of each step."""
+
+    code: bytes
+    times: tuple[tuple[str, str], ...]
+
+
+@cache
+def abi_of(cpu: Cpu) -> Abi:
+    """What the emitter has to know of a CPU."""
+    has_all = architecture() == "aarch64"
+    functions = {name for name, word in _WITH_FEATURE.items() if has_all or word in cpu.required}
+    return Abi(
+        triple=triple(),
+        data_layout=data_layout(cpu),
+        functions=_ALWAYS | functions,
+        half_conversions=has_all or "f16c" in cpu.required,
+        attributes=('"prefer-vector-width"="512"',),
+    )
+
+
+def llvm_text(module: Module, target: Target) -> str:
+    """The LLVM IR of a flat module as it is emitted, before any pass."""
+    return emit(module, abi=abi_of(resolve_cpu(target)))
+
+
+def assembly(module: Module, target: Target) -> str:
+    """The assembly text of a flat module."""
+    machine = target_machine(resolve_cpu(target))
+    return str(machine.emit_assembly(_optimized(module, target)))
+
+
+def object_code(module: Module, cpu: Cpu) -> Compiled:
+    """The object file of a flat module, which exports `gossamer_kernel`."""
+    machine = target_machine(cpu)
+    marks = [time.perf_counter()]
+    text = emit(module, abi=abi_of(cpu))
+    marks.append(time.perf_counter())
+    parsed = parse(text)
+    marks.append(time.perf_counter())
+    optimize(parsed, machine)
+    marks.append(time.perf_counter())
+    code = machine.emit_object(parsed)
+    marks.append(time.perf_counter())
+    steps = zip(("emit", "parse", "optimize", "codegen"), marks, marks[1:], strict=False)
+    times = tuple((f"{step}_ms", f"{1000 * (end - start):.3f}") for step, start, end in steps)
+    return Compiled(code, times)
+
+
+def parse(text: str) -> llvm.ModuleRef:
+    """Parses and verifies; a text that LLVM refuses is a bug of the emitter."""
+    try:
+        module = llvm.parse_assembly(text)
+        module.verify()
+    except RuntimeError as error:
+        raise InternalError(f"LLVM refuses the emitted text: {error}") from error
+    return module
+
+
+def _optimized(module: Module, target: Target) -> llvm.ModuleRef:
+    cpu = resolve_cpu(target)
+    parsed = parse(emit(module, abi=abi_of(cpu)))
+    optimize(parsed, target_machine(cpu))
+    return parsed

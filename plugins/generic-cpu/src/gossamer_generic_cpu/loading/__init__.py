@@ -1,0 +1,1 @@
+"""Object code into the memory of this process."""

@@ -1,0 +1,42 @@
+"""Object code into the memory of this process by LLVM's linker, through one LLJIT."""
+
+from __future__ import annotations
+
+import itertools
+import sys
+from functools import cache
+
+import llvmlite.binding as llvm
+
+from gossamer_backend.fork import compiling
+from gossamer_generic_cpu.target.cpus import host_cpu
+from gossamer_generic_cpu.target.machine import target_machine
+from gossamer_ir.errors import ArgumentError
+
+_numbers = itertools.count(1)
+
+
+def link_object(code: bytes, symbol: str) -> tuple[int, object]:
+    """The address of a symbol, and the object that keeps the code loaded.
+
+    `ArgumentError` (`generic_cpu.object`) where the linker refuses the bytes.
+    """
+    builder = llvm.JITLibraryBuilder()
+    builder.add_object_img(code).add_current_process().export_symbol(symbol)
+    with compiling:
+        try:
+            library = builder.link(_compiler(), f"gossamer{next(_numbers)}")
+        except RuntimeError as error:
+            raise ArgumentError(
+                "generic_cpu.object",
+                f"{len(code)} bytes cannot be loaded as object code: {str(error).rstrip('.')}.",
+                hint="Compile the module again.",
+            ) from error
+    return int(library[symbol]), library
+
+
+@cache
+def _compiler() -> llvm.LLJIT:
+    # JITLink keeps code and constants of one object together, so that 32-bit distances always fit.
+    is_linked = sys.platform != "win32"
+    return llvm.create_lljit_compiler(target_machine(host_cpu()), use_jit_link=is_linked)

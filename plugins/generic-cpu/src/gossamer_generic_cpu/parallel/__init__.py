@@ -1,0 +1,1 @@
+"""Which library runs parallel regions, and one of our own."""

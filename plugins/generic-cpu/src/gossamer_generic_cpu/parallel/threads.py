@@ -1,0 +1,160 @@
+"""Which function runs parallel regions: that of libgomp, or our own.
+
+libgomp keeps its threads between regions, which makes a region cost 2 microseconds; but after a fork
+it waits for ever in the child for threads that only the parent has.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import os
+import sys
+from collections.abc import Iterator
+from functools import cache, partial
+
+from gossamer_backend.call.abi import Parallelism, ParallelismSource
+from gossamer_backend.call.threads import LIMIT, get_num_threads
+from gossamer_backend.fork import compiling
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
+
+VARIABLE = "GOSSAMER_PARALLEL"
+"""`gomp`, `pthread` or `none` chooses; by default libgomp where it can be used, else our own."""
+
+_CHOICES = ("gomp", "pthread", "none")
+SPINS = "100000"
+"""About 0.1 milliseconds, within which back-to-back regions find their threads awake."""
+
+_LIBRARIES = ("libgomp.so.1", "libgomp.1.dylib")
+
+_FORKED_WITHOUT_EXEC = 0x40
+"""PF_FORKNOEXEC of Linux, in the flags of `/proc/self/stat`."""
+
+
+def parallelism_of(target: Target) -> ParallelismSource:
+    """What a kernel asks before each call; the option `threads` fixes the number.
+
+    `ArgumentError` (`threads.count`) where the option is no integer from 1 to 4096.
+    """
+    text = target.option("threads")
+    if not text:
+        return _current
+    if not (text.isascii() and text.isdigit()) or not 1 <= int(text) <= LIMIT:
+        raise ArgumentError(
+            "threads.count",
+            f"The option threads of '{target.text}' is no integer from 1 to {LIMIT}.",
+            hint="Give the number of threads, as in generic-cpu:threads=2.",
+        )
+    return partial(_with, int(text))
+
+
+def parallel_function() -> int | None:
+    """The address of the function that runs parallel regions in this process, now."""
+    choice = os.environ.get(VARIABLE) or "gomp"
+    if choice not in _CHOICES:
+        raise ArgumentError(
+            "generic_cpu.parallel",
+            f"The environment variable {VARIABLE} is '{choice}'.",
+            hint=f"Expected one of {', '.join(_CHOICES)}.",
+        )
+    if choice == "none":
+        return None
+    found = gomp_parallel() if choice == "gomp" and not _is_lost else None
+    if found is not None:
+        return found
+    from gossamer_generic_cpu.parallel.pool import fallback_parallel
+
+    return fallback_parallel()
+
+
+@cache
+def gomp_parallel() -> int | None:
+    """The address of GOMP_parallel, None where libgomp is not installed."""
+    with _short_spinning():
+        for name in _LIBRARIES:
+            try:
+                function = ctypes.CDLL(name).GOMP_parallel
+            except (OSError, AttributeError):
+                continue
+            return ctypes.cast(function, ctypes.c_void_p).value
+    return None
+
+
+@contextlib.contextmanager
+def _short_spinning() -> Iterator[None]:
+    """Lets libgomp, which reads it when it is loaded, wait for others with less spinning.
+
+    With its default of milliseconds, a thread that waits takes the CPU from the one it waits for
+    as soon as any other process is busy, and a region of 20 microseconds took 8 milliseconds.
+    """
+    if any(name in os.environ for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")):
+        yield
+        return
+    os.environ["GOMP_SPINCOUNT"] = SPINS
+    try:
+        yield
+    finally:
+        del os.environ["GOMP_SPINCOUNT"]
+
+
+def _current() -> Parallelism:
+    return _with(get_num_threads())
+
+
+def _with(threads: int) -> Parallelism:
+    return (threads, _function()) if threads > 1 else (1, None)
+
+
+@cache
+def _function() -> int | None:
+    with compiling:
+        return parallel_function()
+
+
+def refresh() -> None:
+    """Chooses the function again, when the environment has changed."""
+    _function.cache_clear()
+
+
+def _is_gomp_loaded() -> bool:
+    """Whether anybody has loaded libgomp into this process."""
+    for name in _LIBRARIES:
+        with contextlib.suppress(OSError):
+            ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
+            return True
+    return False
+
+
+def _is_forked() -> bool:
+    """Whether this process goes on with the memory of another one, as far as the system says."""
+    try:
+        with open("/proc/self/stat", "rb") as file:
+            flags = file.read().rpartition(b")")[2].split()[6]
+    except (OSError, IndexError):
+        return False
+    return bool(int(flags) & _FORKED_WITHOUT_EXEC)
+
+
+_is_lost = _is_forked() and _is_gomp_loaded()
+"""Whether libgomp may wait for threads of the process that this one was forked from, be it that it
+was somebody else who had used it there."""
+
+
+def _before_fork() -> None:
+    """Loads our own function once for all children, where LLVM is there anyway."""
+    is_used = _function.cache_info().currsize and _function() is not None
+    if is_used and "llvmlite.binding" in sys.modules:
+        from gossamer_generic_cpu.parallel.pool import fallback_parallel
+
+        fallback_parallel()
+
+
+def _after_fork_in_child() -> None:
+    global _is_lost
+    _is_lost = _is_lost or _is_gomp_loaded()
+    refresh()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(before=_before_fork, after_in_child=_after_fork_in_child)

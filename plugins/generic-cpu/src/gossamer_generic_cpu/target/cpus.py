@@ -1,0 +1,145 @@
+"""CPUs that code can be compiled for: this machine's, and a table of others by name.
+
+LLVM ignores an unknown name with a message of its own, so that names are checked here.
+"""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import NamedTuple
+
+from gossamer_generic_cpu.target.host import architecture, host, vector_bits
+from gossamer_ir.errors import ArgumentError
+from gossamer_ir.interchange.records import Target
+
+OPTIONS = ("cpu", "features", "threads", "vector_bits")
+VECTOR_BITS = ("128", "256", "512")
+
+
+class Cpu(NamedTuple):
+    """A CPU as LLVM names it: `features` as in `+avx2,-avx512f`, `required` those that a machine
+    must have to run the code."""
+
+    name: str
+    features: str
+    required: frozenset[str]
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
+# Features that no instruction chosen for arithmetic needs (aes, clwb, rdseed, ...) are left out.
+_V2 = _words("cx16 popcnt sahf sse3 ssse3 sse4.1 sse4.2")
+_V3 = _V2 | _words("avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave")
+_V4 = _V3 | _words("avx512f avx512bw avx512cd avx512dq avx512vl")
+_ICELAKE = _V4 | _words(
+    "avx512vbmi avx512ifma avx512vbmi2 avx512vnni avx512bitalg avx512vpopcntdq gfni vpclmulqdq"
+)
+_X86: dict[str, frozenset[str]] = {
+    "x86-64": frozenset(),
+    "x86-64-v2": _V2,
+    "x86-64-v3": _V3,
+    "x86-64-v4": _V4,
+    "haswell": _V3,
+    "skylake": _V3 | _words("adx"),
+    "skylake-avx512": _V4 | _words("adx"),
+    "cascadelake": _V4 | _words("adx avx512vnni"),
+    "icelake-server": _ICELAKE | _words("adx"),
+    "sapphirerapids": _ICELAKE | _words("adx avx512bf16 avx512fp16 avxvnni"),
+    "znver3": _V3 | _words("adx sse4a vpclmulqdq"),
+    "znver4": _ICELAKE | _words("adx sse4a avx512bf16"),
+}
+_TABLES: dict[str, dict[str, frozenset[str]]] = {"x86_64": _X86}
+
+
+def cpu_names() -> tuple[str, ...]:
+    """The names that the option `cpu` takes on this architecture."""
+    return ("host", *_TABLES.get(architecture(), {"generic": frozenset()}))
+
+
+def resolve_cpu(target: Target) -> Cpu:
+    """The CPU of a target; `ArgumentError` (`generic_cpu.option`, `generic_cpu.cpu`,
+    `generic_cpu.features`, `generic_cpu.vector_bits`) where an option is unknown or has no such
+    value."""
+    _require_options(target)
+    name = target.option("cpu", "host")
+    if target.option("features"):
+        return _resolved_host(name, target.option("features"))
+    if name == "host":
+        return host_cpu()
+    known = _TABLES.get(architecture(), {"generic": frozenset()})
+    if name not in known and name == host_cpu().name:
+        return host_cpu()
+    if name not in known:
+        raise ArgumentError(
+            "generic_cpu.cpu",
+            f"'{name}' is no CPU that generic-cpu compiles for on {architecture()}.",
+            hint=f"Expected one of {', '.join(cpu_names())}.",
+        )
+    features = ["-prefer-256-bit"] if architecture() == "x86_64" else []
+    return Cpu(name, ",".join(features), known[name])
+
+
+@cache
+def host_cpu() -> Cpu:
+    """The CPU of this machine with exactly its features; vectors of 512 bits are used where it has
+    them."""
+    import llvmlite.binding as llvm  # a process whose kernels are all cached does without
+
+    features = dict(llvm.get_host_cpu_features())
+    required = frozenset(name for name, is_present in features.items() if is_present)
+    if architecture() == "x86_64":
+        features["prefer-256-bit"] = False
+    text = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
+    return Cpu(llvm.get_host_cpu_name(), text, required)
+
+
+def is_host(target: Target) -> bool:
+    """Whether a target means this machine's CPU, whatever it is."""
+    _require_options(target)
+    return target.option("cpu", "host") == "host" and not target.option("features")
+
+
+def explicit(target: Target) -> str:
+    """The target with a digest of the machine's CPU beside `host`, and with the width of its vector
+    registers, which rules for schedules look at."""
+    options = dict(target.options)
+    if is_host(target):
+        options |= {"cpu": "host", "features": host().digest}
+    is_this = options.get("features") == host().digest
+    bits = host().vector_bits if is_this else vector_bits(resolve_cpu(target).required)
+    options.setdefault("vector_bits", bits)
+    return Target(target.backend, tuple(options.items())).text
+
+
+def missing_features(required: frozenset[str]) -> tuple[str, ...]:
+    """What this machine lacks of the features."""
+    return tuple(sorted(required - host_cpu().required)) if required else ()
+
+
+def _require_options(target: Target) -> None:
+    for key, _ in target.options:
+        if key not in OPTIONS:
+            raise ArgumentError(
+                "generic_cpu.option",
+                f"'{key}' is no option of generic-cpu.",
+                hint=f"Expected one of {', '.join(OPTIONS)}.",
+            )
+    bits = target.option("vector_bits", VECTOR_BITS[0])
+    if bits not in VECTOR_BITS:
+        raise ArgumentError(
+            "generic_cpu.vector_bits",
+            f"The option vector_bits of '{target.text}' is '{bits}'.",
+            hint=f"Expected one of {', '.join(VECTOR_BITS)}.",
+        )
+
+
+def _resolved_host(name: str, digest: str) -> Cpu:
+    if name != "host" or digest != host().digest:
+        raise ArgumentError(
+            "generic_cpu.features",
+            f"The features '{digest}' of '{name}' are those of another machine.",
+            hint="Give cpu= alone.",
+        )
+    return host_cpu()

@@ -1,0 +1,70 @@
+"""What CPU this machine has, without asking LLVM, whose import takes longer than loading a kernel."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from functools import cache
+from typing import NamedTuple
+
+_ARCHITECTURES = {"AMD64": "x86_64", "arm64": "aarch64"}
+"""Other systems' names of the architectures that LLVM knows."""
+
+_CPUINFO = "/proc/cpuinfo"
+_FIRST_CPU = 16_384
+"""Bytes that hold the lines of the first CPU."""
+
+_FIELDS = frozenset({"vendor_id", "cpu family", "model", "model name", "stepping", "flags"})
+"""What decides about the machine code; the rest changes from boot to boot."""
+
+
+class Host(NamedTuple):
+    """`digest` differs between machines that may need different code; `vector_bits` is the width of
+    vector registers."""
+
+    digest: str
+    vector_bits: str
+
+
+def architecture() -> str:
+    """The first part of LLVM's triple: `x86_64`, `aarch64`, ..."""
+    if hasattr(os, "uname"):
+        machine = os.uname().machine
+    else:
+        import platform  # takes longer to import than a kernel to load
+
+        machine = platform.machine()
+    return _ARCHITECTURES.get(machine, machine)
+
+
+@cache
+def host() -> Host:
+    """The machine that this process runs on."""
+    fields = _cpuinfo() if sys.platform == "linux" and architecture() == "x86_64" else {}
+    if "flags" in fields:
+        flags, known = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
+    else:
+        from gossamer_generic_cpu.target.cpus import host_cpu
+
+        flags, known = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
+    content = f"{sys.platform} {architecture()} {known}".encode()
+    return Host(f"host-{hashlib.sha256(content).hexdigest()[:12]}", vector_bits(flags))
+
+
+def vector_bits(features: frozenset[str]) -> str:
+    """The width of vector registers that go with such features."""
+    if "avx512f" in features:
+        return "512"
+    return "256" if "avx2" in features else "128"
+
+
+def _cpuinfo() -> dict[str, str]:
+    try:
+        with open(_CPUINFO, "rb") as file:
+            text = file.read(_FIRST_CPU).decode("ascii", "replace")
+    except OSError:
+        return {}
+    lines = text.partition("\n\n")[0].splitlines()
+    pairs = (line.partition(":")[::2] for line in lines)
+    return {name.strip(): value.strip() for name, value in pairs if name.strip() in _FIELDS}
