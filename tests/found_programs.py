@@ -143,6 +143,19 @@ def main(y: T.handle, p: T.handle, n: T.int64) -> None:
                     Y[0] = 0
                 Y[0] = Y[0] + 1
 """
+TOGETHER = """
+@T.prim_func
+def main(y: T.handle) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (8,), "int32")
+    for t in T.serial(4):
+        for i in T.serial(%s):
+            with T.block("step"):
+                vt, vi = T.axis.remap("SS", [t, i])
+                with T.init():
+                    Y[%s] = 0
+                Y[%s] = Y[%s] + 1
+"""
 PARTS = """
 @T.prim_func
 def main(x: T.handle, y: T.handle, n0: T.int64, n1: T.int64, n2: T.int64) -> None:

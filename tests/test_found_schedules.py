@@ -47,6 +47,7 @@ from tests.found_programs import (
     SUMMED,
     SUMS,
     TRIPLED,
+    TOGETHER,
     TURNED,
     TWOFOLD,
     UNREAD,
@@ -551,6 +552,21 @@ LATER = {
         AGAIN,
         {"y": np.full(2, 7, I32), "p": np.array([0, 1, 3, 2]), "n": 2},
         {"loop": (Step("loop_partition", {"loop": "j", "points": (0,)}),)},
+    ),
+    "points of a loop around that meet in an element are not of parts that each initialise it": (
+        TOGETHER % (1, 0, 0, 0),
+        {"y": np.full(8, 7, I32)},
+        {"loop": (Step("loop_partition", {"loop": "i", "points": ("t // 2",)}),)},
+    ),
+    "points that meet across a loop around are not of parts that each initialise their element": (
+        TOGETHER % (4, *3 * ("vt + vi",)),
+        {"y": np.full(8, 7, I32)},
+        {"loop": (Step("loop_partition", {"loop": "i", "points": (2,)}),)},
+    ),
+    "points that meet across a loop around are not of versions that each initialise their element": (
+        TOGETHER % (4, *3 * ("vt + vi",)),
+        {"y": np.full(8, 7, I32)},
+        {"loop": (Step("specialize", {"name": "step", "condition": "i < 2"}),)},
     ),
     "an init in each iteration of a loop around is in each of them where a block is put around it": (
         TURNED,

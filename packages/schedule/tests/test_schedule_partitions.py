@@ -229,12 +229,38 @@ for t in T.serial(4):
 """
 
 
-def test_versions_that_begin_one_sum_anew_are_refused(program):
-    builder = ScheduleBuilder(program(SOMETIMES))
-    for condition in ("t == 1", "P[8] == 3"):
-        assert code_of(builder.specialize, "j", condition=condition) == "specialize.not_proved"
+@pytest.mark.parametrize("condition", ["t == 1", "P[8] == 3", "i == 1 and n > 3"])
+def test_a_sum_that_each_iteration_begins_anew_has_versions(program, condition):
     module = program(SOMETIMES)
-    assert same(builder.specialize("j", condition="i == 1 and n > 3"), module)
+    assert same(ScheduleBuilder(module).specialize("j", condition=condition), module)
+
+
+MEETING = """
+for t in T.serial(4):
+    for i in T.serial(4):
+        with T.block("sum"):
+            vt, vi = T.axis.remap("SS", [t, i])
+            with T.init():
+                V[%s] = 0.0
+            V[%s] = V[%s] + X[vt, vi]
+"""
+
+
+def test_copies_that_begin_one_sum_anew_are_refused(program):
+    builder = ScheduleBuilder(program(MEETING % ("vi", "vi", "vi")))
+    refused = code_of(builder.specialize, "sum", condition="i < t")
+    assert refused == "specialize.not_proved"
+    refused = code_of(builder.loop_partition, "i", points=("t",))
+    assert refused == "loop_partition.not_proved"
+    builder = ScheduleBuilder(program(MEETING % ("vt + vi", "vt + vi", "vt + vi")))
+    assert code_of(builder.specialize, "sum", condition="i < 2") == "specialize.not_proved"
+    assert code_of(builder.loop_partition, "i", points=(2,)) == "loop_partition.not_proved"
+
+
+def test_copies_that_begin_sums_of_their_own_agree(program):
+    module = program(MEETING % ("vi", "vi", "vi"))
+    assert same(ScheduleBuilder(module).specialize("sum", condition="i < 2"), module)
+    assert same(ScheduleBuilder(module).loop_partition("i", points=(2,)), module)
 
 
 @pytest.mark.parametrize("name", ["i", "j", "k", "csrmm"])

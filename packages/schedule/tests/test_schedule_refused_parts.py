@@ -19,7 +19,15 @@ TWO_COPIES = (
             Z[wi, wk] = Y[wi, wk]
 """
 )
-REPEATED_INIT = "for t in T.serial(3):" + SUM.replace("\n", "\n    ")
+MEETING = """
+for i in T.serial(8):
+    for j in T.serial(8):
+        with T.block("sum"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            with T.init():
+                V[vi + vj] = 0.0
+            V[vi + vj] = V[vi + vj] + X[vi, vj]
+"""
 OTHER = """
 for h in T.serial(8):
     with T.block("other"):
@@ -104,7 +112,7 @@ CASES = [
     ("specialize.condition", COPY, "specialize", {"name": "i", "condition": "n + 1"}),
     ("specialize.text", COPY, "specialize", {"name": "i", "condition": "j == 1"}),
     ("specialize.not_proved", COPY, "specialize", {"name": "i", "condition": "P[n] == 1"}),
-    ("specialize.not_proved", REPEATED_INIT, "specialize", {"name": "j", "condition": "t == 1"}),
+    ("specialize.not_proved", MEETING, "specialize", {"name": "j", "condition": "i == 1"}),
     ("specialize.init", SUM, "specialize", {"name": "sum", "condition": "j == 0"}),
     ("specialize.no_name", COPY, "specialize", {"name": "nowhere", "condition": "n == 1"}),
     ("decompose_padding.pattern", COPY, "decompose_padding", {"block": "copy", "loop": "i"}),

@@ -82,10 +82,9 @@ def require_inits_beside(
     """
     values = values_at(fed)
     mentions = free_vars(*(resolve(factor, values) for factor in factors))
-    outer = next((loop for loop in fed.scope if loop.var in mentions), None)
-    if outer is None:
+    top = _outermost(fed, mentions)
+    if top is None:
         return
-    top = next(site for site in map(fed.up, range(len(fed.path))) if site.node is outer)
     for site in blocks_with_init(fed):
         reducing = reduction_loops(site.node, values_at(site))
         if reducing.isdisjoint(feeding):
@@ -106,13 +105,33 @@ def require_points_kept(site: Site, feeding: Set[str], *, module: Module, primit
     values = values_at(site)
     before = reduction_loops(site.node, values) | spatial_loops(site.node, values)
     added = {loop.var for loop in site.scope if loop.var in feeding - before}
-    if added:
-        outside_first = (site.up(count) for count in range(len(site.path), -1, -1))
-        top = next(
-            found for found in outside_first
-            if isinstance(found.node, For) and found.node.var in added
-        )  # fmt: skip
+    top = _outermost(site, added)
+    if top is not None:
         require_same_effect(site, top, added, module=module, primitive=primitive)
+
+
+def require_init_in_copies(
+    site: Site, selecting: Set[str], *, module: Module, primitive: str
+) -> None:
+    """Refuses copies of the block at a site that run at different points of some loops, unless all points
+    that meet in an element are of the same copy: each copy has an init, which would start anew what
+    another copy has begun.
+
+    Raises `.not_proved`.
+    """
+    scope = {loop.var for loop in site.scope}
+    # The init runs once for what stands in this loop, and anew for each iteration of those around it.
+    sharing = meeting_loops(site, scope) | reduction_loops(site.node, values_at(site))
+    top = _outermost(site, sharing)
+    if top is not None:
+        inside = {top.node.var} | (scope - {loop.var for loop in top.scope})
+        require_same_effect(site, top, selecting & inside, module=module, primitive=primitive)
+
+
+def _outermost(site: Site, names: Set[str]) -> Site | None:
+    """The outermost loop around a site, in the same block, that has one of some names."""
+    loop = next((loop for loop in site.scope if loop.var in names), None)
+    return next((found for found in map(site.up, range(len(site.path))) if found.node is loop), None)
 
 
 def require_init_of_nest(nest: Nest, *, primitive: str) -> None:

@@ -34,9 +34,9 @@ from gossamer_schedule.errors import refusal
 from gossamer_schedule.nests.init_nest import left_out
 from gossamer_schedule.nests.init_places import (
     blocks_with_init,
+    require_init_in_copies,
     require_inits_apart,
     require_inits_beside,
-    require_same_effect,
 )
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
@@ -152,13 +152,11 @@ def _require_inits(site: Site, cuts: Sequence[Expr], *, module: Module) -> set[s
     loop, once = site.node.var, set()
     about = {name for cut in _resolved(cuts, site) for name in free_vars(cut)}
     for block in blocks_with_init(site):
-        reducing = reduction_loops(block.node, values_at(block))
         if loop in left_out(block):
             once.add(block.node.name)
-        elif any(outer.var in reducing for outer in site.scope):
-            _require_known(block, about & reducing, module=module)
-        else:
-            require_same_effect(block, site, {loop}, module=module, primitive=_NAME)
+            continue
+        _require_known(block, about & reduction_loops(block.node, values_at(block)), module=module)
+        require_init_in_copies(block, about | {loop}, module=module, primitive=_NAME)
     return once
 
 

@@ -43,7 +43,7 @@ from gossamer_schedule.dependence.access import mentioned, values_at
 from gossamer_schedule.dependence.user_expressions import expression_at
 from gossamer_schedule.errors import refusal
 from gossamer_schedule.nests.init_nest import left_out
-from gossamer_schedule.nests.init_places import blocks_with_init, require_same_effect
+from gossamer_schedule.nests.init_places import blocks_with_init, require_init_in_copies
 from gossamer_schedule.result import Result
 from gossamer_schedule.step.primitive import primitive
 from gossamer_schedule.step.recorded import step
@@ -131,12 +131,7 @@ def _require_inits(site: Site, asked: Expr, *, module: Module) -> None:
                 hint="Apply decompose_reduction before.",
                 place=block.place(module),
             )
-        outer = next((loop for loop in site.scope if loop.var in about), None)
-        if outer is not None:
-            top = next(
-                found for found in map(site.up, range(len(site.path))) if found.node is outer
-            )
-            require_same_effect(block, top, about, module=module, primitive=_NAME)
+        require_init_in_copies(block, about, module=module, primitive=_NAME)
 
 
 def _varying(site: Site, asked: Expr) -> set[str]:
