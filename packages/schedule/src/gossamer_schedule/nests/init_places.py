@@ -131,7 +131,9 @@ def require_init_in_copies(
 def _outermost(site: Site, names: Set[str]) -> Site | None:
     """The outermost loop around a site, in the same block, that has one of some names."""
     loop = next((loop for loop in site.scope if loop.var in names), None)
-    return next((found for found in map(site.up, range(len(site.path))) if found.node is loop), None)
+    return next(
+        (found for found in map(site.up, range(len(site.path))) if found.node is loop), None
+    )
 
 
 def require_init_of_nest(nest: Nest, *, primitive: str) -> None:
