@@ -11,6 +11,7 @@ import msgspec
 
 from gossamer_ir.core.build import dtype_of
 from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
     EXPRESSIONS,
     STATEMENTS,
@@ -145,8 +146,9 @@ def _smaller(node: Node) -> Iterator[Node]:
 def _simpler(node: Any) -> Iterator[Node]:
     """Constants and parts of the same dtype."""
     dtype = dtype_of(node)
-    yield constant(1, dtype)
-    yield constant(0, dtype)
+    if not DType.parse(dtype).is_vector:
+        yield constant(1, dtype)
+        yield constant(0, dtype)
     for part in children(node):
         if isinstance(part, EXPRESSIONS) and dtype_of(part) == dtype and not isinstance(node, Load):
             yield part

@@ -129,6 +129,11 @@ HALF = COPY.replace(
 ODD = COPY.replace("Y[vi, vj] =", "T.where(i + j < 9)\n            Y[vi, vj] =")
 NO_INIT = SUM.replace("            with T.init():\n                V[vi] = 0.0\n", "")
 REPEATED = "for t in T.serial(3):" + NO_INIT.replace("\n", "\n    ")
+VECTOR = """
+Q = T.alloc_buffer((16,), "float32")
+Q[T.ramp(4, 1, 4)] = V[T.ramp(0, 1, 4)]
+W[T.ramp(0, 1, 4)] = Q[T.ramp(4, 1, 4)]
+"""
 REPEATED_INIT = "for t in T.serial(3):" + SUM.replace("\n", "\n    ")
 READS_OF_OTHERS = SUM.replace("= V[vi] +", "= V[1] +")
 LET_ABOVE = SUM.replace("        with T.block", "        t: T.int64 = j * 2\n        with T.block")
@@ -610,6 +615,8 @@ CASES = [
      {"buffer": "Y", "index_map": "i, j -> j, i"}),
     ("transform_layout.kind", LANES, "transform_layout",
      {"buffer": "Q", "index_map": "i, j -> i, j // 2, j % 2"}),
+    ("transform_layout.kind", VECTOR, "transform_layout",
+     {"buffer": "Q", "index_map": "i -> i // 4, i % 4"}),
     ("reverse_compute_inline.kind",
      LANES.replace("[h, k])", "[h, k])\n            T.where(wk < wh)"),
      "reverse_compute_inline", {"block": "second"}),

@@ -462,8 +462,10 @@ class Bodies:
         if buffer.name in scope.shared:
             at = terms.at(buffer, 1, owned=True)
         elif scope.chance(0.6) and spatial and not buffer.is_sparse and len(buffer.sizes) == 1:
-            at = f"v{scope.choose(spatial)}"
-            if scope.chance(0.35):
+            at, other = f"v{scope.choose(spatial)}", f"v{scope.choose(spatial)}"
+            if scope.chance(0.3):
+                at = scope.choose((f"{at} // 2", f"T.min({at}, {other})", f"{at} * 0", "0"))
+            elif scope.chance(0.35):
                 found = scope.having("index") or scope.having("cell")
                 at = terms.loaded(scope.choose(found), 0) if found else at
         else:

@@ -7,8 +7,9 @@ from typing import Any
 from msgspec.structs import replace
 
 from gossamer_ir.analysis.invariants import NAMING_FIELDS
-from gossamer_ir.core.build import ZERO, index_var, integer_value
+from gossamer_ir.core.build import ZERO, dtype_of, index_var, integer_value
 from gossamer_ir.core.constants import constant
+from gossamer_ir.core.dtypes import DType
 from gossamer_ir.errors import ParseError
 from gossamer_ir.interchange.records import LARGEST_SIZE, Step
 from gossamer_ir.nodes import (
@@ -30,6 +31,7 @@ from gossamer_ir.nodes import (
     Store,
     Var,
 )
+from gossamer_ir.traversal.effects import TOUCHING
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import collect, rewrite_body
 from gossamer_schedule.bounds.in_bounds import moved_accesses
@@ -73,8 +75,8 @@ def transform_layout(
     (the text is no map of as many indices), `.sparse` (the buffer is over axes that are not dense),
     `.not_proved` (two elements may get one place, or vectors may be out of bounds), `.padding` (places
     hold no element, and there is no `pad`, or it is no constant of the buffer's dtype), `.other_access`
-    (the buffer is searched, or something is stated of its values), `.kind` (a vectorized loop uses it,
-    and there are digits), `.no_buffer`, `.no_function`, `.stage`.
+    (the buffer is searched, or something is stated of its values), `.kind` (a vectorized loop or an index
+    of several lanes uses it, and there are digits), `.no_buffer`, `.no_function`, `.stage`.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_schedule.primitives.buffers.cache_write import cache_write
@@ -228,6 +230,13 @@ def _require_scalar(function: Function, buffer: str, layout: Layout) -> None:
                 "divided into digits.",
                 hint=f"Apply {_NAME} before '{found.var}' is made vectorized.",
             )
+    accesses = (found for found in collect(TOUCHING, *function.body) if found.buffer == buffer)
+    if any(DType.parse(dtype_of(at)).is_vector for found in accesses for at in found.indices):
+        raise refusal(
+            f"{_NAME}.kind",
+            f"Vectors of elements of buffer '{buffer}' are loaded or stored, and their lanes cannot be "
+            "divided into digits.",
+        )
 
 
 def _padding(
