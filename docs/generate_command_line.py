@@ -28,7 +28,8 @@ input, which is explained in one sentence on standard error.
 def page() -> str:
     """The whole page."""
     group: Any = get_command(app)
-    return "\n".join([HEAD, *sections_of("gossamer", group.commands)])
+    own = section("gossamer", group)
+    return "\n".join([HEAD, own, *sections_of("gossamer", group.commands)])
 
 
 def sections_of(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:
@@ -42,10 +43,11 @@ def sections_of(prefix: str, commands: Mapping[str, Any]) -> Iterator[str]:
 
 
 def section(path: str, command: Any) -> str:
-    """How a command is called, what it does, and its parameters."""
+    """Describe how a command (or the group of all) is called, what it does, and its parameters."""
     arguments = [found for found in command.params if found.param_type_name == "argument"]
     options = [found for found in command.params if found.param_type_name == "option"]
     words = [path, *map(usage_of, arguments), *(["[OPTIONS]"] if options else [])]
+    words += ["COMMAND"] if hasattr(command, "commands") else []
     parts = [f"## {path}", f"```text\n{' '.join(words)}\n```", inspect.cleandoc(command.help or "")]
     rows = [*map(row_of, arguments), *map(row_of, options)]
     if rows:

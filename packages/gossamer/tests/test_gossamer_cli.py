@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
+from importlib import metadata
 
 import numpy as np
 import pytest
@@ -217,8 +219,31 @@ def test_the_cache_is_described_and_cleared(command, matrix_file, tmp_path, monk
 def test_help_names_every_command(command):
     found = command("--help")
     assert found.status == 0
-    for name in ("demo", "run", "show", "backends", "cache"):
+    for name in ("demo", "run", "show", "backends", "cache", "--version"):
         assert name in found.out
+
+
+def test_version_lists_every_distribution_of_gossamer_with_its_version(command):
+    found = command("--version")
+    assert (found.status, found.err) == (0, "")
+    first, *others = found.out.splitlines()
+    assert first == f"gossamer {metadata.version('gossamer')}"
+    listed = dict(line.split() for line in others)
+    required = [re.split(r"[=<> ;]", text)[0] for text in metadata.requires("gossamer")]
+    own = [name for name in required if name.startswith("gossamer-")]
+    assert "gossamer-generic-cpu" in own, "the embedded plugin is listed, too"
+    assert {name: listed.get(name) for name in own} == {
+        name: metadata.version(name) for name in own
+    }
+
+
+def test_version_lists_a_plugin_of_any_name(tmp_path, command, monkeypatch):
+    folder = tmp_path / "acme-2.5.dist-info"
+    folder.mkdir()
+    (folder / "METADATA").write_text("Metadata-Version: 2.1\nName: acme\nVersion: 2.5\n")
+    (folder / "entry_points.txt").write_text("[gossamer.plugins]\nacme = acme\n")
+    monkeypatch.syspath_prepend(str(tmp_path))
+    assert ["acme", "2.5"] in [line.split() for line in command("--version").out.splitlines()]
 
 
 def test_the_installed_script_fails_without_a_traceback():

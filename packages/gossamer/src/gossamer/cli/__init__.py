@@ -1,4 +1,4 @@
-"""The command line: `gossamer demo | run | show | opt | export | backends | cache`."""
+"""The command line: `gossamer --version`, or a command (`demo`, `run`, `show`, ...)."""
 
 from __future__ import annotations
 

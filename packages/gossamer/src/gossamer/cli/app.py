@@ -11,13 +11,14 @@ from gossamer.cli.export import export
 from gossamer.cli.opt import opt
 from gossamer.cli.run import run
 from gossamer.cli.show import show
+from gossamer.cli.versions import gossamer
 
 app = typer.Typer(
     name="gossamer",
-    help="A compiler for sparse tensor programs.",
     add_completion=False,
     rich_markup_mode=None,
 )
+app.callback()(gossamer)
 app.command("demo")(demo)
 app.command("run")(run)
 app.command("show")(show)

@@ -1,0 +1,60 @@
+"""`gossamer --version`: what is installed, for reports of bugs."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from importlib import metadata
+from typing import Annotated
+
+import typer
+
+from gossamer_backend.registry.registry import GROUP
+
+_PREFIX = "gossamer-"
+
+
+def _show_and_exit(*, wanted: bool) -> None:
+    if wanted:
+        print(describe_versions(metadata.version("gossamer"), installed_versions()))
+        raise typer.Exit
+
+
+_Version = Annotated[
+    bool,
+    typer.Option(
+        "--version",
+        callback=_show_and_exit,
+        is_eager=True,
+        help="print the versions of gossamer, its packages and plugins",
+    ),
+]
+
+
+def gossamer(*, version: _Version = False) -> None:
+    """A compiler for sparse tensor programs."""
+
+
+def installed_versions() -> dict[str, str]:
+    """Return the version of each installed package and plugin of gossamer, sorted by name.
+
+    A plugin is a distribution with an entry point of the group `gossamer.plugins`, whatever its name.
+    """
+    found = list(metadata.distributions())
+    plugins = {entry.dist.name for entry in metadata.entry_points(group=GROUP) if entry.dist}
+    # A path that is listed twice gives a distribution twice; the first is the one that is imported.
+    versions = {dist.name: dist.version for dist in reversed(found)}
+    names = sorted(name for name in versions if name.startswith(_PREFIX) or name in plugins)
+    return {name: versions[name] for name in names}
+
+
+def describe_versions(own: str, others: Mapping[str, str]) -> str:
+    """
+    >>> print(describe_versions("1.0", {"gossamer-ir": "1.0", "acme": "2.5"}))
+    gossamer 1.0
+      gossamer-ir  1.0
+      acme         2.5
+    """
+    width = max(map(len, others), default=0)
+    return "\n".join(
+        [f"gossamer {own}", *(f"  {name:<{width}}  {others[name]}" for name in others)]
+    )
