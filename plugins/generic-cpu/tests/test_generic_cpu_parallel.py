@@ -1,6 +1,7 @@
 """Parallel loops: coverage of the range, failures in workers, other thread runtimes, forks."""
 
 import os
+import re
 import subprocess
 import sys
 import threading
@@ -210,22 +211,52 @@ def test_a_forked_child_computes_after_its_parent_did():
 
 
 SPINNING = """
-import os
+import ctypes, os, subprocess, sys
 from gossamer_generic_cpu.parallel import threads
-os.environ.update({environment!r})
+if {is_loaded}:
+    ctypes.CDLL("libgomp.so.1")
+changes = []
+sys.addaudithook(lambda event, args: changes.append(event) if event in {events!r} else None)
 before = dict(os.environ)
-address = threads.gomp_parallel()
+threads.gomp_parallel()
 assert dict(os.environ) == before, "the environment is as it was"
-print(address is not None)
+assert ("GOMP_SPINCOUNT" in before) == (b"GOMP_SPINCOUNT" in subprocess.check_output("env"))
+print(*changes)
 """
 
 
-@pytest.mark.parametrize(
-    "environment", [{}, {"GOMP_SPINCOUNT": "7"}, {"OMP_WAIT_POLICY": "passive"}]
-)
-def test_loading_libgomp_leaves_the_environment_as_it_was(environment):
-    source = SPINNING.format(environment=environment)
+def spin_count(*, is_loaded=False, **environment):
+    """The value that libgomp reports when it is loaded, and the changes of the environment."""
+    events = ("os.putenv", "os.unsetenv")
+    source = SPINNING.format(events=events, is_loaded=is_loaded)
+    kept = {name: value for name, value in os.environ.items() if name not in threads._WAITING}
     found = subprocess.run(
-        [sys.executable, "-c", source], capture_output=True, text=True, check=True
-    )
-    assert found.stdout.strip() in ("True", "False")
+        [sys.executable, "-c", source], capture_output=True, text=True, check=True,
+        env={**kept, "OMP_DISPLAY_ENV": "verbose", **environment},
+    )  # fmt: skip
+    return re.findall(r"GOMP_SPINCOUNT = '(\d+)'", found.stderr)[:1], found.stdout.split()
+
+
+needs_gomp = pytest.mark.skipif(
+    threads.gomp_parallel() is None or sys.platform != "linux", reason="libgomp is not installed"
+)
+
+
+@needs_gomp
+def test_libgomp_spins_for_a_short_time_and_the_environment_is_as_before():
+    assert spin_count() == ([threads.SPINS], ["os.putenv", "os.unsetenv"])
+
+
+@needs_gomp
+@pytest.mark.parametrize(
+    ("environment", "spins"),
+    [({"GOMP_SPINCOUNT": "7"}, "7"), ({"OMP_WAIT_POLICY": "passive"}, "0")],
+)
+def test_how_the_user_lets_libgomp_wait_is_kept(environment, spins):
+    assert spin_count(**environment) == ([spins], [])
+
+
+@needs_gomp
+def test_the_environment_is_not_touched_where_libgomp_is_loaded_already():
+    (spins,), changes = spin_count(is_loaded=True)
+    assert (spins == threads.SPINS, changes) == (False, [])

@@ -26,6 +26,10 @@ _CHOICES = ("gomp", "pthread", "none")
 SPINS = "100000"
 """About 0.1 milliseconds, within which back-to-back regions find their threads awake."""
 
+_SPIN_COUNT = "GOMP_SPINCOUNT"
+_WAITING = (_SPIN_COUNT, "OMP_WAIT_POLICY")
+"""The variables by which users choose how libgomp's threads wait."""
+
 _LIBRARIES = ("libgomp.so.1", "libgomp.1.dylib")
 
 _FORKED_WITHOUT_EXEC = 0x40
@@ -70,8 +74,8 @@ def parallel_function() -> int | None:
 
 @cache
 def gomp_parallel() -> int | None:
-    """The address of GOMP_parallel, None where libgomp is not installed."""
-    with _short_spinning():
+    """Return the address of GOMP_parallel, or None if libgomp is not installed."""
+    with compiling, _short_spinning():
         for name in _LIBRARIES:
             try:
                 function = ctypes.CDLL(name).GOMP_parallel
@@ -83,19 +87,24 @@ def gomp_parallel() -> int | None:
 
 @contextlib.contextmanager
 def _short_spinning() -> Iterator[None]:
-    """Lets libgomp, which reads it when it is loaded, wait for others with less spinning.
+    """Set `GOMP_SPINCOUNT` while libgomp is loaded, unless the user has chosen how threads wait.
 
-    With its default of milliseconds, a thread that waits takes the CPU from the one it waits for
-    as soon as any other process is busy, and a region of 20 microseconds took 8 milliseconds.
+    By default, libgomp's waiting threads spin for milliseconds. They take the CPU from the thread they
+    wait for as soon as another process is busy: a region of 20 microseconds took 8 milliseconds.
+    libgomp has no function for this setting. It reads the variable once, when it is loaded, so the
+    variable is removed directly afterwards, and is not set at all if libgomp is loaded already.
+    `compiling` is held meanwhile, so that no child is forked with it.
     """
-    if any(name in os.environ for name in ("GOMP_SPINCOUNT", "OMP_WAIT_POLICY")):
+    if any(name in os.environ for name in _WAITING) or _is_gomp_loaded():
         yield
         return
-    os.environ["GOMP_SPINCOUNT"] = SPINS
+    os.environ[_SPIN_COUNT] = SPINS
     try:
         yield
     finally:
-        del os.environ["GOMP_SPINCOUNT"]
+        # Another thread of the user's may have set it since: that value stays.
+        if os.environ.get(_SPIN_COUNT) == SPINS:
+            del os.environ[_SPIN_COUNT]
 
 
 def _current() -> Parallelism:
