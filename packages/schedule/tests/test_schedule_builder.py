@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import importlib.util
 import inspect
 import pickle
 import re
@@ -11,6 +12,7 @@ from pathlib import Path
 import numpy as np
 import pytest
 
+import gossamer_schedule
 from gossamer_ir.errors import ScheduleError
 from gossamer_ir.interchange.records import Schedule, Step
 from gossamer_ir.script import parse_module
@@ -18,6 +20,9 @@ from gossamer_schedule import PRIMITIVES, AmbiguousNameWarning, ScheduleBuilder,
 from gossamer_schedule.cursor.handles import forwarded
 from gossamer_schedule.step.foreign_names import ARGUMENTS, METHODS
 from gossamer_testkit import examples
+
+GENERATOR = Path(__file__).parents[1] / "generate_registry.py"
+FOLDER = Path(gossamer_schedule.__file__).parent / "primitives"
 
 
 def code_of(primitive, /, *args, **keywords) -> str:
@@ -34,6 +39,21 @@ def tiled() -> ScheduleBuilder:
 def test_every_primitive_is_a_documented_method():
     for name, primitive in PRIMITIVES.items():
         assert getattr(ScheduleBuilder, name).__doc__ == primitive.__doc__ is not None
+
+
+def test_the_lists_of_primitives_follow_from_the_folder():
+    spec = importlib.util.spec_from_file_location("generate_registry", GENERATOR)
+    generator = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(generator)
+    assert len(PRIMITIVES) == len(generator.primitives())
+    for path, text in generator.files().items():
+        assert path.read_text() == text, "run python packages/schedule/generate_registry.py"
+
+
+def test_every_module_of_primitives_is_registered():
+    for path in FOLDER.rglob("*.py"):
+        is_helper = path.stem == "__init__" or path.parent.name == "accumulation"
+        assert (path.stem in PRIMITIVES) is not is_helper, path
 
 
 def test_every_primitive_is_in_the_table_of_the_readme():

@@ -1,12 +1,13 @@
-"""The table of primitives: one line for each."""
+"""The primitives by name, and as methods of builders.
+
+`python packages/schedule/generate_registry.py` writes the imports and the methods, one for each module in
+`primitives` that defines a primitive.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import wraps
-from typing import Any, Concatenate, ParamSpec, TypeVar
 
-from gossamer_ir.nodes import Module
 from gossamer_schedule.primitives.annotations.annotate import annotate
 from gossamer_schedule.primitives.annotations.hide_buffer_access import hide_buffer_access
 from gossamer_schedule.primitives.annotations.set_block_filter import set_block_filter
@@ -62,82 +63,66 @@ from gossamer_schedule.primitives.unsafe.unsafe_reorder import unsafe_reorder
 from gossamer_schedule.primitives.unsafe.unsafe_set_dtype import unsafe_set_dtype
 from gossamer_schedule.primitives.unsafe.unsafe_vectorize import unsafe_vectorize
 from gossamer_schedule.result import Result
-
-P = ParamSpec("P")
-F = TypeVar("F", bound="Fluent")
+from gossamer_schedule.step.fluent import Applying, fluent
 
 
-def _fluent(primitive: Callable[Concatenate[Module, P], Result]) -> Callable[Concatenate[F, P], F]:
-    """The method that applies a primitive: its arguments without the module."""
+class Fluent(Applying):
+    """The primitives as methods, which take the arguments after the module and return the object."""
 
-    @wraps(primitive)
-    def method(self: F, /, *args: P.args, **keywords: P.kwargs) -> F:
-        return self.applied(primitive, *args, **keywords)
-
-    return method
-
-
-class Fluent:
-    """The primitives as methods, which take their arguments but for the module and return the object."""
-
-    add_unit_loop = _fluent(add_unit_loop)
-    align = _fluent(align)
-    annotate = _fluent(annotate)
-    bind = _fluent(bind)
-    blockize = _fluent(blockize)
-    cache_index = _fluent(cache_index)
-    cache_inplace = _fluent(cache_inplace)
-    cache_read = _fluent(cache_read)
-    cache_write = _fluent(cache_write)
-    compute_at = _fluent(compute_at)
-    compute_inline = _fluent(compute_inline)
-    decompose_padding = _fluent(decompose_padding)
-    decompose_reduction = _fluent(decompose_reduction)
-    fission = _fluent(fission)
-    fuse = _fluent(fuse)
-    fuse_reduction_epilogue = _fluent(fuse_reduction_epilogue)
-    hide_buffer_access = _fluent(hide_buffer_access)
-    lift_loop = _fluent(lift_loop)
-    loop_partition = _fluent(loop_partition)
-    parallel = _fluent(parallel)
-    pipeline = _fluent(pipeline)
-    prefetch = _fluent(prefetch)
-    reindex = _fluent(reindex)
-    reindex_cache_read = _fluent(reindex_cache_read)
-    reindex_cache_write = _fluent(reindex_cache_write)
-    reorder = _fluent(reorder)
-    reverse_compute_at = _fluent(reverse_compute_at)
-    reverse_compute_inline = _fluent(reverse_compute_inline)
-    rfactor = _fluent(rfactor)
-    rolling_buffer = _fluent(rolling_buffer)
-    sample_categorical = _fluent(sample_categorical)
-    sample_compute_location = _fluent(sample_compute_location)
-    sample_perfect_tile = _fluent(sample_perfect_tile)
-    set_block_filter = _fluent(set_block_filter)
-    set_scope = _fluent(set_scope)
-    sparse_compute_at = _fluent(sparse_compute_at)
-    sparse_fuse = _fluent(sparse_fuse)
-    sparse_reorder = _fluent(sparse_reorder)
-    sparse_tensorize = _fluent(sparse_tensorize)
-    sparse_unfuse = _fluent(sparse_unfuse)
-    specialize = _fluent(specialize)
-    split = _fluent(split)
-    storage_align = _fluent(storage_align)
-    tensorize = _fluent(tensorize)
-    transform_layout = _fluent(transform_layout)
-    unannotate = _fluent(unannotate)
-    unroll = _fluent(unroll)
-    unsafe_match_to_alloc = _fluent(unsafe_match_to_alloc)
-    unsafe_parallel = _fluent(unsafe_parallel)
-    unsafe_reorder = _fluent(unsafe_reorder)
-    unsafe_set_dtype = _fluent(unsafe_set_dtype)
-    unsafe_vectorize = _fluent(unsafe_vectorize)
-    unset_block_filter = _fluent(unset_block_filter)
-    vectorize = _fluent(vectorize)
-
-    def applied(self: F, primitive: Callable[..., Result], /, *args: Any, **keywords: Any) -> F:
-        """The object after one more primitive."""
-        raise NotImplementedError
+    add_unit_loop = fluent(add_unit_loop)
+    align = fluent(align)
+    annotate = fluent(annotate)
+    bind = fluent(bind)
+    blockize = fluent(blockize)
+    cache_index = fluent(cache_index)
+    cache_inplace = fluent(cache_inplace)
+    cache_read = fluent(cache_read)
+    cache_write = fluent(cache_write)
+    compute_at = fluent(compute_at)
+    compute_inline = fluent(compute_inline)
+    decompose_padding = fluent(decompose_padding)
+    decompose_reduction = fluent(decompose_reduction)
+    fission = fluent(fission)
+    fuse = fluent(fuse)
+    fuse_reduction_epilogue = fluent(fuse_reduction_epilogue)
+    hide_buffer_access = fluent(hide_buffer_access)
+    lift_loop = fluent(lift_loop)
+    loop_partition = fluent(loop_partition)
+    parallel = fluent(parallel)
+    pipeline = fluent(pipeline)
+    prefetch = fluent(prefetch)
+    reindex = fluent(reindex)
+    reindex_cache_read = fluent(reindex_cache_read)
+    reindex_cache_write = fluent(reindex_cache_write)
+    reorder = fluent(reorder)
+    reverse_compute_at = fluent(reverse_compute_at)
+    reverse_compute_inline = fluent(reverse_compute_inline)
+    rfactor = fluent(rfactor)
+    rolling_buffer = fluent(rolling_buffer)
+    sample_categorical = fluent(sample_categorical)
+    sample_compute_location = fluent(sample_compute_location)
+    sample_perfect_tile = fluent(sample_perfect_tile)
+    set_block_filter = fluent(set_block_filter)
+    set_scope = fluent(set_scope)
+    sparse_compute_at = fluent(sparse_compute_at)
+    sparse_fuse = fluent(sparse_fuse)
+    sparse_reorder = fluent(sparse_reorder)
+    sparse_tensorize = fluent(sparse_tensorize)
+    sparse_unfuse = fluent(sparse_unfuse)
+    specialize = fluent(specialize)
+    split = fluent(split)
+    storage_align = fluent(storage_align)
+    tensorize = fluent(tensorize)
+    transform_layout = fluent(transform_layout)
+    unannotate = fluent(unannotate)
+    unroll = fluent(unroll)
+    unsafe_match_to_alloc = fluent(unsafe_match_to_alloc)
+    unsafe_parallel = fluent(unsafe_parallel)
+    unsafe_reorder = fluent(unsafe_reorder)
+    unsafe_set_dtype = fluent(unsafe_set_dtype)
+    unsafe_vectorize = fluent(unsafe_vectorize)
+    unset_block_filter = fluent(unset_block_filter)
+    vectorize = fluent(vectorize)
 
 
 PRIMITIVES: dict[str, Callable[..., Result]] = {
