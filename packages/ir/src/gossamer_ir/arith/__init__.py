@@ -1,1 +1,1 @@
-"""Integer arithmetic on expressions: affine forms, simplification, proofs."""
+"""Integer arithmetic on expressions: affine forms, simplification, and a prover of inequalities."""

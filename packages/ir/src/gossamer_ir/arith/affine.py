@@ -1,9 +1,9 @@
 """Affine forms of index expressions: a sum of integer multiples of atoms, and a constant.
 
 An atom is any expression that is not itself a sum or a multiple: a variable, a load, a quotient, or
-a product of such. Values are those of unbounded integers; machine integers, which wrap, are equal to
-them but for multiples of the number of their values. So a `distance` holds of machine integers, too;
-whoever compares sees to it that nothing wraps (`overflow`).
+a product of these. A form denotes a value in unbounded integers; machine integers wrap, and so agree with
+it modulo 2**bits. Differences (`distance`) are therefore valid for machine integers too. Comparisons are
+valid only if the caller makes sure that nothing wraps (`analysis.overflow`).
 """
 
 from __future__ import annotations
@@ -24,7 +24,8 @@ from gossamer_ir.nodes import Binary, Cast, Const, Expr, Load, Unary
 from gossamer_ir.traversal.walk import map_children
 
 MAX_TERMS = 16
-"""A product of sums with more terms stays as it is."""
+"""A product of two sums that would have more terms is not expanded, since terms multiply with each
+factor."""
 _LEAST, _PART = -(2**63), 2**62
 
 
@@ -72,7 +73,8 @@ def affine_of(expr: Expr) -> Affine:
 
 @lru_cache(maxsize=4096)
 def normal_form(expr: Expr) -> Affine:
-    """The affine form of an expression in which indices of loads that are equal look the same.
+    """The affine form of an expression, with the indices of loads in a canonical order of terms, so that
+    loads with equal indices become one atom.
 
     >>> from gossamer_ir.core.build import ONE, add, index_var
     >>> from gossamer_ir.nodes import Load
@@ -97,7 +99,7 @@ def normal_form(expr: Expr) -> Affine:
 
 
 def product(lhs: Affine, rhs: Affine) -> Affine | None:
-    """The form lhs * rhs; None where it has too many terms."""
+    """The form lhs * rhs; None if it has more than `MAX_TERMS` terms."""
     if rhs.is_constant:
         return scale(lhs, rhs.constant)
     if lhs.is_constant:
@@ -118,7 +120,7 @@ def _multiplied(lhs: Expr, rhs: Expr) -> Expr:
 
 
 def factors_of(atom: Expr) -> tuple[Expr, ...]:
-    """What an atom is the product of.
+    """The factors of an atom.
 
     >>> from gossamer_ir.core.build import index_var, mul
     >>> [factor.name for factor in factors_of(mul(mul(index_var("i"), index_var("m")), index_var("n")))]
@@ -130,8 +132,8 @@ def factors_of(atom: Expr) -> tuple[Expr, ...]:
 
 
 def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
-    """The factors of an atom of a form that another of its products has, too; each stands once in
-    every atom."""
+    """The factors of an atom that another product of the form shares. Only factors of degree one: the form
+    is linear in each of them."""
     factors = factors_of(atom)
     if len(factors) == 1:
         return []
@@ -145,7 +147,7 @@ def shared_factors(atom: Expr, form: Affine) -> list[Expr]:
 
 
 def multiplier_of(factor: Expr, form: Affine) -> Affine:
-    """What a factor of some atoms of a form is multiplied by, which they are the products of.
+    """The sum of what a factor is multiplied by in the atoms of a form.
 
     >>> from gossamer_ir.core.build import add, index_var, mul
     >>> i, m, n = map(index_var, "imn")
@@ -163,14 +165,16 @@ def multiplier_of(factor: Expr, form: Affine) -> Affine:
 
 
 def times(lhs: Affine, rhs: Affine) -> Affine:
-    """The form lhs * rhs; where it has too many terms, one atom that is their product."""
+    """The form lhs * rhs; a single atom, their product, if it has more than `MAX_TERMS` terms."""
     if not (lhs.terms or rhs.terms):
         return Affine({}, lhs.constant * rhs.constant)
     return product(lhs, rhs) or Affine({_multiplied(expr_of(lhs), expr_of(rhs)): 1}, 0)
 
 
 def quotient(form: Affine, by: Affine) -> Affine | None:
-    """The form that multiplied with `by` is another one; None where there is none of few terms.
+    """The form q with q * by == form; None if there is none, or none of at most `MAX_TERMS` terms.
+
+    This is polynomial long division by leading terms; it must leave no remainder.
 
     >>> from gossamer_ir.core.build import ONE, add, index, index_var, mul
     >>> m, n = map(index_var, "mn")
@@ -207,8 +211,8 @@ def _over_constant(form: Affine, divisor: int) -> Affine | None:
 
 
 def _leading(form: Affine) -> tuple[tuple[Expr, ...], int]:
-    """The factors of the first term of a form, in an order that a common factor does not change, and
-    what these are multiplied by."""
+    """The factors of the leading term of a form, and its coefficient. Terms are ordered by degree first,
+    so that multiplying a form by a factor keeps its leading term."""
     terms = [(factors_of(atom), count) for atom, count in form.terms.items()]
     if form.constant:
         terms.append(((), form.constant))
@@ -218,7 +222,7 @@ def _leading(form: Affine) -> tuple[tuple[Expr, ...], int]:
 
 
 def _without(factors: Iterable[Expr], others: Iterable[Expr]) -> list[Expr] | None:
-    """Some factors but for others; None where these are not among them."""
+    """The factors without `others`; None if one of these is not a factor."""
     left = list(factors)
     for other in others:
         if other not in left:
@@ -228,8 +232,8 @@ def _without(factors: Iterable[Expr], others: Iterable[Expr]) -> list[Expr] | No
 
 
 def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, ...]]:
-    """A form as an integer times factors, in a fixed order. These are what all terms have in common, the
-    `sums` that divide it, and a sum that is left.
+    """A form as an integer times factors, in a fixed order: the common factors of all terms, those of the
+    `sums` that divide the form, and the sum that is left.
 
     >>> from gossamer_ir.core.build import ONE, add, index, index_var, mul
     >>> m, n = map(index_var, "mn")
@@ -257,7 +261,7 @@ def factored(form: Affine, sums: Iterable[Expr] = ()) -> tuple[int, tuple[Expr, 
 
 
 def _common_factors(form: Affine) -> tuple[Expr, ...]:
-    """What all terms of a form are multiples of."""
+    """The factors, with multiplicity, that all terms of a form share."""
     several = list(map(factors_of, form.terms))
     if len(several) < 2:
         return several[0] if several else ()
@@ -265,7 +269,7 @@ def _common_factors(form: Affine) -> tuple[Expr, ...]:
 
 
 def product_of(form: Affine) -> Expr:
-    """An expression of a form as a product of its factors, an integer first."""
+    """A form as an expression that is the product of its factors, the integer first."""
     count, factors = factored(form)
     return build.product((_number(count), *factors))
 
@@ -283,8 +287,8 @@ def combine(lhs: Affine, rhs: Affine, factor: int) -> Affine:
 
 
 def distance(lhs: Expr, rhs: Expr) -> int | None:
-    """The constant that added to one machine integer gives another, whatever wraps around; None where
-    there is none.
+    """The constant c with lhs == rhs + c as machine integers, even if either side wraps; None if the
+    difference is not constant.
 
     >>> from gossamer_ir.core.build import ONE, add, index, index_var
     >>> distance(add(index_var("i"), ONE), index_var("i")), distance(index_var("i"), index_var("j"))
@@ -309,8 +313,8 @@ def scale(form: Affine, factor: int) -> Affine:
 
 
 def expr_of(form: Affine) -> Expr:
-    """An expression of the form, positive terms first. Its affine form is that one again: a number that does
-    not fit an int64 is a sum of products of such that do, which as machine integers wrap around.
+    """A form as an expression, positive terms first; `affine_of` maps it back to the same form. A number
+    that int64 cannot represent is written as a sum of products of smaller ones, which wraps when evaluated.
 
     >>> form = Affine({build.index_var("i"): 2**64}, -(2**63))
     >>> affine_of(expr_of(form)) == form
@@ -331,7 +335,7 @@ def expr_of(form: Affine) -> Expr:
 
 
 def _number(value: int) -> Expr:
-    """An integer, of unbounded ones; not folded where it does not fit an int64."""
+    """An unbounded integer as an expression; a sum of products that is not folded if int64 is too small."""
     if _LEAST <= value < -_LEAST:
         return build.index(value)
     count, rest = divmod(value, _PART)

@@ -1,4 +1,4 @@
-"""Inequalities that a proof may use: what is known of an atom, without looking at all of them."""
+"""The hypotheses of a proof, indexed by atom, so that a step of elimination visits only relevant ones."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer_ir.nodes import Expr, Var
 
 
 class Hypotheses:
-    """Forms that are not negative, in the order in which they were assumed.
+    """A stack of forms that are assumed to be >= 0, in the order in which they were added.
 
     >>> from gossamer_ir.core.build import index_var
     >>> i, n = index_var("i"), index_var("n")
@@ -25,6 +25,7 @@ class Hypotheses:
 
     def __init__(self) -> None:
         self._forms: list[Affine] = []
+        # A state is never reused, so that answers that were cached under it stay valid after `release`.
         self._states = [0]
         self._last = 0
         self._about: defaultdict[Expr, list[Affine]] = defaultdict(list)
@@ -35,7 +36,7 @@ class Hypotheses:
         return iter(self._forms)
 
     def add(self, form: Affine) -> None:
-        """From here on, form >= 0 holds."""
+        """Assumes form >= 0 from here on."""
         self._forms.append(form)
         self._last += 1
         self._states.append(self._last)
@@ -48,15 +49,15 @@ class Hypotheses:
 
     @property
     def state(self) -> int:
-        """A number that is equal where the same is known."""
+        """A number that identifies the current hypotheses: equal numbers mean the same hypotheses."""
         return self._states[-1]
 
     def mark(self) -> int:
-        """How many there are; `release` goes back to it."""
+        """The number of hypotheses, to be passed to `release`."""
         return len(self._forms)
 
     def release(self, mark: int) -> None:
-        """Forgets what was assumed after the mark."""
+        """Removes the hypotheses that were added after the mark."""
         while len(self._forms) > mark:
             form = self._forms.pop()
             self._states.pop()
@@ -66,17 +67,18 @@ class Hypotheses:
                 self._bounds[name].pop()
 
     def about(self, atom: Expr) -> Iterator[Affine]:
-        """Those with an atom, the last one first."""
+        """The hypotheses that contain an atom, most recent first."""
         return reversed(self._about[atom])
 
     def depth_of(self, name: str) -> int:
-        """When a variable was last bounded from above, counted from 1; 0 for a size."""
+        """The number of the hypothesis that last bounded a variable from above, from 1; 0 if there is none,
+        as for sizes."""
         bounds = self._bounds[name]
         return bounds[-1] if bounds else 0
 
 
 def _bounded_above(form: Affine) -> list[str]:
-    """The variables for which a form that is not negative is an upper bound."""
+    """The variables that form >= 0 bounds from above."""
     return [
         atom.name
         for atom, coefficient in form.terms.items()

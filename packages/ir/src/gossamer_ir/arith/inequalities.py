@@ -1,6 +1,8 @@
-"""Comparisons of integers as inequalities, and their opposites."""
+"""Comparisons of integers as affine inequalities, and their negation."""
 
 from __future__ import annotations
+
+from collections.abc import Callable, Iterator
 
 from gossamer_ir.arith.affine import Affine, affine_of, combine, scale
 from gossamer_ir.arith.simplify import FALSE, TRUE
@@ -22,7 +24,7 @@ _OPPOSITE: dict[CompareOp, CompareOp] = {
 
 
 def as_nonnegative(op: CompareOp, lhs: Expr, rhs: Expr) -> Expr:
-    """What is >= 0 exactly where `lt`, `le`, `gt` or `ge` holds between two int64 values."""
+    """An expression that is >= 0 if and only if `lt`, `le`, `gt` or `ge` holds between two int64 values."""
     if op in ("gt", "ge"):
         lhs, rhs = rhs, lhs
     apart = Binary("sub", rhs, lhs)
@@ -30,9 +32,10 @@ def as_nonnegative(op: CompareOp, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def slack_of(condition: Expr) -> Affine | None:
-    """What is >= 0 exactly where a condition holds that bounds int64 values; None of any other. Bounds that
-    are found by moving its terms from one side to the other are those of unbounded integers: neither the
-    condition nor they may wrap.
+    """A form that is >= 0 if and only if an inequality of int64 values holds; None for other conditions.
+
+    Moving terms from one side to the other is valid for unbounded integers only: neither side of the
+    condition may wrap, nor may a bound that is derived from the form.
 
     >>> from gossamer_ir.arith.affine import expr_of
     >>> from gossamer_ir.core.build import index_var
@@ -51,7 +54,7 @@ def slack_of(condition: Expr) -> Affine | None:
 
 
 def widened(condition: Compare) -> tuple[Expr, Expr] | None:
-    """Both sides as int64; None of what is no comparison of integers that int64 holds."""
+    """Both sides as int64; None if they are not scalar integers that int64 can represent."""
     lhs, rhs = condition.lhs, condition.rhs
     if build.dtype_of(lhs) == "int64":
         return lhs, rhs
@@ -71,7 +74,7 @@ def _as_int64(expr: Expr) -> Expr:
 
 
 def connected(condition: Expr) -> Expr:
-    """An `if_then_else` that chooses between a condition and a constant, as `and` or `or`."""
+    """The condition, with a short-circuit `if_then_else(a, b, False)` as `and`, `(a, True, b)` as `or`."""
     match condition:
         case IfThenElse(if_false=chosen) if chosen == FALSE:
             return Binary("and", condition.condition, condition.if_true)
@@ -81,7 +84,9 @@ def connected(condition: Expr) -> Expr:
 
 
 def negated(condition: Expr) -> Expr | None:
-    """The opposite of a condition that is made of comparisons of integers; None of any other.
+    """The negation of a condition that is made of comparisons of integers; None for any other.
+
+    Comparisons of floats have no negation: both `a < b` and `a >= b` are false for NaN.
 
     >>> from gossamer_ir.core.build import index_var
     >>> negated(Compare("lt", index_var("i"), index_var("n"))).op
@@ -99,4 +104,54 @@ def negated(condition: Expr) -> Expr | None:
     return None
 
 
-__all__ = ["as_nonnegative", "connected", "negated", "slack_of", "widened"]
+def implied_by(condition: Expr, holds: Callable[[Expr], bool]) -> Iterator[Affine]:
+    """Forms that are >= 0 if a condition is true, none for parts that do not compare integers.
+
+    `holds(expr)` is true if expr >= 0 is proved; `lhs != rhs` implies a strict inequality only where one
+    side is known to be no greater. It is called lazily, so that a caller may assume each form before it
+    takes the next one.
+
+    >>> from gossamer_ir.core.build import index_var
+    >>> i, n = index_var("i"), index_var("n")
+    >>> apart = Compare("ne", i, n)
+    >>> list(implied_by(apart, lambda expr: False))
+    []
+    >>> (form,) = implied_by(apart, lambda expr: expr == Binary("sub", n, i))
+    >>> form == affine_of(as_nonnegative("lt", i, n))
+    True
+    """
+    match connected(condition):
+        case Binary(op="and") as found:
+            yield from implied_by(found.lhs, holds)
+            yield from implied_by(found.rhs, holds)
+        case Unary(op="not", operand=Binary(op="or") as either):
+            yield from implied_by(Unary("not", either.lhs), holds)
+            yield from implied_by(Unary("not", either.rhs), holds)
+        case Unary(op="not") as found:
+            opposite = negated(found.operand)
+            if opposite is not None:
+                yield from implied_by(opposite, holds)
+        case Compare() as found:
+            sides = widened(found)
+            if sides is not None:
+                yield from _implied_by_comparison(found.op, *sides, holds)
+
+
+def _implied_by_comparison(
+    op: CompareOp, lhs: Expr, rhs: Expr, holds: Callable[[Expr], bool]
+) -> Iterator[Affine]:
+    match op:
+        case "eq":
+            yield affine_of(Binary("sub", lhs, rhs))
+            yield affine_of(Binary("sub", rhs, lhs))
+        case "ne":
+            for low, high in ((lhs, rhs), (rhs, lhs)):
+                apart = Binary("sub", high, low)
+                if holds(apart):
+                    yield affine_of(Binary("sub", apart, build.ONE))
+                    return
+        case _:
+            yield affine_of(as_nonnegative(op, lhs, rhs))
+
+
+__all__ = ["as_nonnegative", "connected", "implied_by", "negated", "slack_of", "widened"]

@@ -1,4 +1,4 @@
-"""What is known about an expression that is no sum, from what it is made of."""
+"""Bounds of non-affine expressions (atoms), derived from their operands."""
 
 from __future__ import annotations
 
@@ -8,14 +8,15 @@ from gossamer_ir.arith.affine import Affine, affine_of, scale
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.nodes import Binary, Compare, Expr, IfThenElse, Search, Select, Unary
+from gossamer_ir.nodes import Binary, Cast, Compare, Expr, IfThenElse, Search, Select, Unary
 
 Case = tuple[Expr, Expr]
-"""A condition, and a value that an atom may have where the condition holds."""
+"""A condition, and a bound of an atom where the condition holds."""
 
 
 def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
-    """Cases of which one holds, with the least (or the greatest) value of an atom; none if not known."""
+    """Cases that together are exhaustive, each with the least (or the greatest) value of an atom in it;
+    empty if no such values are known."""
     match atom:
         case Search(kind="exact"):
             absent = (TRUE, build.index(-1))
@@ -32,14 +33,14 @@ def cases_of(atom: Expr, *, is_least: bool) -> tuple[Case, ...]:
 
 
 def _sides(atom: Binary) -> tuple[Case, ...]:
-    """Either side of a minimum or a maximum."""
+    """A case for each operand of a minimum or a maximum."""
     first, second = (atom.lhs, atom.rhs) if atom.op == "min" else (atom.rhs, atom.lhs)
     is_ordered = Compare("le", first, second), Compare("ge", first, second)
     return (is_ordered[0], atom.lhs), (is_ordered[1], atom.rhs)
 
 
 def about_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    """Inequalities of a quotient, remainder, minimum, maximum or mask."""
+    """Forms that are not negative, for a quotient, remainder, minimum, maximum or bit mask."""
     match inner.op:
         case "floordiv":
             yield from _about_quotient(atom, inner.lhs, build.integer_value(inner.rhs))
@@ -61,7 +62,7 @@ def about_binary(atom: Expr, inner: Binary) -> Iterator[Affine]:
 
 
 def _about_quotient(atom: Expr, dividend: Expr, divisor: int | None) -> Iterator[Affine]:
-    """Between 0 and divisor lies what the multiple of the quotient leaves."""
+    """0 <= dividend - quotient * divisor < divisor; with the signs exchanged for a negative divisor."""
     if not divisor:
         return
     left = Binary("sub", dividend, build.mul(atom, build.index(divisor)))
@@ -81,7 +82,7 @@ def _about_remainder(atom: Expr, inner: Binary) -> Iterator[Affine]:
 
 
 def left_by_quotient(atom: Expr, inner: Binary) -> Iterator[Affine]:
-    """A remainder is what the multiple of the quotient leaves, of a divisor that is not zero."""
+    """remainder = dividend - quotient * divisor, for a divisor that is not zero."""
     quotient = Binary("floordiv", inner.lhs, inner.rhs)
     whole = Binary("add", Binary("mul", quotient, inner.rhs), atom)
     left = affine_of(Binary("sub", inner.lhs, whole))
@@ -90,7 +91,7 @@ def left_by_quotient(atom: Expr, inner: Binary) -> Iterator[Affine]:
 
 
 def about_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
-    """Inequalities of what is widened from a dtype."""
+    """The limits of a dtype that an atom is widened from."""
     kind = DType.parse(dtype)
     if not kind.is_float and kind.bits < 64:
         low, high = kind.limits
@@ -98,4 +99,18 @@ def about_storage(atom: Expr, dtype: str) -> Iterator[Affine]:
         yield Affine({atom: -1}, high)
 
 
-__all__ = ["Case", "about_binary", "about_storage", "cases_of", "left_by_quotient"]
+def unwidened(atom: Expr) -> Expr:
+    """The operand of a cast to int64 that keeps every value (not so for uint64 and floats); else the atom.
+
+    >>> from gossamer_ir.nodes import Var
+    >>> [unwidened(Cast("int64", Var("v", dtype))).dtype for dtype in ("int32", "uint64")]
+    ['int32', 'int64']
+    """
+    if not isinstance(atom, Cast) or atom.dtype != "int64":
+        return atom
+    kind = DType.parse(build.dtype_of(atom.value))
+    is_same = kind.kind in ("int", "bool") or (kind.kind == "uint" and kind.bits < 64)
+    return atom.value if is_same and not kind.is_vector else atom
+
+
+__all__ = ["Case", "about_binary", "about_storage", "cases_of", "left_by_quotient", "unwidened"]

@@ -1,6 +1,6 @@
-"""Arrays of offsets (indptr): the elements of fibre `q` are those from `indptr[q]` to before `indptr[q + 1]`.
+"""Arrays of offsets (indptr): fibre `q` has the elements `indptr[q]`, ..., `indptr[q + 1] - 1`.
 
-An array over several axes has a row of offsets for each place along all but the last of them.
+An array over several axes has one row of offsets for each tuple of indices along all but the last axis.
 """
 
 from __future__ import annotations
@@ -14,22 +14,22 @@ from gossamer_ir.nodes import Cast, Expr, Load
 
 
 def loaded(expr: Expr) -> Load | None:
-    """The load of an integer that an index widens, or is."""
+    """The load that an index is, or widens to int64; None unless it loads an integer unconditionally."""
     inner = expr.value if isinstance(expr, Cast) and expr.dtype == "int64" else expr
     if not isinstance(inner, Load) or inner.predicate is not None:
         return None
-    # What is not an integer loses its fraction, so that two values may become one.
+    # A cast from float drops the fraction, so that distinct elements could give equal indices.
     return inner if DType.parse(inner.dtype).is_integer else None
 
 
 def following(offset: Load) -> Load:
-    """The offset after another one: where the fibre that begins at this one ends."""
+    """The next offset: the end of the fibre that begins at this one."""
     *outer, last = offset.indices
     return replace(offset, indices=(*outer, add(last, ONE)))
 
 
 def length_of(offset: Load) -> Expr:
-    """How many elements the fibre has that begins at an offset.
+    """The number of elements of the fibre that begins at an offset.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.script import print_expr
@@ -40,8 +40,7 @@ def length_of(offset: Load) -> Expr:
 
 
 def offset_of(begin: Expr, end: Expr) -> Load | None:
-    """The offset at which a fibre begins, where what it begins and ends at are offsets next to each other;
-    None of other ranges."""
+    """The offset at which a fibre begins, if `begin` and `end` are adjacent offsets; None otherwise."""
     first, second = loaded(begin), loaded(end)
     if first is None or second is None or first.buffer != second.buffer:
         return None
@@ -51,8 +50,8 @@ def offset_of(begin: Expr, end: Expr) -> Load | None:
 
 
 def offset_of_length(length: Expr) -> Load | None:
-    """The offset at which the fibre begins that has so many elements; None of what is not known to be the
-    length of a fibre.
+    """The offset at which a fibre begins, if an expression is the difference of adjacent offsets; None
+    otherwise.
 
     >>> offset = Load("P", (ONE,), "int32")
     >>> offset_of_length(length_of(offset)) == offset, offset_of_length(ONE)

@@ -1,6 +1,7 @@
-"""Folds constants, drops neutral elements and decides conditions that are constant.
+"""Folds constants, drops neutral elements and decides constant conditions.
 
-Few rules, each one exact on int64 and none on floating-point values.
+The rules are few and exact for int64, which wraps. None rewrites floating-point arithmetic, where even
+`x + 0.0` differs from `x` (for -0.0).
 """
 
 from __future__ import annotations
@@ -47,13 +48,15 @@ def simplify(node: Node) -> Any:
 
 
 def simplify_body(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """`simplify` over statements; one that does nothing disappears."""
+    """`simplify` for statements; loops and choices without a body are removed."""
     return rewrite_body(body, simplify_node, leaves=False)
 
 
 def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
-    """`simplify_body` before accesses are guarded: what is read stays read, since an access out of
-    bounds stops a program, whatever comes of the value.
+    """`simplify_body` for use before bounds checks are inserted.
+
+    It keeps every read, even if its value is not needed: an out-of-bounds read stops the program, and
+    the check that does so is derived from the read.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> stores = (Store("Y", (ZERO,), Binary("mul", Load("X", (ONE,), "int64"), ZERO)),)
@@ -64,7 +67,7 @@ def simplify_unguarded(body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
 
 
 def simplify_node(node: Any) -> Any | None:
-    """One step at the top of a node whose children are simple; None where nothing applies."""
+    """One rule applied to a node whose children are simplified; None if no rule applies."""
     rule = _RULES.get(type(node))
     return rule(node) if rule else None
 
@@ -75,7 +78,7 @@ def _keeping_reads(node: Any) -> Any | None:
 
 
 def _loses_read(node: Any, new: Any) -> bool:
-    """Whether something is read to evaluate a node and not to evaluate another."""
+    """True if evaluating a node reads memory that evaluating its replacement does not."""
     reads = _reads(*always_evaluated(node))
     kept = _reads(*(new if isinstance(new, tuple) else (new,))) if reads else ()
     return any(found not in kept for found in reads)
@@ -86,14 +89,14 @@ def _reads(*nodes: Any) -> tuple[Expr, ...]:
 
 
 def is_true(condition: Expr | None) -> bool:
-    """Whether a condition is the constant true, in every lane; None stands for true."""
+    """True if a condition is the constant true, in every lane; None stands for true."""
     if isinstance(condition, Broadcast):
         condition = condition.value
     return condition is None or condition == TRUE
 
 
 def is_false(condition: Expr | None) -> bool:
-    """Whether a condition is the constant false, in every lane."""
+    """True if a condition is the constant false, in every lane."""
     if isinstance(condition, Broadcast):
         condition = condition.value
     return condition == FALSE
@@ -104,7 +107,8 @@ def _binary(node: Binary) -> Expr | None:
         return _conjunction(node)
     if node.op == "or":
         return _disjunction(node)
-    if build.dtype_of(node.rhs) != "int64":  # of sums the shallower side
+    # The right operand is the shallower one of a left-leaning sum, so its dtype is found faster.
+    if build.dtype_of(node.rhs) != "int64":
         return None
     new = _reassociated(node.lhs, node.rhs) if node.op == "add" else None
     if new is None:

@@ -1,0 +1,340 @@
+"""Fourier-Motzkin elimination: the search for a proof of one affine inequality.
+
+A goal `g >= 0` is proved by non-negative multiples of known inequalities `h >= 0` that leave a
+non-negative constant. Atoms are eliminated one at a time, innermost first. The search starts from the
+goal, so that only inequalities about its atoms are generated; full elimination of all hypotheses would
+be exponential. Inequalities about an atom are derived when the search reaches it: facts of index arrays,
+bounds of quotients, remainders, minima and maxima.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager
+from math import gcd
+
+from gossamer_ir.arith.affine import (
+    Affine,
+    affine_of,
+    combine,
+    expr_of,
+    factors_of,
+    multiplier_of,
+    product,
+    scale,
+    shared_factors,
+)  # fmt: skip
+from gossamer_ir.arith.constraints import Hypotheses
+from gossamer_ir.arith.index_array_facts import IndexArrayFacts
+from gossamer_ir.arith.inequalities import implied_by
+from gossamer_ir.arith.nonaffine_bounds import (
+    Case,
+    about_binary,
+    about_storage,
+    cases_of,
+    left_by_quotient,
+    unwidened,
+)
+from gossamer_ir.core import build
+from gossamer_ir.nodes import Binary, Expr, Fact, Load, Search, Var, VScale
+from gossamer_ir.traversal.walk import free_vars
+
+MAX_STEPS = 400
+"""Goals that one proof may visit, subgoals of side conditions included. The search is exponential in its
+depth; this bound makes every query end soon, proved or not."""
+MAX_DEPTH = 9
+"""Atoms that may be eliminated one after another."""
+MAX_NESTING = 6
+"""Depth of side conditions that themselves need side conditions."""
+ALTERNATIVES = 3
+"""Atoms that are tried first at the start of a proof. Deeper goals try only the highest-ranked atom."""
+
+
+_Goal = tuple[int, int, frozenset[tuple[Expr, int]]]
+"""The state of the hypotheses, the depth of nesting, and the terms of the goal."""
+
+
+class _Scope(AbstractContextManager[None]):
+    """Retracts at its end what was assumed in it. A class, which is cheaper to enter than a generator:
+    proofs open many scopes."""
+
+    def __init__(self, hypotheses: Hypotheses) -> None:
+        self._hypotheses = hypotheses
+
+    def __enter__(self) -> None:
+        self._mark = self._hypotheses.mark()
+
+    def __exit__(self, *raised: object) -> None:
+        self._hypotheses.release(self._mark)
+
+
+class Elimination:
+    """Proves goals from hypotheses and from the facts about index arrays.
+
+    >>> i, n = build.index_var("i"), build.index_var("n")
+    >>> search = Elimination(())
+    >>> goal = affine_of(Binary("sub", n, build.ONE))
+    >>> with search.scope():
+    ...     search.hypotheses.add(affine_of(i))  # i >= 0
+    ...     search.hypotheses.add(Affine({n: 1, i: -1}, -1))  # i < n
+    ...     search.proves(goal)
+    True
+    >>> search.proves(goal)
+    False
+    """
+
+    def __init__(self, facts: Iterable[Fact]) -> None:
+        self.hypotheses = Hypotheses()
+        self._arrays = IndexArrayFacts(facts, self.hypotheses, self.holds)
+        self._steps = 0
+        self._nesting = 0
+        self._failed: dict[_Goal, tuple[int, int]] = {}
+
+    def scope(self) -> AbstractContextManager[None]:
+        """A context in which hypotheses may be added; they are retracted at its end."""
+        return _Scope(self.hypotheses)
+
+    def begin(self) -> None:
+        """Starts a new proof, with the full budget."""
+        self._steps = MAX_STEPS
+        # Failures depend on how much of the budget was left, so the next proof must not reuse them.
+        self._failed.clear()
+
+    def proves(self, goal: Affine) -> bool:
+        """True if goal >= 0 is proved."""
+        self.begin()
+        return self._search(goal, MAX_DEPTH) or self._follows_at_once(goal)
+
+    def holds(self, expr: Expr) -> bool:
+        """True if expr >= 0, a side condition of the current proof, is proved within its budget."""
+        if self._nesting == MAX_NESTING:
+            return False
+        self._nesting += 1
+        result = self._search(affine_of(expr), MAX_DEPTH)
+        self._nesting -= 1
+        return result
+
+    def assume(self, condition: Expr) -> None:
+        """Adds the inequalities that a condition implies, at the expense of the current proof."""
+        for form in implied_by(condition, self.holds):
+            self.hypotheses.add(form)
+
+    def _follows_at_once(self, goal: Affine) -> bool:
+        """True if one hypothesis that shares several atoms with the goal leaves a goal that is proved.
+
+        Such is the condition of a loop that was split more than once. The search proceeds atom by atom,
+        and may exhaust its steps before it gets there.
+        """
+        for known in {id(known): known for known in self._about_several(goal)}.values():
+            atom = next(atom for atom in goal.terms if atom in known.terms)
+            rest = _eliminated(goal, atom, known)
+            if rest is not None and len(rest.terms) <= len(goal.terms) - 2:
+                self.begin()
+                if self._search(rest, MAX_DEPTH):
+                    return True
+        return False
+
+    def _about_several(self, goal: Affine) -> Iterator[Affine]:
+        """The hypotheses that have three or more atoms of a goal."""
+        for atom in goal.terms if len(goal.terms) > 2 else ():
+            for known in self.hypotheses.about(atom):
+                if len(known.terms.keys() & goal.terms.keys()) > 2:
+                    yield known
+
+    def _search(self, goal: Affine, depth: int) -> bool:
+        if goal.is_constant:
+            return goal.constant >= 0
+        if depth == 0 or self._steps <= 0:
+            return False
+        self._steps -= 1
+        goal = _normalized(goal)
+        if self._is_assumed(goal):
+            return True
+        key = self.hypotheses.state, self._nesting, frozenset(goal.terms.items())
+        tried, constant = self._failed.get(key, (0, 0))
+        # A smaller constant is harder to prove, and so is the same goal with less depth.
+        if tried >= depth and constant >= goal.constant:
+            return False
+        is_proved = self._eliminates_any(goal, depth)
+        if not is_proved:
+            self._failed[key] = depth, goal.constant
+        return is_proved
+
+    def _is_assumed(self, goal: Affine) -> bool:
+        """True if a goal is a hypothesis, or a hypothesis plus a constant. Checked first because most
+        goals are about the range of one loop."""
+        known = self.hypotheses.about(next(iter(goal.terms)))
+        return any(form.constant <= goal.constant and form.terms == goal.terms for form in known)
+
+    def _eliminates_any(self, goal: Affine, depth: int) -> bool:
+        atoms = list(goal.terms)
+        if len(atoms) > 1:
+            choices = ALTERNATIVES if depth > MAX_DEPTH - 2 else 1
+            atoms = sorted(atoms, key=self._rank, reverse=True)[:choices]
+        return any(self._eliminates(atom, goal, depth) for atom in atoms)
+
+    def _eliminates(self, atom: Expr, goal: Affine, depth: int) -> bool:
+        """True if eliminating one atom of a goal yields goals that are proved."""
+        if type(atom) is Var:
+            return self._follows(self.hypotheses.about(atom), goal, atom, depth)
+        is_positive = goal.terms[atom] > 0
+        if any(self._search(rest, depth - 1) for rest in self._without_factor(atom, goal)):
+            return True
+        if self._holds_in(cases_of(atom, is_least=is_positive), goal, atom, depth):
+            return True
+        if self._follows(self._inequalities(atom, goal), goal, atom, depth):
+            return True
+        if any(self._search(rest, depth - 1) for rest in self._multiplied_out(goal, atom)):
+            return True
+        sides = cases_of(atom, is_least=not is_positive) if isinstance(atom, Binary) else ()
+        return self._holds_in(sides, goal, atom, depth)
+
+    def _follows(self, found: Iterable[Affine], goal: Affine, atom: Expr, depth: int) -> bool:
+        """True if eliminating the atom with one of these inequalities yields a goal that is proved."""
+        for known in found:
+            rest = _eliminated(goal, atom, known)
+            if rest is not None and self._search(rest, depth - 1):
+                return True
+        return False
+
+    def _holds_in(self, cases: tuple[Case, ...], goal: Affine, atom: Expr, depth: int) -> bool:
+        """True if a goal is proved in every case, with the value that the atom has there."""
+        return bool(cases) and all(
+            self._holds_under(condition, _with_value(goal, atom, value), depth - 1)
+            for condition, value in cases
+        )
+
+    def _holds_under(self, condition: Expr, goal: Affine, depth: int) -> bool:
+        with self.scope():
+            self.assume(condition)
+            return self._search(goal, depth)
+
+    def _multiplied_out(self, goal: Affine, atom: Expr) -> Iterator[Affine]:
+        """A goal times the positive divisor d of its quotient q = x // d, by x - d < q * d <= x."""
+        if not isinstance(atom, Binary) or atom.op != "floordiv" or _is_constant(atom.rhs):
+            return
+        if not self.holds(Binary("sub", atom.rhs, build.ONE)):
+            return
+        divisor = affine_of(atom.rhs)
+        coefficient = goal.terms[atom]
+        rest = product(_without_atom(goal, atom), divisor)
+        if rest is not None:
+            total = combine(rest, affine_of(atom.lhs), coefficient)
+            slack = combine(divisor, Affine({}, -1), 1)
+            yield combine(total, slack, 1 if coefficient < 0 else 1 - coefficient)
+
+    def _rank(self, atom: Expr) -> tuple[int, bool, bool, bool]:
+        """The key by which atoms are eliminated, highest first.
+
+        The atom that was bound last comes first, since its bounds mention atoms bound before it, and
+        sizes come last. A load or quotient comes before the variables in it, a remainder before its
+        quotient, and a prefix sum of products before the products, so that what one elimination
+        introduces is eliminated after it.
+        """
+        inner = unwidened(atom)
+        is_sum = isinstance(inner, Load) and self._arrays.has_products(inner.buffer)
+        is_compound = not isinstance(atom, Var)
+        is_remainder = isinstance(atom, Binary) and atom.op == "floormod"
+        depth = max(map(self.hypotheses.depth_of, free_vars(atom)), default=0)
+        return depth, is_sum, is_compound, is_remainder
+
+    def _inequalities(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
+        """Forms with an atom that are not negative: hypotheses, then those derived from its operands."""
+        yield from self.hypotheses.about(atom)
+        inner = unwidened(atom)
+        if isinstance(inner, Load) and inner.predicate is None:
+            yield from self._arrays.about_load(atom, inner, goal)
+        elif isinstance(inner, VScale):
+            yield Affine({atom: 1}, -1)
+        elif isinstance(inner, Search) and self._arrays.is_hit(inner):
+            yield affine_of(Binary("sub", atom, inner.begin))
+        elif isinstance(inner, Binary) and inner is atom and inner.op == "mul":
+            yield from self._about_product(inner, goal)
+        elif isinstance(inner, Binary):
+            yield from about_binary(atom, inner)
+            if inner.op == "floormod" and not _is_constant(inner.rhs):
+                yield from self._about_remainder(atom, inner)
+        if inner is not atom:
+            yield from about_storage(atom, build.dtype_of(inner))
+
+    def _about_remainder(self, atom: Expr, inner: Binary) -> Iterator[Affine]:
+        last = Binary("sub", inner.rhs, build.ONE)
+        if self.holds(last):
+            yield Affine({atom: 1}, 0)
+            yield affine_of(Binary("sub", last, atom))
+            yield from left_by_quotient(atom, inner)
+
+    def _about_product(self, atom: Binary, goal: Affine) -> Iterator[Affine]:
+        """The inequalities of one factor, times the other factors if these are not negative."""
+        factors = factors_of(atom)
+        signs = [self.holds(factor) for factor in factors]
+        if all(signs):
+            yield Affine({atom: 1}, 0)
+        for at, factor in enumerate(factors):
+            if not all(signs[:at] + signs[at + 1 :]):
+                continue
+            for known in self._inequalities(factor, goal):
+                multiple: Affine | None = known
+                for other in (*factors[:at], *factors[at + 1 :]):
+                    multiple = multiple and product(multiple, affine_of(other))
+                if multiple is not None:
+                    yield multiple
+
+    def _without_factor(self, atom: Expr, goal: Affine) -> Iterator[Affine]:
+        """A goal without a factor that several of its products share.
+
+        If the sum of what multiplies the factor has a known sign, a bound of the factor bounds all these
+        products at once. One product after the other would need a sign for each.
+        """
+        for factor in sorted(shared_factors(atom, goal), key=self._rank, reverse=True):
+            multiplier = multiplier_of(factor, goal)
+            for sign in (1, -1):
+                if not self.holds(expr_of(scale(multiplier, sign))):
+                    continue
+                for known in self._inequalities(factor, goal):
+                    if known.terms.get(factor) == sign:
+                        multiple = product(known, scale(multiplier, sign))
+                        if multiple is not None:
+                            yield combine(goal, multiple, -1)
+
+
+def _eliminated(goal: Affine, atom: Expr, known: Affine) -> Affine | None:
+    """A goal without the atom, by a multiple of a known inequality; None if that does not bound the atom
+    on the side that the goal needs."""
+    other, coefficient = known.terms.get(atom, 0), goal.terms[atom]
+    if other * coefficient <= 0:
+        return None
+    divisor = gcd(other, coefficient)
+    scaled = _scaled_goal(goal, abs(other) // divisor)
+    return combine(scaled, known, -(abs(coefficient) // divisor))
+
+
+def _normalized(goal: Affine) -> Affine:
+    """A goal divided by the common divisor of its coefficients. Over the integers, rounding the constant
+    down gives an equivalent goal."""
+    divisor = gcd(*goal.terms.values())
+    if divisor == 1:
+        return goal
+    terms = {atom: coefficient // divisor for atom, coefficient in goal.terms.items()}
+    return Affine(terms, goal.constant // divisor)
+
+
+def _without_atom(goal: Affine, atom: Expr) -> Affine:
+    return Affine({term: c for term, c in goal.terms.items() if term != atom}, goal.constant)
+
+
+def _with_value(goal: Affine, atom: Expr, value: Expr) -> Affine:
+    return combine(_without_atom(goal, atom), affine_of(value), goal.terms[atom])
+
+
+def _scaled_goal(goal: Affine, factor: int) -> Affine:
+    """A goal times a factor: of integers, g >= 0 follows from factor * g >= 1 - factor."""
+    scaled = scale(goal, factor)
+    return Affine(scaled.terms, scaled.constant + factor - 1)
+
+
+def _is_constant(expr: Expr) -> bool:
+    return affine_of(expr).is_constant
+
+
+__all__ = ["Elimination"]

@@ -1,0 +1,264 @@
+"""Inequalities about loads from index arrays, instantiated from the facts that are known about them.
+
+A fact quantifies over all elements of an array. A proof needs it for the elements in its goal only, so
+it is instantiated when elimination reaches a load: for that load alone (`InRange`, `HasValue`), or for
+that load and another one of the goal (`Monotone`, `SortedSegments`, `ProductSteps`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
+from itertools import permutations
+from typing import TypeAlias, TypeGuard
+
+from gossamer_ir.arith.affine import (
+    Affine,
+    affine_of,
+    combine,
+    distance,
+    expr_of,
+    product,
+    scale,
+)  # fmt: skip
+from gossamer_ir.arith.constraints import Hypotheses
+from gossamer_ir.arith.nonaffine_bounds import unwidened
+from gossamer_ir.arith.offsets import following, length_of, offset_of
+from gossamer_ir.core import build
+from gossamer_ir.nodes import (
+    Binary,
+    Expr,
+    Fact,
+    HasValue,
+    InRange,
+    Load,
+    Monotone,
+    Node,
+    PaddedSlots,
+    ProductSteps,
+    Relation,
+    Search,
+    SortedSegments,
+)  # fmt: skip
+from gossamer_ir.traversal.walk import walk
+
+MAX_SEGMENTS = 6
+"""The number of candidate segments that are tried for two positions."""
+
+Proves: TypeAlias = Callable[[Expr], bool]
+"""True if an expression is proved to be at least 0, within the budget of the current proof."""
+
+
+class _FactTable:
+    """Facts by the array that they describe."""
+
+    def __init__(self, facts: tuple[Fact, ...]) -> None:
+        self.ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
+        self.monotone = {fact.buffer for fact in facts if isinstance(fact, Monotone)}
+        self.values = [fact for fact in facts if isinstance(fact, HasValue)]
+        self.products = {fact.buffer: fact for fact in facts if isinstance(fact, ProductSteps)}
+        # The unused slots of a padded array all hold `length`: its segments do not increase.
+        padded = {fact.buffer for fact in facts if isinstance(fact, PaddedSlots)}
+        self.segments = [
+            fact for fact in facts if isinstance(fact, SortedSegments) and fact.buffer not in padded
+        ]
+        self.indptrs = {fact.buffer: fact.indptr for fact in self.segments}
+        self.subsets = {
+            (fact.left, fact.right)
+            for fact in facts
+            if isinstance(fact, Relation) and fact.kind == "subset"
+        }
+
+
+_fact_table = lru_cache(maxsize=64)(_FactTable)
+"""Memoized because many provers are created for one function, all with the same facts."""
+
+
+class IndexArrayFacts:
+    """Instances of facts for the loads of a goal.
+
+    `proves` decides side conditions, such as the order of two positions; `hypotheses` are searched for
+    the segments that they mention.
+    """
+
+    def __init__(self, facts: Iterable[Fact], hypotheses: Hypotheses, proves: Proves) -> None:
+        self._table = _fact_table(tuple(facts))
+        self._hypotheses = hypotheses
+        self._proves = proves
+
+    def has_products(self, buffer: str) -> bool:
+        """True if an array holds prefix sums of products."""
+        return buffer in self._table.products
+
+    def about_load(self, atom: Expr, load: Load, goal: Affine) -> Iterator[Affine]:
+        """Forms that are not negative, from all facts about a load (`atom`, if it is widened) of a goal."""
+        yield from self._about_prefix_sum(load, goal)
+        for other, neighbour in _loads_beside(load, goal):
+            if load.buffer in self._table.monotone:
+                yield from self._ordered(atom, load, other, neighbour)
+            yield from self._in_one_segment((atom, load), (other, neighbour))
+        for fact in self._table.values:
+            if fact.buffer == load.buffer and _is_equal(fact.index, load.indices[-1]):
+                yield affine_of(Binary("sub", atom, fact.value))
+                yield affine_of(Binary("sub", fact.value, atom))
+        found = self._table.ranges.get(load.buffer)
+        if found is not None:
+            yield affine_of(Binary("sub", atom, found.low))
+            yield affine_of(Binary("sub", Binary("sub", found.high, build.ONE), atom))
+
+    def is_hit(self, search: Search) -> bool:
+        """True if an exact search is proved to find its value.
+
+        This holds if the value comes from a segment of one array, the search covers the segment with
+        the same number in another array, and a fact says that the first array is a subset of the second.
+        """
+        value = unwidened(search.value)
+        table = self._table
+        if not isinstance(value, Load) or (value.buffer, search.buffer) not in table.subsets:
+            return False
+        if search.kind != "exact" or value.buffer not in table.indptrs:
+            return False
+        number = self._segment_searched(search)
+        indptr = table.indptrs[value.buffer]
+        if number is None or indptr is None:
+            return number is not None and value.indices[:-1] == (number,)
+        position = value.indices[-1]
+        return any(
+            _segment_number(begin) == number
+            and self._proves(Binary("sub", position, begin))
+            and self._proves(Binary("sub", Binary("sub", end, position), build.ONE))
+            for begin, end in self._segments_mentioned(value, value, indptr)
+        )
+
+    def _segment_searched(self, search: Search) -> Expr | None:
+        """The number of the segment that a search covers as a whole, or None."""
+        offset = offset_of(search.begin, search.end)
+        if offset is None or offset.buffer != self._table.indptrs.get(search.buffer):
+            return None
+        return offset.indices[0] if len(offset.indices) == 1 else None
+
+    def _about_prefix_sum(self, load: Load, goal: Affine) -> Iterator[Affine]:
+        """`ProductSteps`: the difference of adjacent elements equals the product of the differences of
+        `left` and `right`. Instantiated only if the goal reads both arrays, since only then can these
+        products cancel."""
+        fact = self._table.products.get(load.buffer)
+        if fact is None:
+            return
+        read = {node.buffer: node for atom in goal.terms for node in walk(atom) if _is_read(node)}
+        if fact.left not in read or fact.right not in read:
+            return
+        at = load.indices[-1]
+        for position in (at, expr_of(affine_of(build.sub(at, build.ONE)))):
+            step, *steps = (
+                _step(found, position) for found in (load, read[fact.left], read[fact.right])
+            )
+            total = product(*steps)
+            if total is not None:
+                rest = combine(step, total, -1)
+                yield from (rest, scale(rest, -1))
+
+    def _ordered(self, atom: Expr, load: Load, other: Expr, neighbour: Load) -> Iterator[Affine]:
+        """`Monotone`: two elements are ordered as their indices are."""
+        apart = Binary("sub", load.indices[-1], neighbour.indices[-1])
+        if self._proves(apart):
+            yield affine_of(Binary("sub", atom, other))
+        if self._proves(Binary("sub", neighbour.indices[-1], load.indices[-1])):
+            yield affine_of(Binary("sub", other, atom))
+
+    def _in_one_segment(
+        self, first: tuple[Expr, Load], second: tuple[Expr, Load]
+    ) -> Iterator[Affine]:
+        """`SortedSegments`: values of one segment are ordered as their positions are. Unique integers are
+        at least as far apart as their positions."""
+        for fact in self._table.segments:
+            if fact.buffer != first[1].buffer:
+                continue
+            for (low, start), (high, end) in ((first, second), (second, first)):
+                apart = Binary("sub", end.indices[-1], start.indices[-1])
+                if self._proves(apart) and self._is_one_segment(start, end, fact.indptr):
+                    rise = affine_of(Binary("sub", high, low))
+                    yield combine(rise, affine_of(apart), -1) if fact.unique else rise
+
+    def _is_one_segment(self, start: Load, end: Load, indptr: str | None) -> bool:
+        """True if two loads are proved to read one segment. They have the same outer indices, and `end`
+        does not come before `start`."""
+        if indptr is None:
+            return True
+        is_fibre = len(start.indices) > 1
+        segments = self._fibre if is_fibre else self._candidate_segments
+        for begin, stop in segments(start, end, indptr):
+            left = Binary("sub", Binary("sub", stop, end.indices[-1]), build.ONE)
+            if self._proves(Binary("sub", start.indices[-1], begin)) and self._proves(left):
+                return True
+        return False
+
+    def _fibre(self, start: Load, end: Load, indptr: str) -> Iterator[tuple[Expr, Expr]]:
+        """The segment of two loads at the position stage: 0 and the length of the fibre that their outer
+        indices select, since positions are counted from the beginning of a fibre there."""
+        forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._hypotheses)
+        nodes = (node for form in forms for atom in form.terms for node in walk(atom))
+        fibre = start.indices[:-1]
+        for node in nodes:
+            if not isinstance(node, Load) or (node.buffer, node.predicate) != (indptr, None):
+                continue
+            if node.indices == fibre:
+                yield build.ZERO, length_of(node)
+                return
+
+    def _candidate_segments(
+        self, start: Load, end: Load, indptr: str
+    ) -> Iterator[tuple[Expr, Expr]]:
+        """Begin and end of the segments that two positions may be in: those with known ends first."""
+        values = [fact for fact in self._table.values if fact.buffer == indptr]
+        for first, second in permutations(values, 2):
+            if _is_equal(build.add(first.index, build.ONE), second.index):
+                yield first.value, second.value
+        yield from self._segments_mentioned(start, end, indptr)
+
+    def _segments_mentioned(
+        self, start: Load, end: Load, indptr: str
+    ) -> Iterator[tuple[Expr, Expr]]:
+        """Begin and end of the segments whose offsets occur in the positions or in hypotheses."""
+        forms = (affine_of(start.indices[-1]), affine_of(end.indices[-1]), *self._hypotheses)
+        atoms = (atom for form in forms for atom in form.terms)
+        offsets = dict.fromkeys(
+            node for atom in atoms for node in walk(atom) if _is_offset(node, indptr)
+        )
+        for offset in list(offsets)[:MAX_SEGMENTS]:
+            yield build.widen(offset), build.widen(following(offset))
+
+
+def _is_read(node: Node) -> TypeGuard[Load]:
+    return isinstance(node, Load) and node.predicate is None and len(node.indices) == 1
+
+
+def _is_offset(node: Node, indptr: str) -> TypeGuard[Load]:
+    return _is_read(node) and node.buffer == indptr
+
+
+def _step(load: Load, position: Expr) -> Affine:
+    """The difference of the elements of an array at a position and at the next one."""
+    return affine_of(length_of(Load(load.buffer, (position,), load.dtype)))
+
+
+def _segment_number(begin: Expr) -> Expr | None:
+    """The number of the segment that begins at an element of its indptr."""
+    load = unwidened(begin)
+    return load.indices[0] if isinstance(load, Load) else None
+
+
+def _loads_beside(load: Load, goal: Affine) -> Iterator[tuple[Expr, Load]]:
+    """Other loads of the array in a goal that differ in the last index only."""
+    for other in goal.terms:
+        inner = unwidened(other)
+        if not isinstance(inner, Load) or inner == load or inner.predicate is not None:
+            continue
+        if inner.buffer == load.buffer and inner.indices[:-1] == load.indices[:-1]:
+            yield other, inner
+
+
+def _is_equal(lhs: Expr, rhs: Expr) -> bool:
+    return distance(lhs, rhs) == 0
+
+
+__all__ = ["IndexArrayFacts", "Proves"]
