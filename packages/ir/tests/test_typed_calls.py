@@ -57,7 +57,7 @@ def test_an_unknown_argument_is_named():
     with pytest.raises(ArgumentError) as raised:
         dumps(Module("flat", (), "f"), indent=2)
     assert raised.value.render() == (
-        "dumps cannot be called so: got an unexpected keyword argument 'indent'. "
+        "Invalid call of 'dumps': got an unexpected keyword argument 'indent'. "
         "Its arguments are module. [argument.names]"
     )
 

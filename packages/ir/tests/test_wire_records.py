@@ -50,6 +50,6 @@ def test_what_is_no_target_is_refused_by_code(text, code):
 
 
 def test_a_class_that_is_no_record_is_refused():
-    with pytest.raises(ArgumentError, match="'Step' is no record") as caught:
+    with pytest.raises(ArgumentError, match="'Step' is not a record") as caught:
         serialization.loads_record(serialization.dumps_record(Stats(1, 1, 1, 1, 0)), Step)
     assert caught.value.code == "wire.record"

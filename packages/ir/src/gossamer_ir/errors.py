@@ -1,4 +1,4 @@
-"""The errors of gossamer: a user error has a stable code, one sentence, a place and a hint."""
+"""The exceptions of gossamer. A user error has a stable code, a one-sentence message, a place and a hint."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ Place = tuple[str | int, ...]
 
 
 class Diagnostic(msgspec.Struct, frozen=True):
-    """One finding: `code` is stable, `message` one sentence, `place` a path into the module."""
+    """One finding: a stable `code`, a one-sentence `message`, a `place` in the module and a `hint`."""
 
     code: str
     message: str
@@ -20,11 +20,11 @@ class Diagnostic(msgspec.Struct, frozen=True):
 
 
 class GossamerError(Exception):
-    """The root of every error that gossamer raises on purpose."""
+    """The base class of every exception that gossamer raises deliberately."""
 
 
 class CodedError(GossamerError):
-    """An error with a stable code; `diagnostics` says what, where, and what to do."""
+    """An error with a stable code; `diagnostics` has one entry per finding, `code` is that of the first."""
 
     def __init__(
         self,
@@ -44,25 +44,25 @@ class CodedError(GossamerError):
 
     @property
     def text(self) -> str:
-        """The source (or the printed module) with carets, where there is one."""
+        """The source, or the printed module, with carets; empty if there is none."""
         if callable(self._text):
             self._text = self._text()
         return self._text
 
     def with_text(self, text: Callable[[], str]) -> None:
-        """Says how the text in which the error was found is made, which happens when somebody looks at
-        the error, to one that has none."""
+        """Attaches a source text, unless the error has one. `text` is called when the error is shown:
+        printing a module takes long, and most errors that are caught are never shown."""
         self._text = self._text or text
 
     def __str__(self) -> str:
         return self.render()
 
     def __reduce__(self) -> tuple[Callable[..., CodedError], tuple[object, ...]]:
-        """Another process gets the whole error, with its text."""
+        """Pickles the rendered text, since a callable that prints the module may not be picklable."""
         return _again, (type(self), self.diagnostics, self.text)
 
     def render(self) -> str:
-        """The message of every diagnostic, its hint, and the text with carets."""
+        """The message, hint and code of every diagnostic, and the text with carets."""
         lines = []
         for found in self.diagnostics:
             hint = f" {found.hint}" if found.hint else ""
@@ -73,7 +73,7 @@ class CodedError(GossamerError):
 
 
 class UserError(CodedError):
-    """Something the user passed is wrong."""
+    """An error in what the user passed."""
 
 
 class ParseError(UserError):
@@ -85,11 +85,11 @@ class VerifyError(UserError):
 
 
 class ScheduleError(UserError):
-    """A primitive's precondition does not hold, or is not proved."""
+    """A precondition of a primitive does not hold, or cannot be proved."""
 
 
 class FormatError(UserError):
-    """Arrays do not make a tensor of the format."""
+    """Arrays do not form a tensor of the given format."""
 
 
 class ArgumentError(UserError):
@@ -97,11 +97,11 @@ class ArgumentError(UserError):
 
 
 class UnsupportedError(UserError):
-    """The program is in the language, and not lowered yet; the message names the construct."""
+    """A valid program uses a construct that is not implemented; the message names it."""
 
 
 class PluginError(CodedError):
-    """A plugin is broken, missing, or was asked for what it did not declare."""
+    """A plugin is broken or missing, or lacks a capability that was requested."""
 
 
 class InternalError(GossamerError):
@@ -109,6 +109,6 @@ class InternalError(GossamerError):
 
 
 def _again(kind: type[CodedError], diagnostics: tuple[Diagnostic, ...], text: str) -> CodedError:
-    """The error that another process has raised."""
+    """Reconstructs an error that was pickled."""
     first = diagnostics[0]
     return kind(first.code, first.message, diagnostics=diagnostics, text=text)

@@ -1,9 +1,9 @@
 """The whole language on one page: expressions, statements, axes, buffers, functions, modules.
 
-Nodes only hold data; what they mean and what may be done with them is in functions over them.
-Every name is an identifier that is unique in its function. Nodes carry no source position: a
-*place* is a path of field names and tuple indices. Every loop, block and iteration variable and
-every size is int64; the storage types of indices are widened by an explicit `Cast` at the load.
+Nodes only hold data; behaviour is in functions over nodes. Every name is an identifier that is unique in
+its function. Nodes have no source positions: a *place* is a path of field names and tuple indices. All
+sizes and all variables of loops, blocks and iterations are int64. Index arrays may be stored in narrower
+types; an explicit `Cast` widens them at the load.
 
 Which stage holds which node:
 
@@ -29,8 +29,8 @@ from typing import Any, Literal, TypeAlias, Union, get_args
 import msgspec
 
 Scope: TypeAlias = Literal["global", "local", "shared", "warp", "fragment"]
-"""Where a buffer lives: memory, one thread's registers or stack, a thread block's memory, registers
-of a warp, operand fragments of a matrix instruction."""
+"""The memory of a buffer, in this order: global memory, the registers or stack of one thread, the shared
+memory of a thread block, the registers of a warp, the operand fragments of a matrix instruction."""
 
 StageName: TypeAlias = Literal["coordinate", "position", "loop", "flat"]
 ThreadTag: TypeAlias = Literal[
@@ -51,39 +51,45 @@ Annotations: TypeAlias = tuple[tuple[str, AnnotationValue], ...]
 class Node(
     msgspec.Struct, frozen=True, gc=False, cache_hash=True, tag=True, forbid_unknown_fields=True
 ):
-    """What every node is: frozen (so never part of a cycle, and hashed once), tagged with its class
-    name, strict when decoded."""
+    """The base class of nodes: frozen, tagged with the class name when encoded, strict when decoded.
+
+    A frozen node cannot be part of a cycle, so the garbage collector need not track it (`gc=False`), and
+    its hash is computed once.
+    """
 
 
 # --- expressions -----------------------------------------------------------------------------
 
 
 class Const(Node, frozen=True):
-    """A constant: its dtype and its canonical text (see `constants`), so that nan and -0.0 survive."""
+    """A constant: a dtype and the canonical text of the value (see `constants`), which keeps NaN and -0.0."""
 
     dtype: str
     text: str
 
 
 class Var(Node, frozen=True):
-    """A scalar parameter, a let, or the variable of a loop, block or iteration."""
+    """A scalar parameter, a `Let`, or the variable of a loop, block or iteration."""
 
     name: str
     dtype: str
 
 
 class Unary(Node, frozen=True):
-    """`neg` of numbers, `not` of bools, `bitnot` of integers."""
+    """`neg` for numbers, `not` for bools, `bitnot` for integers."""
 
     op: UnaryOp
     operand: Expr
 
 
 class Binary(Node, frozen=True):
-    """Both operands and the result have one dtype. Integers wrap. `div` is of floats; `floordiv` and
-    `floormod` round to minus infinity, and are 0 where an integer is divided by 0; `and` and `or` are
-    of bools; `min` and `max` propagate NaN. The count of `shl` and `shr` is taken as unsigned: what
-    is shifted by all of its bits or more is 0, or -1 for `shr` of a negative number."""
+    """A binary operation; both operands and the result have one dtype.
+
+    Integers wrap. `div` is for floats. `floordiv` and `floormod` round toward minus infinity, and give 0
+    if an integer is divided by 0. `and` and `or` are for bools. `min` and `max` propagate NaN. The count
+    of `shl` and `shr` is unsigned; a count of at least the number of bits gives 0, or -1 for `shr` of a
+    negative number.
+    """
 
     op: BinaryOp
     lhs: Expr
@@ -91,7 +97,7 @@ class Binary(Node, frozen=True):
 
 
 class Compare(Node, frozen=True):
-    """Operands of one dtype; the result is bool (with the operands' lanes)."""
+    """A comparison of operands of one dtype; the result is a bool in each lane."""
 
     op: CompareOp
     lhs: Expr
@@ -99,24 +105,24 @@ class Compare(Node, frozen=True):
 
 
 class Cast(Node, frozen=True):
-    """Conversion of value. Integers wrap; a float becomes the integer towards zero, the nearest one
-    that the dtype has where it is out of range, and 0 where it is NaN; floats round to nearest, ties
-    to even; anything to bool compares with zero."""
+    """A conversion of a value. Integers wrap. Float to integer truncates toward zero, saturates at the
+    limits of the dtype, and gives 0 for NaN. Conversions to float round to nearest, ties to even. A
+    conversion to bool compares with zero."""
 
     dtype: str
     value: Expr
 
 
 class Reinterpret(Node, frozen=True):
-    """The bits of a number as a number of another dtype with as many bits in each lane; those of a
-    pointer, `Var(name, "handle")`, as the int64 that is the address of its first element."""
+    """A bit cast to another dtype with as many bits per lane. Of a pointer, `Var(name, "handle")`, the
+    result is the address of its first element as an int64."""
 
     dtype: str
     value: Expr
 
 
 class Select(Node, frozen=True):
-    """Chooses by condition; both sides are evaluated."""
+    """Selects an operand by a condition; both operands are evaluated."""
 
     condition: Expr
     if_true: Expr
@@ -124,7 +130,7 @@ class Select(Node, frozen=True):
 
 
 class IfThenElse(Node, frozen=True):
-    """Chooses by condition; only the chosen side is evaluated."""
+    """Selects an operand by a condition; only the selected operand is evaluated."""
 
     condition: Expr
     if_true: Expr
@@ -132,7 +138,7 @@ class IfThenElse(Node, frozen=True):
 
 
 class Call(Node, frozen=True):
-    """A pure function of `FUNCTIONS` in `math_functions.py` (exp, sqrt, fma, ...)."""
+    """A call of a pure function in `math_functions.FUNCTIONS` (exp, sqrt, fma, ...)."""
 
     function: str
     args: tuple[Expr, ...]
@@ -140,11 +146,11 @@ class Call(Node, frozen=True):
 
 
 class Load(Node, frozen=True):
-    """Reads a buffer. Indices are coordinates, positions, or (loop and flat) plain indices.
+    """Reads a buffer by coordinates (coordinate stage), positions (position stage) or plain indices.
 
-    Where `predicate` is false nothing is read and the value is `passthrough`; the two come together.
-    Indices are scalars, or vectors of the same lanes: a stride-1 `Ramp` at the end, after scalars, reads a
-    run; anything else gathers.
+    Lanes whose `predicate` is false read nothing and have the value of `passthrough`; a load has both of
+    these or neither. Indices are scalars, or vectors of the same number of lanes. A last index that is a
+    stride-1 `Ramp`, after scalar indices, reads contiguous elements; any other vector index is a gather.
     """
 
     buffer: str
@@ -155,15 +161,16 @@ class Load(Node, frozen=True):
 
 
 class Search(Node, frozen=True):
-    """The position of `value` among `buffer[*prefix, begin:end]`, relative to nothing but the
-    buffer's last dimension (so `begin <= result`).
+    """The position of `value` in `buffer[*prefix, begin:end]`, as an index of the buffer's last dimension
+    (so `begin <= result`).
 
-    `exact`: the position of the element equal to value, -1 where there is none;
-    `lower`: the first position whose element is >= value, `end` where there is none;
-    `upper`: the first position whose element is > value, `end` where there is none.
+    `exact`: the position of the element equal to value, or -1 if there is none;
+    `lower`: the first position whose element is >= value, or `end` if there is none;
+    `upper`: the first position whose element is > value, or `end` if there is none.
 
-    The elements must not decrease from begin to end; facts say so of the index arrays of axes. Of
-    others any position from begin to end (for `exact` -1, or one of an equal element) may result.
+    The elements must not decrease from begin to end, which facts guarantee for the index arrays of axes.
+    If some do, the result is unspecified: any position from begin to end, for `exact` -1 or the position
+    of an equal element.
     """
 
     kind: Literal["exact", "lower", "upper"]
@@ -175,11 +182,11 @@ class Search(Node, frozen=True):
 
 
 class VScale(Node, frozen=True):
-    """The machine's multiple of 128 bits in a scalable vector, int64."""
+    """The number of 128-bit units in a scalable vector of the machine, an int64."""
 
 
 class Lanes(Node, frozen=True):
-    """How many lanes: `count`, or `count * vscale` when scalable."""
+    """A number of lanes: `count`, or `count * vscale` if scalable."""
 
     count: int
     scalable: bool = False
@@ -194,22 +201,22 @@ class Ramp(Node, frozen=True):
 
 
 class Broadcast(Node, frozen=True):
-    """The vector with value in each lane."""
+    """The vector with `value` in every lane."""
 
     value: Expr
     lanes: Lanes
 
 
 class LaneReduce(Node, frozen=True):
-    """The lanes of a vector combined by a reducer; the order is unspecified."""
+    """The lanes of a vector, combined by a reducer in an unspecified order."""
 
     op: ReduceOp
     value: Expr
 
 
 class TransposeReduce(Node, frozen=True):
-    """The vector whose lane u is the lanes of `values[u]` combined by a reducer; the order is
-    unspecified. From 2 to 64 values, of one dtype of fixed lanes, both powers of two."""
+    """The vector whose lane u is the reduction of the lanes of `values[u]`, in an unspecified order. There
+    are 2 to 64 values of one dtype; their number and their fixed number of lanes are powers of two."""
 
     op: ReduceOp
     values: tuple[Expr, ...]
@@ -260,18 +267,17 @@ class Store(Node, frozen=True):
 
 
 class Combine(Node, frozen=True):
-    """Combines elements of buffers with values by a reducer of the function: the elements of all
-    stores are the reducer's lhs, their values its rhs, and its results are stored to the elements at
-    once. The buffers differ; indices and values read none of them."""
+    """Combines elements of several buffers with values by a reducer of the function. The old elements are
+    the reducer's `lhs`, the values of the stores its `rhs`; its results are stored simultaneously. The
+    buffers are distinct, and no index or value reads any of them."""
 
     reducer: str
     stores: tuple[Store, ...]
 
 
 class Atomic(Node, frozen=True):
-    """Combines an element with a value in one step, between whose read and write no other thread does
-    so; the order of such steps is unspecified. A function that does so touches no element of the buffer
-    otherwise. All are scalars."""
+    """An atomic read-modify-write of one element by a scalar value; the order of concurrent updates is
+    unspecified. A function that updates a buffer atomically does not access it in any other way."""
 
     op: AtomicOp
     buffer: str
@@ -280,14 +286,14 @@ class Atomic(Node, frozen=True):
 
 
 class Let(Node, frozen=True):
-    """Binds a variable, to the end of the enclosing body."""
+    """Binds a variable until the end of the enclosing body."""
 
     var: Var
     value: Expr
 
 
 class Allocate(Node, frozen=True):
-    """A buffer that lives to the end of the enclosing body; sizes may be known at run time only."""
+    """Allocates a buffer until the end of the enclosing body. Its shape may depend on run-time values."""
 
     buffer: Buffer
 
@@ -304,11 +310,11 @@ class While(Node, frozen=True):
 
 
 class For(Node, frozen=True):
-    """A loop of `var` over start, ..., start + extent - 1 (none where extent <= 0).
+    """A loop of `var` over start, ..., start + extent - 1; it has no iteration if extent <= 0.
 
-    `thread` is set if and only if kind is `thread_binding`. For a `parallel` loop `weight` is the
-    work before iteration `var` (a cumulative, monotone expression in `var`, defined at start + extent
-    too) and `grain` the weight below which a further thread does not pay.
+    `thread` is set if and only if kind is `thread_binding`. For a `parallel` loop, `weight` is the
+    cumulative work before iteration `var`: a monotone expression in `var` that is also defined for
+    start + extent. `grain` is the weight below which another thread does not pay off.
     """
 
     var: str
@@ -323,10 +329,13 @@ class For(Node, frozen=True):
 
 
 class Block(Node, frozen=True):
-    """A unit of scheduling. `init` runs once for every output element the block visits, before any
-    update of it: before the outermost loop that feeds a reduction iterator, and not again where another
-    point of the block meets the element. Where `predicate` is false the body does not run. `reads` and
-    `writes` are None where they were not declared (they follow from the body)."""
+    """The unit of scheduling: a body with its iterators.
+
+    `init` runs once for every output element that the block visits, before any update of it: just before
+    the outermost loop that feeds a reduction iterator, and only once if several points of the block write
+    the same element. The body does not run where `predicate` is false. `reads` and `writes` are None
+    unless they were declared; they follow from the body.
+    """
 
     name: str
     iters: tuple[BlockIter, ...]
@@ -345,13 +354,13 @@ class OverAxis(Node, frozen=True):
 
 
 class FuseAxes(Node, frozen=True):
-    """Consecutive axes, each the child of the one before, run as one loop over their elements."""
+    """Consecutive axes, each the parent of the next one, iterated by one loop over their elements."""
 
     axes: tuple[str, ...]
 
 
 class AttachAxis(Node, frozen=True):
-    """`axis`, its fibre selected by the coordinate of the iterator over `parent`."""
+    """One axis whose fibre is selected by the coordinate of the iterator over `parent`."""
 
     axis: str
     parent: str
@@ -361,8 +370,8 @@ IterationAxis: TypeAlias = Union[OverAxis, FuseAxes, AttachAxis]
 
 
 class Iteration(Node, frozen=True):
-    """A sparse iteration: one variable and one letter of `kinds` (S or R) for each axis, those of a
-    `FuseAxes` counted one by one. `init` as in `Block`."""
+    """A sparse iteration, with one variable and one letter of `kinds` (S: spatial, R: reduction) for each
+    axis; the axes of a `FuseAxes` count one by one. `init` has the same meaning as in `Block`."""
 
     name: str
     axes: tuple[IterationAxis, ...]
@@ -374,24 +383,26 @@ class Iteration(Node, frozen=True):
 
 
 class Prefetch(Node, frozen=True):
-    """A hint that the element will be read soon; it may lie outside the buffer and never faults. Its
-    indices are evaluated, so what they read is in bounds."""
+    """A hint that an element will be read soon. The element may be out of bounds: a prefetch never faults.
+    Its indices are evaluated, however, so the loads in them must be in bounds."""
 
     buffer: str
     indices: tuple[Expr, ...]
 
 
 class Guard(Node, frozen=True):
-    """Where condition is false, the kernel stops with status OUT_OF_BOUNDS and this buffer's name."""
+    """A bounds check: if the condition is false, the kernel stops with status OUT_OF_BOUNDS and the name of
+    the buffer."""
 
     condition: Expr
     buffer: str
 
 
 class ParallelFor(Node, frozen=True):
-    """Calls `function(begin, end, *args)` for chunks that cover [start, start + extent), in any order
-    and on several threads. `weight` (in `var`) and `grain` as in `For`. A pointer argument is
-    `Var(name, "handle")`, name being a handle parameter or an allocated buffer of the caller."""
+    """Calls `function(begin, end, *args)` for chunks that partition [start, start + extent), in any order
+    and on several threads. `weight` (an expression in `var`) and `grain` have the same meaning as in
+    `For`. A pointer argument is `Var(name, "handle")`, where name is a handle parameter or an allocated
+    buffer of the caller."""
 
     function: str
     var: str
@@ -408,7 +419,7 @@ class ThreadExtent(Node, frozen=True):
 
 
 class Launch(Node, frozen=True):
-    """Runs `function(*args)`, on a device over a grid of threads, on a host once."""
+    """Runs `function(*args)`: over a grid of threads on a device, once on a host."""
 
     function: str
     args: tuple[Expr, ...]
@@ -425,7 +436,8 @@ Stmt: TypeAlias = Union[
 
 
 class DenseFixed(Node, frozen=True):
-    """Every coordinate 0, ..., length - 1 is stored; under a parent, for each element of it."""
+    """An axis that stores every coordinate 0, ..., length - 1, for each element of its parent if it has
+    one."""
 
     name: str
     length: Expr
@@ -433,8 +445,8 @@ class DenseFixed(Node, frozen=True):
 
 
 class DenseVaried(Node, frozen=True):
-    """Coordinates 0, ..., indptr[p + 1] - indptr[p] - 1 for the parent's element p; length bounds
-    them, nnz counts all of them (None: indptr's last element)."""
+    """An axis with the coordinates 0, ..., indptr[p + 1] - indptr[p] - 1 for element p of its parent.
+    `length` bounds the coordinates, `nnz` is the number of all elements (None: the last one of indptr)."""
 
     name: str
     parent: str
@@ -445,8 +457,8 @@ class DenseVaried(Node, frozen=True):
 
 
 class CompressedFixed(Node, frozen=True):
-    """`width` slots for each element of the parent, their coordinates in `indices`; when padded, an
-    unused slot holds `length` and is no element."""
+    """An axis with `width` slots for each element of its parent, their coordinates in `indices`. If it is
+    padded, an unused slot holds `length` and is not an element."""
 
     name: str
     parent: str
@@ -460,7 +472,8 @@ class CompressedFixed(Node, frozen=True):
 
 
 class CompressedVaried(Node, frozen=True):
-    """Slots indptr[p], ..., indptr[p + 1] - 1 for the parent's element p, coordinates in `indices`."""
+    """An axis with the slots indptr[p], ..., indptr[p + 1] - 1 for element p of its parent, their
+    coordinates in `indices`."""
 
     name: str
     parent: str
@@ -482,9 +495,9 @@ Axis: TypeAlias = Union[DenseFixed, DenseVaried, CompressedFixed, CompressedVari
 
 
 class Relation(Node, frozen=True):
-    """Declared between the elements of two axes, each by its coordinates from the root (coordinate and
-    position stage), or between the values of two index buffers, segment by segment (later):
-    subset(left, right), disjoint(left, right), covers(left, right)."""
+    """A relation of two sets: subset(left, right), disjoint(left, right) or covers(left, right). At the
+    coordinate and position stage the sets are the elements of two axes, identified by their coordinates
+    from the root; later they are the values of two index buffers, segment by segment."""
 
     kind: Literal["subset", "disjoint", "covers"]
     left: str
@@ -514,8 +527,9 @@ class HasValue(Node, frozen=True):
 
 
 class ProductSteps(Node, frozen=True):
-    """From each element of the buffer to the next, its values grow by the product of what those of
-    `left` and of `right` grow by; all three have one dimension."""
+    """The buffer holds prefix sums of products: for adjacent elements,
+    `buffer[i + 1] - buffer[i] == (left[i + 1] - left[i]) * (right[i + 1] - right[i])`. All three have one
+    dimension."""
 
     buffer: str
     left: str
@@ -523,8 +537,8 @@ class ProductSteps(Node, frozen=True):
 
 
 class SortedSegments(Node, frozen=True):
-    """Within each segment [indptr[p], indptr[p + 1]) the values never decrease; unique: they increase.
-    Without indptr a segment is a row of the buffer's last dimension."""
+    """Within each segment [indptr[p], indptr[p + 1]) the values never decrease; if unique, they strictly
+    increase. Without indptr, a segment is a row of the buffer's last dimension."""
 
     buffer: str
     indptr: str | None
@@ -538,7 +552,7 @@ class Distinct(Node, frozen=True):
 
 
 class PaddedSlots(Node, frozen=True):
-    """A slot of the buffer that holds `length` is no element."""
+    """A slot of the buffer that holds `length` is unused: it is not an element."""
 
     buffer: str
     length: Expr
@@ -553,9 +567,9 @@ Fact: TypeAlias = Union[
 
 
 class Reducer(Node, frozen=True):
-    """A combiner of tuples that the user declares: `results` are of the variables `lhs` and `rhs`
-    alone, one of each and a constant of `identity` for every component. That it is associative and
-    commutative, and that combining with the identity changes nothing, is the user's promise."""
+    """A user-declared combiner of tuples. For each component there is a variable in `lhs`, one in `rhs`, an
+    expression in `results` (of these variables only) and a constant in `identity`. The user guarantees
+    that the combiner is associative and commutative, and that `identity` is neutral; it is not checked."""
 
     name: str
     lhs: tuple[Var, ...]
@@ -568,13 +582,15 @@ class Reducer(Node, frozen=True):
 
 
 class SparseBuffer(Node, frozen=True):
-    """Values over axes, stored in the nested enumeration of the axes in order. `handle` is the
-    parameter it is bound to (None: allocated by the function); `fill` the value of an absent
-    coordinate (None: zero), and of a position beyond a varied fibre. `extra_storage` elements lie behind
-    the last: along the last axis, so many positions beyond each fibre name what lies there, which is the
-    begin of the next fibre. Where several axes vary below
-    one, `offsets` names the handle of the prefix sums, over the elements of that one, of the products
-    of how many elements lie below each of the several; fixed axes behind all that vary do not count."""
+    """Values over axes, stored in the order in which the axes, nested, enumerate their elements.
+
+    `handle` is the parameter that the buffer is bound to (None: the function allocates it). `fill` is the
+    value of an absent coordinate, and of a position beyond a varied fibre (None: zero). `extra_storage` is
+    the number of elements that are stored after the last one: along the last axis, this many positions
+    beyond each fibre are valid, and alias the beginning of the next fibre. If several axes vary below one
+    axis, `offsets` is the handle of the prefix sums over the elements of that axis: of the product of the
+    numbers of elements of the several axes below each. Fixed axes after the last varied one do not count.
+    """
 
     name: str
     axes: tuple[str, ...]
@@ -587,7 +603,7 @@ class SparseBuffer(Node, frozen=True):
 
 
 class Buffer(Node, frozen=True):
-    """An ordinary row-major N-D buffer. `handle` as in `SparseBuffer`."""
+    """A dense row-major buffer. `handle` has the same meaning as in `SparseBuffer`."""
 
     name: str
     shape: tuple[Expr, ...]
@@ -600,15 +616,15 @@ AnyBuffer: TypeAlias = Union[SparseBuffer, Buffer]
 
 
 class Param(Node, frozen=True):
-    """A parameter: dtype `handle` is a pointer, any other a scalar; a size is int64."""
+    """A parameter: a pointer if its dtype is `handle`, a scalar otherwise. Sizes are int64."""
 
     name: str
     dtype: str
 
 
 class Function(Node, frozen=True):
-    """One function. `relations` are declared by the user between axes, `facts` hold for buffers that
-    callers pass, where they are checked; both outlive lowering."""
+    """A function. `relations` are declared by the user between axes. `facts` hold for the buffers that
+    callers pass, and are checked at the call. Both are kept by lowering."""
 
     name: str
     params: tuple[Param, ...]
@@ -622,7 +638,7 @@ class Function(Node, frozen=True):
 
 
 class Module(Node, frozen=True):
-    """Functions of one stage; `entry` names the one that is called from outside."""
+    """Functions of one stage; `entry` is the name of the one that is called from outside."""
 
     stage: StageName
     functions: tuple[Function, ...]
@@ -633,16 +649,16 @@ class Module(Node, frozen=True):
 
 
 class IndexMap(Node, frozen=True):
-    """Results as expressions of vars; loads read the index arrays of the format."""
+    """A map from `vars` to `results`; loads in the results read index arrays of the format."""
 
     vars: tuple[str, ...]
     results: tuple[Expr, ...]
 
 
 class FormatDescription(Node, frozen=True, omit_defaults=True):
-    """How a tensor is stored: axes, one buffer of values, further index arrays, and the map from the
-    coordinates of the buffer's axes to logical coordinates (None: they are the logical ones).
-    `more_buffers` are those of other tensors that share the axes."""
+    """The storage of a tensor: axes, a buffer of values, further index arrays, and the map from the
+    coordinates of the buffer's axes to logical coordinates (None: the identity). `more_buffers` belong to
+    other tensors that share the axes."""
 
     name: str
     params: tuple[Param, ...]
@@ -657,4 +673,4 @@ EXPRESSIONS: tuple[type[Any], ...] = get_args(Expr)
 STATEMENTS: tuple[type[Any], ...] = get_args(Stmt)
 AXES: tuple[type[Any], ...] = get_args(Axis)
 FACTS: tuple[type[Any], ...] = get_args(Fact)
-"""The members of each family, for `isinstance` and for tests that a table covers all of them."""
+"""The members of each union, for `isinstance` and for tests that a table covers all of them."""

@@ -1,1 +1,1 @@
-"""What nodes are made of: data types, constants, constructors, checked calls."""
+"""The ingredients of nodes: data types, constants, constructors, and argument checks."""

@@ -1,4 +1,4 @@
-"""Small constructors for int64 index expressions, which fold constants as they go."""
+"""Constructors of int64 index expressions, which fold constants."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ from gossamer_ir.nodes import (
 
 
 def index(value: int) -> Const:
-    """An int64 constant; a value beyond int64 wraps, as arithmetic does.
+    """An int64 constant; a value that int64 cannot represent wraps, as in arithmetic.
 
     >>> index(2**63 - 1), index(2**63)
     (Const(dtype='int64', text='9223372036854775807'), Const(dtype='int64', text='-9223372036854775808'))
@@ -55,7 +55,7 @@ def index_var(name: str) -> Var:
 
 
 def handle(name: str) -> Var:
-    """A pointer, as an argument of `ParallelFor` and `Launch`."""
+    """A pointer argument of `ParallelFor` or `Launch`."""
     return Var(name, "handle")
 
 
@@ -69,6 +69,7 @@ _INTEGERS = frozenset(name for name in SCALARS if DType(name).is_integer)
 
 def add(lhs: Expr, rhs: Expr) -> Expr:
     """Lhs + rhs, both int64."""
+    # The common case first: most sums that passes build have no constant operand.
     if type(lhs) is not Const and type(rhs) is not Const:
         return Binary("add", lhs, rhs)
     left = integer_value(lhs) if type(lhs) is Const else None
@@ -114,7 +115,7 @@ def floordiv(lhs: Expr, rhs: Expr) -> Expr:
 
 
 def binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
-    """An operator of int64, by the constructor of its own where it has one.
+    """An int64 operation, folded by the constructor of its operator (`add`, `mul`, ...) if it has one.
 
     >>> binary("mul", index_var("i"), ONE), binary("min", index(3), index(5))
     (Var(name='i', dtype='int64'), Const(dtype='int64', text='3'))
@@ -126,9 +127,9 @@ def binary(op: BinaryOp, lhs: Expr, rhs: Expr) -> Expr:
 
 
 def folded(op: BinaryOp, lhs: Expr, rhs: Expr) -> Const | None:
-    """An operator of int64 on two constants; None for anything else.
+    """The result of an int64 operation on two constants; None for other operands.
 
-    A division by zero stays: a caller who gives an array such a size is told so.
+    A division by zero is not folded to 0, so that a size that divides by zero can still be reported.
 
     >>> folded("add", index(2**63 - 1), ONE)
     Const(dtype='int64', text='-9223372036854775808')
@@ -149,7 +150,7 @@ _CONSTRUCTORS: dict[BinaryOp, Callable[[Expr, Expr], Expr]] = {
 
 
 def product(factors: Iterable[Expr]) -> Expr:
-    """The product of expressions, 1 of none.
+    """The product of expressions; 1 if there are none.
 
     >>> product([]) == ONE, product([index_var("i")]) == index_var("i")
     (True, True)
@@ -164,12 +165,12 @@ def ceildiv(lhs: Expr, rhs: int) -> Expr:
 
 
 def widen(expr: Expr) -> Expr:
-    """An integer expression as int64."""
+    """An integer expression, cast to int64 unless it has that dtype."""
     return expr if dtype_of(expr) == "int64" else Cast("int64", expr)
 
 
 def in_range(index: Expr, extent: Expr) -> tuple[Compare, Compare]:
-    """The two parts of 0 <= index < extent, compared as int64.
+    """The conditions 0 <= index and index < extent, compared as int64.
 
     >>> first, second = in_range(index_var("i"), index_var("n"))
     >>> first.op, first.rhs == ZERO, second.op, second.rhs.name
@@ -180,14 +181,14 @@ def in_range(index: Expr, extent: Expr) -> tuple[Compare, Compare]:
 
 
 def conjunction(lhs: Expr | None, rhs: Expr | None) -> Expr | None:
-    """Both conditions; None stands for true."""
+    """The conjunction of two conditions; None stands for true."""
     if lhs is None or rhs is None:
         return lhs if rhs is None else rhs
     return lhs if lhs == rhs else Binary("and", lhs, rhs)
 
 
 def conjuncts(condition: Expr | None) -> Iterator[Expr]:
-    """The parts of a condition that must all hold, in order; none of None, which stands for true."""
+    """The operands of a conjunction, in order; empty for None, which stands for true."""
     if isinstance(condition, Binary) and condition.op == "and":
         yield from conjuncts(condition.lhs)
         yield from conjuncts(condition.rhs)
@@ -196,7 +197,7 @@ def conjuncts(condition: Expr | None) -> Iterator[Expr]:
 
 
 def conjoined(parts: Iterable[Expr]) -> Expr | None:
-    """All conditions, None for none.
+    """The conjunction of conditions; None, which stands for true, if there are none.
 
     >>> parts = [Compare("lt", index_var(name), ONE) for name in "ij"]
     >>> list(conjuncts(conjoined(parts))) == parts
@@ -209,7 +210,7 @@ def conjoined(parts: Iterable[Expr]) -> Expr | None:
 
 
 def without_guard(extent: Expr) -> Expr:
-    """The extent of a loop where it runs at all, of one that is 0 where conditions do not hold."""
+    """The extent of a loop without the conditions under which it runs: `n` for `n if condition else 0`."""
     while isinstance(extent, IfThenElse) and integer_value(extent.if_false) == 0:
         extent = extent.if_true
     return extent
@@ -221,12 +222,12 @@ def zero_of(dtype: str) -> Const:
 
 
 def fill_of(buffer: SparseBuffer) -> Const:
-    """What is read where a sparse buffer has no element."""
+    """The value that an absent coordinate of a sparse buffer reads."""
     return zero_of(buffer.dtype) if buffer.fill is None else buffer.fill
 
 
 def dtype_of(expr: Expr) -> str:
-    """The dtype of an expression, from its parts."""
+    """The dtype of an expression, derived from its operands."""
     return _DTYPES[type(expr)](expr)
 
 
@@ -258,7 +259,7 @@ _DTYPES: dict[type[Any], Callable[[Any], str]] = {
     LaneReduce: lambda expr: DType.parse(dtype_of(expr.value)).scalar,
     TransposeReduce: _of_transpose,
 }
-"""How the dtype of each kind of expression is found."""
+"""The function that derives the dtype, for each type of expression."""
 
 __all__ = [
     "ONE", "ZERO", "add", "binary", "ceildiv", "conjoined", "conjunction", "conjuncts", "dtype_of",

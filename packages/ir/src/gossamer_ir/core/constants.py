@@ -1,7 +1,8 @@
-"""The canonical text of constants, so that equal values have equal text and none is confused.
+"""The canonical text of constants: equal values have equal text, so that nodes compare as their values.
 
-Integers are decimal, bools `True` and `False`, floats the shortest text that reads back to the same
-value of that dtype, with `inf`, `-inf`, `nan` and `-0.0`.
+Integers are decimal, bools are `True` and `False`. Floats have the shortest text that reads back as the
+same value of their dtype, or `inf`, `-inf`, `nan`, `-0.0`. Text, unlike a Python float, tells -0.0 from
+0.0 and makes NaN equal to itself.
 """
 
 from __future__ import annotations
@@ -17,18 +18,25 @@ from gossamer_ir.nodes import Const
 Value = bool | int | float
 
 _EXACT = 256
-"""Integers up to this are exact in every dtype of floats, and have one text."""
+"""Integers up to this magnitude are exact in every floating-point dtype (bfloat16 has 8 significant bits)."""
 
 
 def constant(value: Value, dtype: str) -> Const:
-    """A `Const` of a Python value; `ArgumentError` (`constant.range`) where the dtype cannot hold it.
+    """A `Const` of a Python value.
+
+    Raises `ArgumentError`: `constant.range` if the dtype cannot represent the value, `constant.dtype` if
+    it is a vector or a handle.
 
     >>> constant(-0.0, "float32")
     Const(dtype='float32', text='-0.0')
     """
     kind = DType.parse(dtype)
     if kind.is_vector or kind.kind == "handle":
-        raise ArgumentError("constant.dtype", f"A constant cannot have the dtype {dtype}.")
+        raise ArgumentError(
+            "constant.dtype",
+            f"A constant cannot have the dtype '{dtype}'.",
+            hint="Expected a scalar dtype of numbers or bools.",
+        )
     if kind.kind == "bool":
         return Const(dtype, str(bool(value)))
     if kind.is_float:
@@ -54,11 +62,16 @@ def is_canonical(const: Const) -> bool:
 
 def _integer_text(value: Value, kind: DType) -> str:
     if isinstance(value, float) and not value.is_integer():
-        raise ArgumentError("constant.range", f"{value} is not an integer for {kind.text}.")
+        raise ArgumentError(
+            "constant.range", f"'{value}' is not an integer, as '{kind.text}' needs."
+        )
     low, high = kind.limits
     number = int(value)
     if not low <= number <= high:
-        raise ArgumentError("constant.range", f"{number} does not fit {kind.text}.")
+        raise ArgumentError(
+            "constant.range",
+            f"'{number}' does not fit in '{kind.text}': expected {low} to {high}.",
+        )
     return str(number)
 
 

@@ -1,7 +1,7 @@
-"""Data types: `float32`, with fixed lanes `float32x16`, with scalable lanes `float32xvscalex4`.
+"""Data types: scalars (`float32`), fixed vectors (`float32x16`), scalable vectors (`float32xvscalex4`).
 
-Nodes carry the canonical text; `DType.parse` gives the parts. `handle` is the type of a pointer
-parameter and has no lanes.
+Nodes hold the canonical text; `DType.parse` returns its parts. `handle` is the type of a pointer
+parameter and has no vector form.
 """
 
 from __future__ import annotations
@@ -32,16 +32,16 @@ SCALARS: dict[str, tuple[Kind, int]] = {
     "float64": ("float", 64),
     "handle": ("handle", 64),
 }
-"""Scalar name to (kind, bits)."""
+"""The kind and the number of bits of each scalar type."""
 
 INDEX_STORAGE = ("uint8", "uint16", "int32", "int64")
-"""The types that `indptr` and `indices` may be stored in; arithmetic on them is int64."""
+"""The dtypes in which `indptr` and `indices` may be stored; loaded values are widened to int64."""
 
 _PATTERN = re.compile(r"([a-z]+?\d*)(?:x(vscalex)?([1-9]\d{0,4}))?")
 
 
 class DType(msgspec.Struct, frozen=True):
-    """A scalar type and its lanes; `lanes` multiplies vscale when `scalable`."""
+    """A scalar type and a number of lanes, `lanes` or, if `scalable`, `lanes * vscale`."""
 
     scalar: str
     lanes: int = 1
@@ -49,7 +49,7 @@ class DType(msgspec.Struct, frozen=True):
 
     @staticmethod
     def parse(text: str) -> DType:
-        """The parts of a canonical dtype text; `ArgumentError` (`dtype.unknown`) otherwise.
+        """The parts of the canonical text of a dtype; raises `ArgumentError` (`dtype.unknown`) otherwise.
 
         >>> DType.parse("float32xvscalex4")
         DType(scalar='float32', lanes=4, scalable=True)
@@ -86,7 +86,7 @@ class DType(msgspec.Struct, frozen=True):
 
     @property
     def limits(self) -> tuple[int, int]:
-        """The least and the largest value of one lane, of integers and bools.
+        """The least and the greatest value of one lane; for integers and bools only.
 
         >>> DType("int8").limits, DType("uint16").limits
         ((-128, 127), (0, 65535))
@@ -96,7 +96,7 @@ class DType(msgspec.Struct, frozen=True):
         return 0, (1 << self.bits) - 1
 
     def with_scalar(self, scalar: str) -> DType:
-        """The same lanes of another scalar type."""
+        """The dtype with as many lanes of another scalar type."""
         return DType(scalar, self.lanes, self.scalable)
 
 
@@ -118,12 +118,12 @@ def _parse(text: str) -> DType:
 
 
 def scalar_of(text: str) -> str:
-    """The scalar type's name: `float32` of `float32x16`."""
+    """The name of the scalar type: `float32` for `float32x16`."""
     return _parse(text).scalar
 
 
 def with_lanes(text: str, lanes: int, *, scalable: bool = False) -> str:
-    """The vector type of a scalar type.
+    """The vector dtype with lanes of a scalar type.
 
     >>> with_lanes("float32", 16)
     'float32x16'

@@ -1,7 +1,7 @@
-"""Integer operators on constants: the one place that says what they give.
+"""The semantics of the integer operators on constants.
 
-Dividing by zero gives 0, counts of shifts are unsigned, and results wrap, as in machines and in the
-interpreter.
+Division by zero gives 0, shift counts are unsigned, and results wrap in two's complement. Emitted code and
+the interpreter agree with this.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ _WORD = 64
 
 
 def wrapped(value: int, bits: int = _WORD) -> int:
-    """The signed integer of some bits that an integer wraps to.
+    """The signed integer of this many bits that an unbounded integer wraps to.
 
     >>> wrapped(2**63), wrapped(200, 8)
     (-9223372036854775808, -56)
@@ -46,11 +46,12 @@ UNBOUNDED: dict[BinaryOp, Callable[[int, int], int]] = {
     "shl": _shifted_left,
     "shr": _shifted_right,
 }
-"""The operators of int64 before their results wrap; sizes that a caller passes must not wrap at all."""
+"""The int64 operators before their results wrap. A size that is computed from arguments must not wrap, so
+callers that check sizes need the unbounded result."""
 
 
 def evaluated(op: BinaryOp, lhs: int, rhs: int) -> int:
-    """The result of an operator of int64.
+    """The result of an int64 operator, wrapped.
 
     >>> evaluated("add", 2**63 - 1, 1), evaluated("floordiv", -(2**63), -1)
     (-9223372036854775808, -9223372036854775808)

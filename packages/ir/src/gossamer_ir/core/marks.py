@@ -1,4 +1,4 @@
-"""Attributes of published programs that say how a function is to be compiled."""
+"""Annotations from published programs that control how a function is compiled."""
 
 from __future__ import annotations
 
@@ -7,25 +7,25 @@ from msgspec.structs import replace
 from gossamer_ir.nodes import Block, Function, Iteration
 
 PREPROCESS = "preprocess"
-"""On an iteration or block: it depends on index arrays and operands that rarely change, so that
-`extract_inspector` makes a kernel of its own of it."""
+"""On an iteration or block: it depends only on index arrays and on operands that rarely change.
+`extract_inspector` moves it to a separate kernel (the inspector), which runs once for many executions."""
 COMPOSABLE = "composable"
 """On a function of the coordinate stage: its iterations are parts of one computation. Elements are
-initialised before the first of them; what each part adds is kept."""
+initialized before the first part only; each part accumulates into what the earlier ones left."""
 
 
 def is_preprocess(node: Block | Iteration) -> bool:
-    """Whether a block or iteration is marked as preparing data."""
+    """True if a block or iteration is annotated with `PREPROCESS`."""
     return bool(dict(node.annotations).get(PREPROCESS, False))
 
 
 def is_composable(function: Function) -> bool:
-    """Whether the iterations of a function are parts of one computation."""
+    """True if a function is annotated with `COMPOSABLE`."""
     return bool(dict(function.annotations).get(COMPOSABLE, False))
 
 
 def without_mark(function: Function, key: str) -> Function:
-    """The function without an annotation; the same one where it has none of this key.
+    """The function without an annotation; the same object if it does not have this key.
 
     >>> without_mark(Function("f", (), (), annotations=((COMPOSABLE, 1),)), COMPOSABLE).annotations
     ()

@@ -1,4 +1,4 @@
-"""The pure functions a `Call` may name: how many arguments, of which types."""
+"""The pure functions that a `Call` may name, with the number and the types of their arguments."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ import msgspec
 
 
 class MathFunction(msgspec.Struct, frozen=True):
-    """`arity` arguments of one dtype, which is the result's; `floats_only` refuses integers."""
+    """A function of `arity` arguments of one dtype, which is also that of the result; with `floats_only`,
+    a floating-point one."""
 
     name: str
     arity: int

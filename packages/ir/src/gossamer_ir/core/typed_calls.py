@@ -1,4 +1,4 @@
-"""Public functions: what is passed to one and is not of the type that it declares is an error of ours."""
+"""Argument checks of public functions: arguments of wrong types raise `ArgumentError`."""
 
 from __future__ import annotations
 
@@ -15,15 +15,17 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 _NUMBERS = {int: numbers.Integral, float: numbers.Real}
-"""What may be passed for a number: those of NumPy, too, and an integer for a float."""
+"""The types accepted for a number: those of NumPy as well, and integers for a float."""
 _LONGEST = 60
+"""The longest `repr` of a value that an error message shows."""
 
 
 def typed(function: Callable[P, R]) -> Callable[P, R]:
-    """The function, which raises `ArgumentError` for arguments that it does not take: `argument.type`
-    (one is not of the type that is declared), `argument.names` (one is missing or unknown).
+    """Decorates a function so that invalid arguments raise `ArgumentError`: `argument.type` if one is not of
+    the declared type, `argument.names` if one is missing or unknown.
 
-    Types are looked at only where a call has failed: evaluating annotations takes longer than most calls.
+    Types are checked only after a call has failed, since evaluating annotations takes longer than most
+    calls. Errors of gossamer itself pass through.
 
     >>> @typed
     ... def twice(text: str) -> str:
@@ -54,14 +56,14 @@ def typed(function: Callable[P, R]) -> Callable[P, R]:
 def _refusal(
     function: Callable[..., Any], args: tuple[Any, ...], keywords: dict[str, Any]
 ) -> ArgumentError | None:
-    """The error of arguments that a function does not take; None where it takes them."""
+    """The error for arguments that a function does not accept; None if it accepts them."""
     name, declared = function.__qualname__.removesuffix(".__init__"), signature(function)
     try:
         given = declared.bind(*args, **keywords)
     except TypeError as error:
         return ArgumentError(
             "argument.names",
-            f"{name} cannot be called so: {error}.",
+            f"Invalid call of '{name}': {error}.",
             hint=f"Its arguments are {', '.join(declared.parameters)}.",
         )
     for parameter, values in given.arguments.items():
@@ -76,13 +78,13 @@ def _refusal(
 
 
 def _type_of(parameter: Parameter, function: Any) -> Any:
-    """The type that is declared for a parameter; where it is not there at run time, any."""
+    """The declared type of a parameter; `Any` if it does not exist at run time."""
     declared = parameter.annotation
     if not isinstance(declared, str):
         return Any if declared is parameter.empty else declared
     try:
         return eval(declared, unwrap(function).__globals__)
-    except (NameError, TypeError):  # imported for type checkers only
+    except (NameError, TypeError):  # the name is imported under TYPE_CHECKING only
         return Any
 
 
@@ -93,7 +95,7 @@ def _each(values: Any, kind: Any) -> Iterable[Any]:
 
 
 def fits(value: object, wanted: Any) -> bool:
-    """Whether a value is of a type as annotations say it; of types that cannot be asked about it is.
+    """True if a value conforms to an annotation, or if the annotation cannot be checked at run time.
 
     >>> fits((1, 2), tuple[int, ...]), fits((1, "2"), tuple[int, ...]), fits(None, int | None)
     (True, False, True)
@@ -112,13 +114,13 @@ def fits(value: object, wanted: Any) -> bool:
         return True
     try:
         is_instance = isinstance(value, home)
-    except TypeError:  # a protocol that is not there at run time
+    except TypeError:  # a protocol without @runtime_checkable
         return True
     return is_instance and all(fits(item, one) for item, one in _elements(value, of))
 
 
 def _elements(value: Any, of: tuple[Any, ...]) -> Iterator[tuple[object, Any]]:
-    """The elements of a container, each with its type."""
+    """The elements of a container, each with its declared type."""
     if isinstance(value, tuple) and of:
         yield from (
             ((item, of[0]) for item in value) if of[-1] is ... else zip(value, of, strict=False)
@@ -137,7 +139,7 @@ def _shown(value: object) -> str:
 
 
 def _spelled(wanted: Any) -> str:
-    """A type as one says it, without the modules it is from."""
+    """A type as text, without module names."""
     origin, of = get_origin(wanted), get_args(wanted)
     if origin in (Union, UnionType):
         return " or ".join(map(_spelled, of))

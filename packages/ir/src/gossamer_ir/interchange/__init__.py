@@ -1,1 +1,1 @@
-"""What crosses borders between packages: records, signatures, wire format."""
+"""Data that packages exchange: records, signatures, and their serialization."""

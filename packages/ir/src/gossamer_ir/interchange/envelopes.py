@@ -1,4 +1,4 @@
-"""What is written: a header, and a module or a record below it."""
+"""The outermost object of serialized text: a header with the version, and a module or a record."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from gossamer_ir.interchange.records import Choice, Intrinsic, Schedule, Signatu
 from gossamer_ir.nodes import FormatDescription, Function, StageName
 
 VERSION = (0, 1)
-"""Major and minor version of the language that is written."""
+"""The major and minor version of the language that is written."""
 
 Record: TypeAlias = Choice | Schedule | Target | Stats | Signature | Intrinsic | FormatDescription
-"""What `dumps_record` takes."""
+"""The records that `dumps_record` accepts."""
 
 RECORDS: tuple[type[Record], ...] = (
     Choice, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription,
@@ -21,7 +21,7 @@ RECORDS: tuple[type[Record], ...] = (
 
 
 class ModuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A module as it is written: the header, then the fields of `Module`."""
+    """A serialized module: the header, then the fields of `Module`."""
 
     gossamer_ir: tuple[int, int]
     stage: StageName
@@ -30,7 +30,7 @@ class ModuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A record as it is written: the header, the name of its class, and itself."""
+    """A serialized record: the header, the name of its class, and its value."""
 
     gossamer_ir: tuple[int, int]
     record: str

@@ -1,6 +1,6 @@
-"""What crosses the borders between packages besides modules: targets, schedules, signatures, stats.
+"""The data that packages exchange besides modules: targets, schedules, signatures, stats.
 
-All of it is closed data that msgspec encodes; none of it executes anything.
+Records are plain data that msgspec encodes; decoding one executes no code.
 """
 
 from __future__ import annotations
@@ -14,19 +14,19 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Expr, Fact
 
 Arg: TypeAlias = Union[bool, int, str, tuple[Union[bool, int, str, None], ...], None]
-"""An argument of a trace step; an expression is its script text."""
+"""An argument of a trace step; an expression is given as its script text."""
 
 LARGEST_SIZE = 2**48
-"""What a scalar in the shape of an array may be at most: more than a machine addresses, and so little
-that proofs need not fear that sums of sizes wrap."""
+"""The greatest value of a scalar in the shape of an array. No machine has memory for as many elements, and
+sums of such sizes are far from wrapping in int64, which proofs rely on."""
 
 
 class Record(msgspec.Struct, frozen=True, forbid_unknown_fields=True, omit_defaults=True):
-    """Frozen data without a tag."""
+    """The base class of records: frozen data without a tag."""
 
 
 class Step(Record, frozen=True):
-    """One application of a primitive: its name and its arguments by name."""
+    """One application of a primitive: the name and the arguments by name."""
 
     op: str
     args: dict[str, Arg]
@@ -36,11 +36,11 @@ Trace: TypeAlias = tuple[Step, ...]
 
 
 ScheduledStage: TypeAlias = Literal["coordinate", "position", "loop"]
-"""A stage that a schedule has a trace for."""
+"""The stages for which a schedule has a trace."""
 
 
 class Schedule(Record, frozen=True):
-    """One trace per stage, replayed between the lowering passes."""
+    """One trace per stage; each is replayed when lowering reaches its stage."""
 
     coordinate: Trace = ()
     position: Trace = ()
@@ -48,8 +48,8 @@ class Schedule(Record, frozen=True):
 
 
 class Decision(Record, frozen=True):
-    """One thing that a rule decided, why, and the steps of one stage that do it. Without steps the
-    rule decided against something."""
+    """One decision of a rule, the reason, and the steps of one stage that carry it out. A decision without
+    steps records that the rule rejected a transformation."""
 
     what: str
     why: str
@@ -58,8 +58,8 @@ class Decision(Record, frozen=True):
 
 
 class Choice(Record, frozen=True):
-    """A schedule with its reasons: the rule ("": none knows the program), the pattern that it
-    recognised, and what it decided, in order.
+    """A schedule with its reasons: the rule ("" if none matches the program), the pattern that it
+    recognized, and its decisions in order.
 
     >>> split = Decision("tiles of 16", "a vector has 16 lanes", (Step("split", {"loop": "k"}),))
     >>> Choice("mine", "a sum", (split,)).schedule.loop == split.steps
@@ -80,7 +80,7 @@ class Choice(Record, frozen=True):
 
 
 class Target(Record, frozen=True):
-    """A backend's name and its options, in order.
+    """The name of a backend and its options, in order.
 
     >>> Target.parse("generic-cpu:cpu=skylake-avx512,threads=2").option("threads")
     '2'
@@ -91,7 +91,7 @@ class Target(Record, frozen=True):
 
     @staticmethod
     def parse(text: str) -> Target:
-        """Reads `NAME` or `NAME:KEY=VALUE,...`; `ArgumentError` (`target.syntax`) otherwise."""
+        """Parses `NAME` or `NAME:KEY=VALUE,...`; raises `ArgumentError` (`target.syntax`) otherwise."""
         found = _TARGET.fullmatch(text)
         if found is None:
             raise ArgumentError(
@@ -101,19 +101,24 @@ class Target(Record, frozen=True):
             )
         pairs = [item.partition("=") for item in (found[2] or "").split(",") if item]
         keys = [key for key, _, _ in pairs]
-        if len(set(keys)) != len(keys):
-            raise ArgumentError("target.syntax", f"'{text}' gives an option twice.")
+        repeated = next((key for key in keys if keys.count(key) > 1), None)
+        if repeated is not None:
+            raise ArgumentError(
+                "target.syntax",
+                f"'{text}' gives the option '{repeated}' more than once.",
+                hint="Give each option once.",
+            )
         return Target(found[1], tuple((key, value) for key, _, value in pairs))
 
     @property
     def text(self) -> str:
-        """The text that `parse` reads."""
+        """The text from which `parse` returns this target."""
         if not self.options:
             return self.backend
         return f"{self.backend}:" + ",".join(f"{key}={value}" for key, value in self.options)
 
     def option(self, key: str, default: str = "") -> str:
-        """The value of an option, or default."""
+        """The value of an option, or `default` if it is not given."""
         return dict(self.options).get(key, default)
 
 
@@ -122,7 +127,7 @@ _TARGET = re.compile(rf"([a-z][a-z0-9-]*)(?::({_OPTION}(?:,{_OPTION})*))?")
 
 
 class Stats(Record, frozen=True):
-    """What rules for schedules look at in the data."""
+    """The properties of a sparse matrix on which schedule rules base their decisions."""
 
     rows: int
     columns: int
@@ -132,16 +137,16 @@ class Stats(Record, frozen=True):
 
     @property
     def mean_row(self) -> float:
-        """Nonzeros per row."""
+        """The mean number of nonzeros per row, 0.0 without rows."""
         return self.nnz / self.rows if self.rows else 0.0
 
 
 class BufferParam(Record, frozen=True):
-    """A pointer parameter of an entry: what an array must be to be passed for it.
+    """A pointer parameter of an entry, and the requirements for an array that is passed for it.
 
-    `shape` is in terms of the scalar parameters; `is_written` says whether the kernel stores to it.
-    `facts` are what the kernel relies on: they are checked before a foreign array is used. Elements
-    that the program does not visit keep what the caller passed.
+    `shape` is in terms of the scalar parameters. `is_written` is true if the kernel stores to the array;
+    elements that the program does not visit keep the values that the caller passed. The kernel relies on
+    `facts`, which are checked before an array of unknown origin is used.
     """
 
     name: str
@@ -161,7 +166,7 @@ class ScalarParam(Record, frozen=True):
 
 
 class Signature(Record, frozen=True):
-    """The entry of a flat module as its callers see it, parameters in order."""
+    """The interface of a flat module: its entry, and the parameters, whose order is `order`."""
 
     entry: str
     buffers: tuple[BufferParam, ...]
@@ -170,9 +175,12 @@ class Signature(Record, frozen=True):
 
 
 class Intrinsic(Record, frozen=True):
-    """What an operation of a machine computes, and a template of what is emitted for it: each a script of
-    one function of the loop stage, of the same parameters and buffers. The first is one nest of loops
-    around one block. Only an installed plugin gives intrinsics; modules and traces name them."""
+    """A machine operation for tensorization.
+
+    `semantics` is a script of what it computes, one loop nest around one block; `template` is a script of
+    the code that replaces it. Both have one function of the loop stage, with the same parameters and
+    buffers. Intrinsics come from installed plugins only; modules and traces refer to them by name.
+    """
 
     name: str
     semantics: str

@@ -1,6 +1,6 @@
-"""Keeps the checked-in `schema.json` up to date and says what a difference means.
+"""The JSON schema of serialized text, kept in `schema.json`, and the classification of its changes.
 
-`python -m gossamer_ir.interchange.schema` writes the file again.
+`python -m gossamer_ir.interchange.schema` updates the file.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNIONS: dict[str, Any] = {
 
 
 def schema() -> dict[str, Any]:
-    """The JSON Schema of everything that is written: `Module` and the records."""
+    """The JSON Schema of all serialized text: `Module` and the records."""
     texts = {"Module": ModuleText} | {kind.__name__: kind for kind in RECORDS}
     shapes, components = msgspec.json.schema_components(
         (*texts.values(), *_UNIONS.values()), ref_template="#/$defs/{name}"
@@ -46,7 +46,11 @@ def schema() -> dict[str, Any]:
 
 
 def _shorten(shape: Any, unions: Mapping[str, Any]) -> Any:
-    """The shape with a reference for each union, without the descriptions, alternatives sorted."""
+    """The shape with unions replaced by references, without descriptions, and with sorted alternatives.
+
+    Inlined unions would repeat at every field; docstrings and the order of alternatives do not affect
+    what can be read.
+    """
     for name, union in unions.items():
         if shape == union:
             return {"$ref": f"#/$defs/{name}"}
@@ -65,20 +69,20 @@ def _encode(shape: Any) -> bytes:
 
 
 class Change(msgspec.Struct, frozen=True):
-    """One difference between two schemas. After an `addition` old texts are still read and mean the
-    same (the minor version grows); after a `breaking` change they are not (the major grows)."""
+    """One difference between two schemas. After an `addition` old text can still be read and means the same
+    (increase the minor version); after a `breaking` change it cannot (increase the major version)."""
 
     kind: Literal["addition", "breaking"]
     where: str
 
 
 def schema_text() -> str:
-    """The text of `schema.json` for the nodes as they are now."""
+    """The text of `schema.json` for the current nodes."""
     return msgspec.json.format(msgspec.json.encode(schema()), indent=1).decode() + "\n"
 
 
 def changes(old: Mapping[str, Any], new: Mapping[str, Any]) -> tuple[Change, ...]:
-    """What differs between two results of `schema`, classified.
+    """The differences between two results of `schema`, classified.
 
     >>> changes({"$defs": {}}, {"$defs": {"Barrier": {}}})
     (Change(kind='addition', where='Barrier'),)
@@ -119,7 +123,7 @@ def _shape_changes(where: str, old: Any, new: Any) -> Iterator[Change]:
 
 
 def _choices(shape: Any) -> frozenset[str]:
-    """What a field may hold, one text per alternative, so that a wider field is a larger set."""
+    """The alternatives of a field, as a set of texts: a field that accepts more has a larger set."""
     if not isinstance(shape, Mapping):
         return frozenset({str(shape)})
     if "enum" in shape:

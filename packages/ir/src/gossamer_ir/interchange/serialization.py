@@ -1,8 +1,8 @@
-"""Canonical JSON of modules and records: one encoding per value, and nothing executes on loading.
+"""Serialization of modules and records as canonical JSON: one encoding per value, and no code is executed.
 
 A module is `{"gossamer_ir":[major,minor],"stage":...,"functions":[...],"entry":...}`, a record is
-`{"gossamer_ir":[major,minor],"record":"Schedule","value":{...}}`. Size and nesting are limited
-before anything is decoded; an unknown version, node or field is refused.
+`{"gossamer_ir":[major,minor],"record":"Schedule","value":{...}}`. Text may come from untrusted sources:
+size and nesting are checked before decoding, and an unknown version, node or field is an error.
 """
 
 from __future__ import annotations
@@ -23,13 +23,13 @@ from gossamer_ir.interchange.schema import schema
 from gossamer_ir.nodes import FormatDescription, Module
 
 READABLE_VERSIONS = ((0, 1),)
-"""The versions that are read."""
+"""The versions that can be read."""
 
 MAX_BYTES = 64 * 2**20
-"""The longest text that is read."""
+"""The greatest length of a text that can be read."""
 
 MAX_NESTING = 512
-"""The deepest nesting of objects and arrays: a node takes two levels at most."""
+"""The greatest nesting of objects and arrays. A node takes at most two levels."""
 
 R = TypeVar("R", Choice, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription)
 
@@ -42,7 +42,7 @@ class _Header(msgspec.Struct, frozen=True):
 def dumps(module: Module) -> bytes:
     """The canonical JSON of a module.
 
-    `ParseError` (`wire.depth`, `wire.size`) where `loads` would refuse it.
+    Raises `ParseError` (`wire.depth`, `wire.size`) if it exceeds the limits of `loads`.
 
     >>> dumps(Module("flat", (), "main"))
     b'{"gossamer_ir":[0,1],"stage":"flat","functions":[],"entry":"main"}'
@@ -52,23 +52,24 @@ def dumps(module: Module) -> bytes:
 
 @typed
 def loads(data: bytes | str) -> Module:
-    """The module of a text that `dumps` wrote; `ParseError` (`wire.*`) for anything else.
+    """The module that `dumps` has written; raises `ParseError` (`wire.*`) for any other text.
 
-    The result is well formed, not verified.
+    The result is well formed but not verified.
 
     >>> loads('{"gossamer_ir":[0,1],"stage":"flat","functions":[],"entry":"main"}').entry
     'main'
     """
     found: ModuleText = _decode(_require_readable(data), ModuleText)
     functions = found.functions
-    if found.stage != "coordinate":  # written before lowering took the mark away, it says nothing
+    # Older releases left this mark on lowered modules, where it has no meaning.
+    if found.stage != "coordinate":
         functions = tuple(without_mark(function, COMPOSABLE) for function in functions)
     return Module(found.stage, functions, found.entry)
 
 
 @typed
 def dumps_record(record: Record) -> bytes:
-    """The canonical JSON of a record; `ParseError` where `loads_record` would refuse it.
+    """The canonical JSON of a record; raises `ParseError` if it exceeds the limits of `loads_record`.
 
     >>> dumps_record(Target("generic-cpu"))
     b'{"gossamer_ir":[0,1],"record":"Target","value":{"backend":"generic-cpu"}}'
@@ -79,9 +80,9 @@ def dumps_record(record: Record) -> bytes:
 
 @typed
 def loads_record(data: bytes | str, kind: type[R]) -> R:
-    """The record of a text that `dumps_record` wrote, which must be of this kind.
+    """The record that `dumps_record` has written, which must have the type `kind`.
 
-    `ParseError` (`wire.*`) for anything else.
+    Raises `ParseError` (`wire.*`) for any other text.
 
     >>> loads_record(dumps_record(Target("generic-cpu")), Target)
     Target(backend='generic-cpu', options=())
@@ -89,7 +90,9 @@ def loads_record(data: bytes | str, kind: type[R]) -> R:
     if kind not in RECORDS:
         names = ", ".join(known.__name__ for known in RECORDS)
         raise ArgumentError(
-            "wire.record", f"'{kind.__name__}' is no record.", hint=f"Expected one of {names}."
+            "wire.record",
+            f"'{kind.__name__}' is not a record.",
+            hint=f"Expected one of {names}.",
         )
     text: RecordText = _decode(_require_readable(data), RecordText)
     if text.record != kind.__name__:
@@ -118,9 +121,9 @@ def _decode(data: bytes, kind: Any) -> Any:
         message, place = _split_message(str(error))
         raise ParseError(
             "wire.field",
-            f"The encoded module does not fit the schema: {message}.",
+            f"The encoded module does not match the schema: {message}.",
             place=place,
-            hint="Only the nodes and fields of schema.json are read.",
+            hint="Expected only nodes and fields of schema.json.",
         ) from None
     except (msgspec.DecodeError, UnicodeDecodeError) as error:
         raise ParseError("wire.syntax", f"The text is not JSON: {error}.") from None
@@ -148,14 +151,16 @@ def _require_readable(data: bytes | str) -> bytes:
         if error.code != "wire.field":
             raise
         raise ParseError(
-            "wire.version", "The text has no header 'gossamer_ir' with a version."
+            "wire.version",
+            "The text has no header 'gossamer_ir' with a version.",
+            hint='Expected an object that begins with "gossamer_ir": [major, minor].',
         ) from None
     if version not in READABLE_VERSIONS:
         known = ", ".join(f"{major}.{minor}" for major, minor in READABLE_VERSIONS)
         raise ParseError(
             "wire.version",
-            f"Version {version[0]}.{version[1]} of the language is not known.",
-            hint=f"Known: {known}.",
+            f"Version '{version[0]}.{version[1]}' of the language is not known.",
+            hint=f"This release reads {known}.",
         )
     return text
 
@@ -189,12 +194,13 @@ _NO_BRACKETS = bytes(set(range(256)) - set(b"[]{}"))
 _STEP = {ord("["): 1, ord("{"): 1, ord("]"): -1, ord("}"): -1}
 _PIECE = re.compile(_STRING.pattern + rb"|[\[{]++|[\]}]++", re.DOTALL)
 _SMALL = 1 << 20
-"""Bytes of a text that may be looked at as a whole, which is faster and takes a multiple of them."""
+"""The greatest size in bytes of a text whose nesting is found in one step. This is faster, but needs a
+multiple of the size in memory."""
 
 
 def nesting_of(data: bytes) -> int:
-    """How deep objects and arrays nest in a JSON text, found without decoding it; beyond
-    `MAX_NESTING` any number that is greater.
+    """The nesting depth of objects and arrays in a JSON text, found without decoding it; any greater number
+    if it exceeds `MAX_NESTING`.
 
     >>> nesting_of(b'{"a[[[": [[1], []]}')
     3

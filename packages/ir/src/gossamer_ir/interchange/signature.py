@@ -1,4 +1,4 @@
-"""What a caller must know of a flat module: its parameters, and how its buffers are used."""
+"""The signature of a flat module: its parameters, and how its buffers are used."""
 
 from __future__ import annotations
 
@@ -31,11 +31,10 @@ Usage = tuple[Names, Names]
 
 @typed
 def signature_of(module: Module) -> Signature:
-    """The signature of a verified flat module's entry.
+    """The signature of the entry of a verified flat module.
 
-    Whether a buffer is read or written is found through the functions that the entry calls.
-    `VerifyError` (`signature.stage`, `signature.unbound`) for another stage, or for a pointer
-    parameter that no buffer of the entry is bound to.
+    Reads and writes include those of the functions that the entry calls. Raises `VerifyError`:
+    `signature.stage` for another stage, `signature.unbound` for a pointer parameter without a buffer.
 
     >>> from gossamer_ir.script import parse_module
     >>> flat = parse_module('''
@@ -55,7 +54,8 @@ def signature_of(module: Module) -> Signature:
     if module.stage != "flat":
         raise VerifyError(
             "signature.stage",
-            f"Only a flat module has a signature, this one is of stage '{module.stage}'.",
+            f"Only a flat module has a signature, but this module is at the stage '{module.stage}'.",
+            hint="Lower it first.",
             place=("stage",),
         )
     functions = {function.name: function for function in module.functions}
@@ -92,7 +92,7 @@ def _subject(fact: Fact) -> str:
 
 
 def _usage(function: Function, functions: Mapping[str, Function], known: dict[str, Usage]) -> Usage:
-    """The handle parameters a function reads and writes, itself and through its calls."""
+    """The handle parameters that a function reads and writes, directly or through its calls."""
     found = known.get(function.name)
     if found is not None:
         return found
@@ -113,8 +113,8 @@ def _usage(function: Function, functions: Mapping[str, Function], known: dict[st
 
 
 def _add_arguments(call: ParallelFor | Launch, callee: Function, below: Usage, into: Usage) -> None:
-    """What the callee does to its parameters is done to the arguments."""
-    skipped = 2 if isinstance(call, ParallelFor) else 0
+    """Adds the arguments that the callee reads and writes through its parameters."""
+    skipped = 2 if isinstance(call, ParallelFor) else 0  # begin and end of a chunk
     for param, arg in zip(callee.params[skipped:], call.args, strict=True):
         name = _pointer(arg)
         if name is not None:

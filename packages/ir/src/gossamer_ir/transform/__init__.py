@@ -1,1 +1,1 @@
-"""Rewrites of whole modules: fixed sizes and scalars, other dtypes."""
+"""Transformations of whole modules: constant sizes and scalars, other dtypes."""

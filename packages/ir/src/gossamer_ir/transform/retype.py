@@ -1,4 +1,4 @@
-"""Gives buffers other dtypes; loads, literals, lets and results follow."""
+"""Changes the dtypes of buffers, and propagates them to loads, literals, lets and results."""
 
 from __future__ import annotations
 
@@ -39,11 +39,11 @@ from gossamer_ir.traversal.walk import map_children, statements
 
 
 def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
-    """The function with buffers of other dtypes, by name.
+    """The function with other dtypes of buffers, by name.
 
-    Constants beside a retyped load take its dtype, lets of retyped values too, casts of an
-    expression to the dtype it has already fall away. `ArgumentError` (`specialize.dtype`) where an
-    expression that is no constant keeps another dtype.
+    Constants that are combined with a retyped load take its dtype, and so do lets of retyped values.
+    Casts that become redundant are removed. Raises `ArgumentError` (`specialize.dtype`) if a retyped value
+    is combined with an expression of another dtype that is not a constant.
     """
     retyper = _Retyper(dtypes)
     retyper.lets |= _components(function, dtypes)
@@ -52,7 +52,7 @@ def retype_function(function: Function, dtypes: Mapping[str, str]) -> Function:
 
 
 def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]:
-    """The new dtypes of reducers' operands: those of the buffers that they combine."""
+    """The new dtypes of the operands of reducers, which are those of the buffers that they combine."""
     reducers = {found.name: found for found in function.reducers}
     new: dict[str, str] = {}
     for node in statements(function.body):
@@ -61,8 +61,8 @@ def _components(function: Function, dtypes: Mapping[str, str]) -> dict[str, str]
             if new.setdefault(pair[0].name, dtype) != dtype:
                 raise ArgumentError(
                     "specialize.dtype",
-                    f"A reducer combines elements of dtype {new[pair[0].name]} and of {dtype}.",
-                    hint="Declare a reducer for each.",
+                    f"One reducer combines elements of dtype '{new[pair[0].name]}' and of '{dtype}'.",
+                    hint="Declare a reducer for each dtype.",
                 )
             new[pair[1].name] = dtype
     return new
@@ -78,7 +78,7 @@ def _combined(
 
 
 class _Retyper:
-    """The new dtypes of buffers, and of lets as they are met (a let stands before its uses)."""
+    """Rewrites bottom-up and in program order, so that a let is retyped before its uses are visited."""
 
     def __init__(self, buffers: Mapping[str, str]) -> None:
         self.buffers = buffers
@@ -173,7 +173,8 @@ _RULES: Mapping[type, Callable[[_Retyper, Any], Any]] = {
 
 
 def _limit(value: Const, dtype: str) -> Const:
-    """A constant in another dtype; the least or largest of its dtype becomes that of the other."""
+    """A constant in another dtype. The least or greatest value of its dtype becomes that of the other one,
+    since it is the identity of a minimum or maximum."""
     for op in _LIMITS:
         if value == identity(op, value.dtype):
             return identity(op, dtype)
@@ -181,7 +182,7 @@ def _limit(value: Const, dtype: str) -> Const:
 
 
 def _agree(nodes: list[Expr]) -> list[Expr]:
-    """Operands of one dtype: those made of constants follow the others."""
+    """The operands with one dtype: expressions of constants are converted to that of the others."""
     firm = [dtype_of(node) for node in nodes if not _is_literal(node)]
     if not firm:
         return nodes
@@ -208,8 +209,8 @@ def _follow(node: Expr, dtype: str) -> Expr:
     if not _is_literal(node):
         raise ArgumentError(
             "specialize.dtype",
-            f"A value of dtype {dtype_of(node)} meets one of dtype {dtype}.",
-            hint="Give the dtypes of all buffers that are computed with.",
+            f"A value of dtype '{dtype_of(node)}' is combined with one of dtype '{dtype}'.",
+            hint="Give the new dtypes of all buffers whose values are combined.",
         )
     scalar = DType.parse(dtype).scalar
     return _converted(node, scalar)

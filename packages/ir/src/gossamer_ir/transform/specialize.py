@@ -1,4 +1,4 @@
-"""Fixes sizes and scalars of a module, and the dtypes of its values and index storage, by name."""
+"""Specializes a module: constant sizes and scalars, other dtypes of values and index storage."""
 
 from __future__ import annotations
 
@@ -35,12 +35,13 @@ def specialize(
     *,
     dtypes: Mapping[str, str] | None = None,
 ) -> Module:
-    """The module with scalar parameters of the entry fixed, and buffers and axes retyped.
+    """The module with scalar parameters of the entry replaced by constants, and buffers and axes retyped.
 
-    `values`: parameter name to value; the parameter leaves the list. `dtypes`: buffer name to the
-    dtype of its values, axis name to the storage dtype of its indices; literals beside them follow.
-    Raises `ArgumentError`: `specialize.unknown` (with what exists), `specialize.dtype` where an
-    operand of another dtype meets a retyped one, `constant.range`.
+    `values` maps the names of parameters, which are removed, to their values. `dtypes` maps the names of
+    buffers to the dtypes of their values, and the names of axes to the storage dtypes of their indices;
+    literals that are combined with them are converted. Raises `ArgumentError`: `specialize.unknown` for
+    an unknown name, `specialize.dtype` for an invalid dtype or one that another operand contradicts,
+    `constant.range` for a value that the dtype of the parameter cannot represent.
 
     >>> from gossamer_ir.script import parse_module
     >>> module = parse_module('''
@@ -86,7 +87,7 @@ def _fixed(function: Function, values: Mapping[str, bool | int | float]) -> Func
 
 
 def _fold(node: Any) -> Expr | None:
-    """Int64 constants combined, where both sides are constant."""
+    """The result of an int64 operation on two constants."""
     if not isinstance(node, Binary) or not _is_index(node.lhs) or not _is_index(node.rhs):
         return None
     return folded(node.op, node.lhs, node.rhs)
@@ -115,18 +116,22 @@ def _retyped(function: Function, dtypes: Mapping[str, str]) -> Function:
 
 def _value_dtype(dtype: str) -> str:
     if DType.parse(dtype).is_vector or dtype == "handle":
-        raise ArgumentError("specialize.dtype", f"A buffer cannot hold values of dtype {dtype}.")
+        raise ArgumentError(
+            "specialize.dtype",
+            f"A buffer cannot hold values of dtype '{dtype}'.",
+            hint="Expected a scalar dtype of numbers or bools.",
+        )
     return dtype
 
 
 def _index_storage(axes: Mapping[str, Axis], dtypes: Mapping[str, str]) -> dict[str, str]:
-    """The handles of index arrays that are stored otherwise, and how."""
+    """The handles of the index arrays that are retyped, with their new dtypes."""
     found: dict[str, str] = {}
     for name in dtypes.keys() & axes.keys():
         if dtypes[name] not in INDEX_STORAGE:
             raise ArgumentError(
                 "specialize.dtype",
-                f"The indices of axis '{name}' cannot be stored as {dtypes[name]}.",
+                f"The indices of axis '{name}' cannot be stored as '{dtypes[name]}'.",
                 hint=f"Expected one of {', '.join(INDEX_STORAGE)}.",
             )
         for handle in (getattr(axes[name], field, None) for field in ("indptr", "indices")):
@@ -147,7 +152,9 @@ def _axis(axis: Axis, dtypes: Mapping[str, str]) -> Axis:
         case CompressedVaried():
             return replace(axis, indptr_dtype=dtype, indices_dtype=dtype)
     raise ArgumentError(
-        "specialize.dtype", f"Axis '{axis.name}' is dense and fixed, it stores no indices."
+        "specialize.dtype",
+        f"Axis '{axis.name}' is dense and fixed, so it stores no indices.",
+        hint="Give dtypes for compressed or varied axes only.",
     )
 
 

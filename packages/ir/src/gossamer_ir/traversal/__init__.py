@@ -1,1 +1,1 @@
-"""Walks over nodes, the table of their effects, names, equality."""
+"""Traversal and rewriting of nodes, the table of their effects, names, structural equality."""

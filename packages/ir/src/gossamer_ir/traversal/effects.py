@@ -1,10 +1,10 @@
-"""What each kind of statement and expression does: one table for all passes and primitives.
+"""The effects of each type of statement and expression: one table for all passes and primitives.
 
-`effects_of` answers for one statement: the expressions that it evaluates, the elements that it reads
-and writes itself, the names that it binds, the memory that it allocates, the bodies that it has and
-when they run, whether it may stop the program. `EXPRESSION_EFFECTS` says of each kind of expression
-whether it reads memory, and which of its operands may stay unevaluated. Tests see to it that both
-tables cover the language, so that a new kind of node cannot be forgotten.
+`effects_of` returns the effects of one statement: the expressions that it evaluates, the elements that
+it reads and writes, the names that it binds, the memory that it allocates, its bodies and when they run,
+and whether it may stop the program. `EXPRESSION_EFFECTS` gives, for each type of expression, whether it
+reads memory and which operands are evaluated lazily. Tests check that both tables cover the language, so
+a new type of node cannot be forgotten.
 """
 
 from __future__ import annotations
@@ -62,42 +62,42 @@ from gossamer_ir.traversal.walk import children, collect, every_statement, has_b
 
 
 class Body(msgspec.Struct, frozen=True):
-    """Statements inside of a statement, and when they run."""
+    """A body of a statement, and when it runs."""
 
     statements: tuple[Stmt, ...]
     conditions: tuple[Expr, ...] = ()
-    """What holds when the first of them begins to run."""
+    """Conditions that hold when the body begins to run; its own writes may invalidate them."""
     always_runs: bool = False
-    """Whether they run at least once wherever the statement does."""
+    """True if the body runs at least once each time that the statement does."""
     repeats: bool = False
-    """Whether they may run several times each time that the statement does."""
+    """True if the body may run several times each time that the statement does."""
     is_init: bool = False
 
 
 class Effects(msgspec.Struct, frozen=True):
-    """What a statement does itself, apart from what its bodies do."""
+    """The effects of a statement itself, without those of its bodies."""
 
     evaluates: tuple[Expr, ...] = ()
-    """Expressions that are evaluated where the statement stands, in order."""
+    """The expressions that the statement evaluates, in order."""
     reads: tuple[Load, ...] = ()
-    """Elements that it reads besides those that these expressions read."""
+    """The elements that it reads in addition to the loads in these expressions."""
     writes: tuple[Store | Atomic, ...] = ()
     binds: tuple[str, ...] = ()
-    """Variables: of its bodies, or, where it has none, of what follows in the enclosing body."""
+    """The variables that it binds: in its bodies or, if it has none, in the rest of the enclosing body."""
     labels: tuple[str, ...] = ()
-    """Names that schedules address it by."""
+    """The names by which schedules address it."""
     allocates: Buffer | None = None
     bodies: tuple[Body, ...] = ()
     may_stop: bool = False
-    """Whether it stops the program itself where a condition does not hold."""
+    """True if the statement itself stops the program when a condition is false."""
     calls: str | None = None
-    """A function of the module that it runs."""
+    """The function of the module that it calls."""
     passes: tuple[str, ...] = ()
-    """Handles and allocated buffers whose addresses that function is given."""
+    """The handles and allocated buffers whose addresses it passes to that function."""
 
 
 def effects_of(stmt: Stmt) -> Effects:
-    """What a statement does itself.
+    """The effects of a statement itself, without those of its bodies.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> loop = For("i", ZERO, index_var("n"), (Store("Y", (index_var("i"),), ONE),))
@@ -117,7 +117,7 @@ def _store(stmt: Store) -> Effects:
 
 
 def _combine(stmt: Combine) -> Effects:
-    """The stores evaluate and write as statements of their own; the old elements are read before."""
+    """The stores are its body and have their own effects; the old elements are read before them."""
     old = [Load(store.buffer, store.indices, dtype_of(store.value)) for store in stmt.stores]
     return Effects(reads=tuple(old), bodies=(Body(stmt.stores, always_runs=True),))
 
@@ -200,16 +200,16 @@ EFFECTS: dict[type[Any], Callable[[Any], Effects]] = {
     ParallelFor: _parallel_for,
     Launch: _launch,
 }
-"""One entry for each kind of statement."""
+"""One entry for each type of statement."""
 
 
 class ExpressionEffects(msgspec.Struct, frozen=True):
-    """What evaluating a kind of expression may do besides computing a value."""
+    """The effects of evaluating a type of expression, besides computing a value."""
 
     reads: bool = False
-    """Whether it reads memory, and so has to be in bounds."""
+    """True if it reads memory, and so must be in bounds."""
     lazy: tuple[str, ...] = ()
-    """Operands that are evaluated only where a condition chooses them."""
+    """The operands that are evaluated only if a condition selects them."""
 
 
 _PURE = ExpressionEffects()
@@ -222,14 +222,14 @@ EXPRESSION_EFFECTS: dict[type[Any], ExpressionEffects] = {
     Load: ExpressionEffects(reads=True),
     Search: ExpressionEffects(reads=True),
 }
-"""One entry for each kind of expression."""
+"""One entry for each type of expression."""
 
 LAZY = {kind: frozenset(found.lazy) for kind, found in EXPRESSION_EFFECTS.items() if found.lazy}
-"""The operands that may stay unevaluated, of the kinds that have some."""
+"""The lazily evaluated operands of each type of expression that has any."""
 
 
 def always_evaluated(node: Any) -> tuple[Any, ...]:
-    """The expressions directly below an expression or a statement that are evaluated wherever it is.
+    """The operands of an expression, or of a statement, that are evaluated whenever it is.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index_var
     >>> always_evaluated(IfThenElse(index_var("c"), ONE, ZERO)) == (index_var("c"),)
@@ -247,28 +247,28 @@ def always_evaluated(node: Any) -> tuple[Any, ...]:
 
 
 def _naming_a_buffer() -> frozenset[type[Any]]:
-    """Kinds with a field `buffer` that holds a name."""
+    """The types of nodes with a field `buffer` that holds a name."""
     return frozenset(
         kind for kind in (*EXPRESSIONS, *STATEMENTS) if kind.__annotations__.get("buffer") == "str"
     )
 
 
 NAMING_BUFFERS = _naming_a_buffer()
-"""Kinds of nodes that name the buffer that they access, guard or announce."""
+"""The types of nodes that name a buffer, to access, guard or prefetch it."""
 
 _WITH_BODIES = frozenset(kind for kind in STATEMENTS if has_bodies(kind)) - NAMING_BUFFERS
 
 NAMING: Any = tuple(sorted(NAMING_BUFFERS, key=lambda kind: kind.__name__))
-"""These kinds in a fixed order."""
+"""The same types as a tuple, in a fixed order."""
 TOUCHING: Any = tuple(kind for kind in NAMING if kind is not Guard)
-"""Those of them that say which elements."""
+"""Those of them that have indices: a `Guard` names a buffer only for its error message."""
 
 READS: tuple[type[Load], type[Search]] = (Load, Search)
-"""The kinds of expressions that read memory."""
+"""The types of expressions that read memory."""
 
 
 def buffers_named(*nodes: Node) -> frozenset[str]:
-    """The buffers that nodes access, guard or announce, at any depth.
+    """The buffers that nodes access, guard or prefetch, at any depth.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> sorted(buffers_named(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
@@ -278,7 +278,7 @@ def buffers_named(*nodes: Node) -> frozenset[str]:
 
 
 def buffers_touched(*nodes: Node) -> frozenset[str]:
-    """The buffers that nodes access or announce, at any depth.
+    """The buffers that nodes access or prefetch, at any depth.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> sorted(buffers_touched(Store("Y", (ZERO,), Load("X", (ONE,), "int64")), Guard(ONE, "Z")))
@@ -289,14 +289,15 @@ def buffers_touched(*nodes: Node) -> frozenset[str]:
 
 @lru_cache(maxsize=4096)
 def _buffers_named_by(node: Node) -> frozenset[str]:
-    if type(node) in _WITH_BODIES:  # asked about the statements in it next, often
+    # Statement by statement, since callers often query the statements of a body next.
+    if type(node) in _WITH_BODIES:
         return frozenset().union(*map(_buffers_named_by, children(node)))
     return frozenset([found.buffer for found in collect(NAMING, node)])
 
 
 def buffers_written(body: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers and handles that statements write, by the names that they use; a function that is
-    called may write all that it is given.
+    """The buffers and handles that statements write, by the names that occur in them. A called function
+    is assumed to write every buffer that it is passed.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> sorted(buffers_written((Store("Y", (ZERO,), ONE), Store("Z", (ZERO,), ONE))))
@@ -313,7 +314,7 @@ def buffers_allocated(body: Iterable[Stmt]) -> frozenset[str]:
 
 
 def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers that statements write, but for those that they allocate.
+    """The buffers that statements write, without those that they allocate.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> own = Allocate(Buffer("W", (ONE,), "int64"))
@@ -326,10 +327,10 @@ def outer_writes(body: Iterable[Stmt]) -> frozenset[str]:
 
 
 def stored_by(every: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers that statements write themselves, not those in their bodies."""
+    """The buffers that statements write themselves, without those written in their bodies."""
     found: set[str] = set()
     for stmt in every:
-        if isinstance(stmt, Store):  # most statements; `effects_of` builds what is not asked for
+        if isinstance(stmt, Store):  # the common case; `effects_of` would build more than is needed
             found.add(stmt.buffer)
         elif type(stmt) in _WRITING:
             effects = effects_of(stmt)
@@ -338,11 +339,11 @@ def stored_by(every: Iterable[Stmt]) -> frozenset[str]:
 
 
 WRITES: tuple[type[Store], type[Atomic]] = (Store, Atomic)
-"""The kinds of statements that write an element themselves; a test compares them with the table."""
+"""The types of statements that write an element themselves; a test compares them with the table."""
 CALLS: tuple[type[ParallelFor], type[Launch]] = (ParallelFor, Launch)
-"""The kinds of statements that run a function of the module; a test compares them with the table."""
+"""The types of statements that call a function of the module; a test compares them with the table."""
 ACCESSES: Any = (*READS, *WRITES)
-"""The kinds of nodes that access an element, or several."""
+"""The types of nodes that access elements of a buffer."""
 _WRITING = frozenset({*WRITES, *CALLS}) - {Store}
 
 
@@ -353,30 +354,30 @@ BINDING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     Iteration: lambda stmt: stmt.vars,
     ParallelFor: lambda stmt: (stmt.var,),
 }
-"""The variables of the kinds of statements that bind some, without the rest of their effects; a test
-compares them with the table."""
+"""The variables that each type of statement binds. A shortcut for `effects_of(stmt).binds` that builds
+nothing else; a test compares it with the table."""
 TAKING: dict[type[Any], Callable[[Any], tuple[str, ...]]] = {
     **BINDING,
     Block: lambda stmt: (stmt.name, *[found.var for found in stmt.iters]),
     Iteration: lambda stmt: (stmt.name, *stmt.vars),
     Allocate: lambda stmt: (stmt.buffer.name,),
 }
-"""Every name that they take: labels and buffers, too."""
+"""Every name that each type of statement declares: variables, labels and buffers."""
 
 
 def binds(stmt: Stmt) -> tuple[str, ...]:
-    """Every name that a statement takes: variables, a buffer, and those that schedules use."""
+    """Every name that a statement declares: variables, labels and buffers."""
     names = TAKING.get(type(stmt))
     return () if names is None else names(stmt)
 
 
 @memoize_by_identity
 def all_buffers(function: Function) -> tuple[AnyBuffer, ...]:
-    """The buffers that a function declares, and those that it allocates."""
+    """The buffers that a function declares, then those that it allocates."""
     found = [stmt.buffer for stmt in every_statement(function) if isinstance(stmt, Allocate)]
     return (*function.buffers, *found)
 
 
 def handles_of(function: Function) -> dict[str, str]:
-    """The handle of each buffer that is bound to one."""
+    """The handle of each buffer that is bound to a parameter."""
     return {buffer.name: buffer.handle for buffer in function.buffers if buffer.handle}

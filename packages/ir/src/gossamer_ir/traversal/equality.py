@@ -1,8 +1,8 @@
-"""Structural equality up to renaming, and a hash that agrees with it.
+"""Structural equality up to renaming (alpha-equivalence), and a hash that agrees with it.
 
-Parameters, axes, buffers and variables may be renamed one to one within each function; the names of
-functions, blocks and iterations and all annotations are published contract and must match, as must
-the order of everything.
+Parameters, axes, buffers and variables may be renamed one to one within each function. The names of
+functions, blocks and iterations must match, because schedules and callers refer to them, and so must all
+annotations and the order of everything.
 """
 
 from __future__ import annotations
@@ -51,13 +51,13 @@ NAMES: dict[str, frozenset[str]] = {
     "Param": frozenset({"name"}),
     "IndexMap": frozenset({"vars"}),
 }
-"""The fields that hold names which may differ; every other field must match as it is."""
+"""The fields of each type of node whose names may differ; every other field must be equal."""
 
 Numbers = dict[str, int]
 
 
 def structural_equal(left: Node, right: Node) -> bool:
-    """Whether two modules (or functions, statements, ...) are equal up to renaming.
+    """True if two modules (or functions, statements, ...) are equal up to renaming.
 
     >>> from gossamer_ir.nodes import Const, Let, Var
     >>> one = Const("int64", "1")
@@ -69,8 +69,8 @@ def structural_equal(left: Node, right: Node) -> bool:
 
 @typed
 def structural_hash(node: Node) -> str:
-    """The SHA-256 of the canonical form, in hex: equal if and only if `structural_equal`, the same
-    in every process.
+    """The SHA-256 digest of the canonical form, in hex. Nodes that are `structural_equal` have equal
+    digests, in every process.
 
     >>> from gossamer_ir.nodes import Param
     >>> structural_hash(Param("a", "int64")) == structural_hash(Param("b", "int64"))
@@ -80,8 +80,7 @@ def structural_hash(node: Node) -> str:
 
 
 def canonical_bytes(node: Node) -> bytes:
-    """The node as JSON of nested lists with each name replaced by the number of its first
-    occurrence in its function."""
+    """A node as canonical JSON, with each name replaced by its order of first occurrence in the function."""
     tokens: list[Any] = []
     _write(node, tokens, {})
     return msgspec.json.encode(tokens)

@@ -1,4 +1,4 @@
-"""Pure functions of nodes that remember what they found."""
+"""Memoization of pure functions of nodes, keyed by object identity."""
 
 from __future__ import annotations
 
@@ -10,29 +10,30 @@ N = TypeVar("N")
 R = TypeVar("R")
 
 LIMIT = 4
-"""How many answers a function remembers: those to what it was asked about last."""
+"""The number of results that are kept. Passes and primitives work on one module at a time, so the same
+few arguments recur; a small cache also releases old modules soon."""
 
 
 def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
-    """The function, which finds out only once what several callers ask about one module.
+    """Memoizes the last `LIMIT` results, keyed by object identity.
 
-    What it is asked about never changes (a node, a place in a function), so that it is told apart by
-    identity, which costs nothing however large it is. Threads may miss what others found, and never
-    see half of it.
+    Arguments must be immutable, such as nodes. Comparing identities takes constant time, comparing equal
+    nodes takes time proportional to their size. The cache is thread-safe without a lock: it is an immutable
+    tuple that is replaced as a whole, so a race loses an entry at worst.
 
     >>> from gossamer_ir.core.build import ONE
-    >>> asked = []
+    >>> calls = []
     >>> @memoize_by_identity
     ... def name_of(node):
-    ...     asked.append(node)
+    ...     calls.append(node)
     ...     return type(node).__name__
-    >>> name_of(ONE), name_of(ONE), len(asked)
+    >>> name_of(ONE), name_of(ONE), len(calls)
     ('Const', 'Const', 1)
     """
     recent: tuple[tuple[N, R], ...] = ()
 
     @wraps(function)
-    def remembering(node: N) -> R:
+    def memoized(node: N) -> R:
         nonlocal recent
         for known, found in recent:
             if known is node:
@@ -41,4 +42,4 @@ def memoize_by_identity(function: Callable[[N], R]) -> Callable[[N], R]:
         recent = ((node, result), *recent[: LIMIT - 1])
         return result
 
-    return remembering
+    return memoized

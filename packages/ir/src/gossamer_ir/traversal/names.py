@@ -1,4 +1,4 @@
-"""Names: what is an identifier, and fresh names that are unique in a function."""
+"""Identifiers, and fresh names that are unique in a function."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _NOT_IDENTIFIER = re.compile(r"\W", re.ASCII)
 
 
 def is_identifier(name: str) -> bool:
-    """Whether a name may stand in a module: an ASCII identifier that is no keyword."""
+    """True if a name is valid in a module: an ASCII identifier that is not a Python keyword."""
     return name.isascii() and name.isidentifier() and not keyword.iskeyword(name)
 
 
 def to_identifier(text: str) -> str:
-    """The nearest identifier.
+    """A valid identifier that resembles a text: other characters become underscores.
 
     >>> to_identifier("rgcn-forward")
     'rgcn_forward'
@@ -32,7 +32,7 @@ def to_identifier(text: str) -> str:
 
 
 class Namer:
-    """Gives names that are not taken.
+    """Generates names that are not taken yet.
 
     >>> namer = Namer(["j"])
     >>> namer.fresh("j"), namer.fresh("j"), namer.fresh("k")
@@ -45,13 +45,13 @@ class Namer:
 
     @cached_property
     def _taken(self) -> set[str]:
-        """Looked up when a name is asked for first: many who may need one do not."""
+        """Collected on first use, since many passes create a namer and never need a name."""
         return set(self._given)
 
     def fresh(self, base: str) -> str:
-        """`base` itself where it is free, else `base_1`, `base_2`, ..."""
+        """`base` itself if it is free, else the first free one of `base_1`, `base_2`, ..."""
         taken = self._taken
-        count = self._counts.get(base, 0)  # all before are taken, and stay so
+        count = self._counts.get(base, 0)  # lower numbers are taken, and names are never released
         name = f"{base}_{count}" if count else base
         while name in taken:
             count += 1
@@ -62,7 +62,7 @@ class Namer:
 
 
 def namer_of(function: Function) -> Namer:
-    """Gives names that are not taken in a function.
+    """A namer for names that are not taken in a function.
 
     >>> from gossamer_ir.nodes import Function
     >>> namer_of(Function("scale", (), ())).fresh("scale")
@@ -72,7 +72,7 @@ def namer_of(function: Function) -> Namer:
 
 
 def names_of(function: Function) -> Iterator[str]:
-    """Every name that is taken in a function."""
+    """Every name that a function declares, its own included."""
     declared = (*function.params, *function.axes, *function.buffers, *function.reducers)
     yield from (function.name, *[found.name for found in declared])
     for reducer in function.reducers:

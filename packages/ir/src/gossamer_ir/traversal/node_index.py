@@ -1,4 +1,4 @@
-"""The nodes of a function by their kind: one walk for all that ask about a function."""
+"""An index of the nodes of a function by type, so that all passes share one walk over a function."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ _STATEMENTS = frozenset(STATEMENTS)
 
 
 def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
-    """The nodes of a function that are of some kinds, those of one kind in the order of `walk`.
+    """The nodes of a function that have one of some types: type by type, each in the order of `walk`.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
@@ -23,7 +23,7 @@ def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
     >>> [found.text for found in of_kind(function, Const)]
     ['0', '1']
     """
-    # Most nodes are expressions, which a walk for statements stays out of.
+    # Most nodes are expressions, so an index of statements alone is much cheaper to build.
     known = (statements_by_kind if _STATEMENTS.issuperset(kinds) else nodes_by_kind)(function)
     for kind in kinds:
         yield from known.get(kind, ())
@@ -31,13 +31,13 @@ def of_kind(function: Function, *kinds: type[Node]) -> Iterator[Any]:
 
 @memoize_by_identity
 def nodes_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
-    """All nodes of a function, itself included."""
+    """All nodes of a function by type, itself included."""
     return grouped(function)
 
 
 @memoize_by_identity
 def statements_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
-    """All statements of a function."""
+    """All statements of a function by type."""
     found: defaultdict[type[Node], list[Any]] = defaultdict(list)
     for stmt in every_statement(function):
         found[type(stmt)].append(stmt)
@@ -46,8 +46,10 @@ def statements_by_kind(function: Function) -> Mapping[type[Node], list[Any]]:
 
 @memoize_by_identity
 def kinds_in(function: Function) -> frozenset[type[Any]]:
-    """The kinds of nodes in the body of a function: one pass after the other asks whether there is
-    anything for it to do, and leaves most statements as they are.
+    """The types of the nodes in the body of a function.
+
+    Every pass checks first whether the function has nodes that it handles. Since passes leave most
+    statements unchanged, the types below each statement are cached across passes.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
@@ -59,7 +61,7 @@ def kinds_in(function: Function) -> frozenset[type[Any]]:
 
 
 def in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
-    """The expressions, and statements without bodies, of a function that are of some kinds.
+    """The expressions of a function, and its statements without bodies, that have one of some types.
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Const, Store
@@ -73,7 +75,7 @@ def in_body(function: Function, *kinds: type[Node]) -> Iterator[Any]:
 
 
 def _parts(function: Function) -> list[Node]:
-    """The statements without bodies, and the expressions that stand in the others themselves."""
+    """The statements without bodies, and the operands of those with bodies."""
     found: list[Node] = []
     for stmt in every_statement(function):
         if has_bodies(type(stmt)):

@@ -1,6 +1,7 @@
-"""Walking and rewriting of nodes, generic over the fields of each node.
+"""Traversal and rewriting of nodes, generic over the fields of each type of node.
 
-A rewriter returns the same object where nothing changed, so that `is` tells.
+A rewriter returns the same object if nothing changed, so that callers can compare with `is`, and caches
+that are keyed by identity stay valid.
 """
 
 from __future__ import annotations
@@ -45,11 +46,11 @@ _STATEMENT_TYPES = re.compile(r"tuple\[(Stmt|Store), \.\.\.\]")
 
 _EXPRESSIONS = frozenset(EXPRESSIONS)
 LEAVES: frozenset[type[Any]] = frozenset({Const, Lanes, Var, VScale, type(None)})
-"""What fields hold below which there are no nodes."""
+"""Field types that contain no further nodes."""
 
 
-class _Sought(dict[Any, tuple[frozenset[Any], frozenset[Any]]]):
-    """Kinds that are looked for, and those of leaves that are not."""
+class _Searches(dict[Any, tuple[frozenset[Any], frozenset[Any]]]):
+    """The node types searched for, and the leaf types that can be skipped, for each argument of `collect`."""
 
     def __missing__(self, kinds: Any) -> tuple[frozenset[Any], frozenset[Any]]:
         wanted = frozenset(kinds if type(kinds) is tuple else (kinds,))
@@ -57,11 +58,12 @@ class _Sought(dict[Any, tuple[frozenset[Any], frozenset[Any]]]):
         return found
 
 
-_SOUGHT = _Sought()
+_SEARCHES = _Searches()
 
 
 class _Fields(dict[type[Node], tuple[str, ...]]):
-    """Fields of each kind of node, found out when first asked for: a look-up costs less than a call."""
+    """Some fields of each type of node, computed on first use. A dict because a lookup is faster than a
+    call of a cached function."""
 
     def __init__(self, find: Callable[[type[Node]], tuple[str, ...]]) -> None:
         super().__init__()
@@ -81,7 +83,7 @@ def _holding_statements(kind: type[Node]) -> tuple[str, ...]:
 
 
 def _types(kind: type[Node]) -> dict[str, str]:
-    """The fields in order, and how the types of each are written."""
+    """The fields in order, and the text of their annotations."""
     types = {
         name: str(text)
         for base in reversed(kind.__mro__)
@@ -91,14 +93,14 @@ def _types(kind: type[Node]) -> dict[str, str]:
 
 
 _FIELDS = _Fields(_holding_nodes)
-"""The fields that may hold nodes, in order."""
+"""The fields that may hold nodes, in order of declaration."""
 _FIELDS_BACKWARDS = _Fields(lambda kind: _FIELDS[kind][::-1])
 _BODIES_BACKWARDS = _Fields(lambda kind: _holding_statements(kind)[::-1])
-"""The fields that hold statements, the last one first."""
+"""The fields that hold statements, last one first: the order in which a stack is filled."""
 
 
 def children(node: Node) -> list[Node]:
-    """The nodes directly below, in the order of the fields."""
+    """The direct children of a node, in the order of its fields."""
     found: list[Node] = []
     for name in _FIELDS[type(node)]:
         below = getattr(node, name)
@@ -110,7 +112,7 @@ def children(node: Node) -> list[Node]:
 
 
 def walk(*nodes: Node) -> Iterator[Node]:
-    """The nodes, each with all below it, parents first.
+    """The nodes and all their descendants, in pre-order.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var
     >>> [type(found).__name__ for found in walk(add(index_var("i"), ONE), ZERO)]
@@ -143,14 +145,14 @@ def collect(
     kinds: tuple[type[A], type[B], type[C], type[D], type[E]], *nodes: Node
 ) -> list[A | B | C | D | E]: ...
 def collect(kinds: Any, *nodes: Node) -> list[Any]:
-    """Those of `walk` that are of a kind, or of one of some kinds.
+    """The nodes of `walk` that have one of some types.
 
     >>> from gossamer_ir.core.build import ONE, ZERO, add, index_var
     >>> collect(Var, add(index_var("i"), ONE), ZERO)
     [Var(name='i', dtype='int64')]
     """
-    # `walk` written out: to hand out each node takes as long as to find it.
-    wanted, skipped = _SOUGHT[kinds]
+    # `walk` inlined: resuming a generator for each node would take as long as the traversal itself.
+    wanted, skipped = _SEARCHES[kinds]
     found: list[Node] = []
     stack = list(nodes[::-1])
     while stack:
@@ -169,13 +171,13 @@ def collect(kinds: Any, *nodes: Node) -> list[Any]:
 
 
 def contains(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
-    """Whether there are nodes that `collect` finds.
+    """True if `collect` finds any node.
 
     >>> from gossamer_ir.core.build import ONE
     >>> contains(Var, ONE)
     False
     """
-    wanted, skipped = _SOUGHT[kinds]
+    wanted, skipped = _SEARCHES[kinds]
     stack = list(nodes)
     while stack:
         current = stack.pop()
@@ -193,7 +195,7 @@ def contains(kinds: type[Node] | tuple[type[Node], ...], *nodes: Node) -> bool:
 
 
 def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
-    """Those of `walk` by their kind.
+    """The nodes of `walk`, grouped by type.
 
     >>> from gossamer_ir.core.build import ONE, add, index_var
     >>> grouped(add(index_var("i"), ONE))[Var]
@@ -201,7 +203,7 @@ def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
     """
     found: defaultdict[type[Any], list[Any]] = defaultdict(list)
     stack = list(nodes[::-1])
-    while stack:  # `walk` written out, as in `collect`
+    while stack:  # `walk` inlined, as in `collect`
         current = stack.pop()
         kind: type[Any] = type(current)
         found[kind].append(current)
@@ -215,8 +217,7 @@ def grouped(*nodes: Node) -> dict[type[Any], list[Any]]:
 
 
 def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
-    """The statements of a body, each with all below it, parents first: `walk` that stays out of
-    expressions."""
+    """The statements of a body and all those nested in them, in pre-order: `walk` without expressions."""
     stack = [*body][::-1]
     while stack:
         current = stack.pop()
@@ -226,7 +227,8 @@ def statements(body: Iterable[Stmt]) -> Iterator[Stmt]:
 
 
 def outermost(kind: type[N], body: Iterable[Stmt]) -> Iterator[N]:
-    """The statements of a kind in a body and below it, without those inside of others, in program order."""
+    """The statements of a type in a body, at any depth but not inside another one of that type, in program
+    order."""
     stack = [*body][::-1]
     while stack:
         current = stack.pop()
@@ -238,12 +240,12 @@ def outermost(kind: type[N], body: Iterable[Stmt]) -> Iterator[N]:
 
 
 def has_bodies(kind: type[Node]) -> bool:
-    """Whether statements of a kind hold others."""
+    """True if statements of a type have bodies."""
     return bool(_BODIES_BACKWARDS[kind])
 
 
 def body_fields(kind: type[Node]) -> tuple[str, ...]:
-    """The fields of a kind of statement, or of a function, that hold statements.
+    """The fields of a type of statement, or of a function, that hold statements.
 
     >>> from gossamer_ir.nodes import If, Let
     >>> body_fields(If), body_fields(Let)
@@ -254,15 +256,15 @@ def body_fields(kind: type[Node]) -> tuple[str, ...]:
 
 @memoize_by_identity
 def every_statement(function: Function) -> tuple[Stmt, ...]:
-    """`statements` of a whole function."""
+    """The `statements` of a whole function."""
     return tuple(statements(function.body))
 
 
 def map_children(node: N, function: Callable[[Any], Any]) -> N:
-    """The node with function applied to each node directly below it.
+    """The node with a function applied to each of its direct children.
 
-    A function may return a tuple for an item of a tuple field (a statement that became several, or
-    none); it is spliced in.
+    For an item of a tuple field the function may return a tuple (a statement that became several, or
+    none), which is spliced in.
     """
     names = _FIELDS[type(node)]
     if not names:
@@ -294,21 +296,24 @@ def _map_tuple(items: tuple[Any, ...], function: Callable[[Any], Any]) -> tuple[
 
 
 def rewrite(node: Any, rule: Callable[[Any], Any | None], *, leaves: bool = True) -> Any:
-    """Applies a rule bottom-up; the rule returns None for "does not apply", a node, or (for a
-    statement) a tuple of statements. It is asked once about an expression that stands in several
-    places, and about what has no nodes below it (variables, constants) only with `leaves`."""
+    """Applies a rule bottom-up.
+
+    The rule returns None for "does not apply", a node, or (for a statement) a tuple of statements. It is
+    called once for an expression object that occurs several times, and for nodes without children
+    (variables, constants) only with `leaves`.
+    """
     return _Rewriting(rule, leaves=leaves).visit(node)
 
 
 def rewrite_body(
     body: tuple[Any, ...], rule: Callable[[Any], Any | None], *, leaves: bool = True
 ) -> tuple[Any, ...]:
-    """`rewrite` over a tuple of statements."""
+    """`rewrite` for a tuple of statements."""
     return _Rewriting(rule, leaves=leaves).each(body)
 
 
 class _Rewriting:
-    """Applies a rule to one node after the other, all of which live as long as it is used."""
+    """Applies a rule to nodes. Results are cached by `id`, which is safe because all nodes outlive it."""
 
     def __init__(self, rule: Callable[[Any], Any | None], *, leaves: bool) -> None:
         self._rule = rule
@@ -326,7 +331,7 @@ class _Rewriting:
             key = id(current)
             if key in self._done:
                 return self._done[key]
-        # `map_children` written out: most of the time is spent here.
+        # `map_children` inlined, since rewriting spends most of its time here.
         changed: dict[str, Any] = {}
         for name in names:
             below = getattr(current, name)
@@ -353,7 +358,7 @@ class _Rewriting:
         return result
 
     def each(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
-        """`_map_tuple` written out."""
+        """`_map_tuple` inlined."""
         result: list[Any] = []
         is_same = True
         for item in items:
@@ -372,7 +377,7 @@ class _Rewriting:
 
 
 def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
-    """Replaces variables by name. Names are unique in a function, so nothing is captured."""
+    """Replaces variables by name. Names are unique in a function, so no variable can be captured."""
 
     def visit(current: Any) -> Any:
         if type(current) is Var:
@@ -383,7 +388,7 @@ def substitute(node: Any, values: Mapping[str, Expr]) -> Any:
 
 
 def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[Any, ...]:
-    """`substitute` over a tuple of statements."""
+    """`substitute` for a tuple of statements."""
 
     def rule(node: Any) -> Any | None:
         return values.get(node.name) if type(node) is Var else None
@@ -392,7 +397,7 @@ def substitute_body(body: tuple[Any, ...], values: Mapping[str, Expr]) -> tuple[
 
 
 def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
-    """`substitute` until no variable is left that stands for something."""
+    """`substitute`, repeated in the replacements until none of the variables is left."""
 
     def visit(current: Any) -> Any:
         if type(current) is Var:
@@ -406,12 +411,12 @@ def resolve(node: Any, values: Mapping[str, Expr]) -> Any:
 
 
 def _is_without(node: Any, values: Mapping[str, Expr]) -> bool:
-    """Whether it is known of an expression that it mentions none of some variables."""
+    """True if a node is an expression (whose free variables are cached) without any of the variables."""
     return type(node) in _EXPRESSIONS and _free_vars_of(node).isdisjoint(values)
 
 
 def free_vars(*nodes: Node) -> frozenset[str]:
-    """The names of all variables that occur in expressions."""
+    """The names of all variables that occur in nodes."""
     if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _free_vars_of(nodes[0])
     return frozenset([found.name for found in collect(Var, *nodes)])
@@ -423,7 +428,7 @@ def _free_vars_of(expr: Node) -> frozenset[str]:
 
 
 def buffers_read(*nodes: Node) -> frozenset[str]:
-    """The buffers that expressions read, or search in."""
+    """The buffers that nodes load from or search in."""
     if len(nodes) == 1 and type(nodes[0]) in _EXPRESSIONS:
         return _buffers_read_by(nodes[0])
     return frozenset([found.buffer for found in collect((Load, Search), *nodes)])
