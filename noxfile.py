@@ -126,7 +126,7 @@ ORDER = TopologicalSorter(
 DISTRIBUTIONS = [BY_NAME[name] for name in ORDER.static_order()]
 BY_SHORT = {distribution.short: distribution for distribution in DISTRIBUTIONS}
 UNWIRED = (
-    "benchmarks", "broken_primitives", "differential", "errors", "fuzzer", "house",
+    "benchmarks", "broken_primitives", "differential", "errors", "fuzzer", "monorepo",
     "lowered_defects", "lowered_programs", "public_names", "sequences", "total",
     *(f"gossamer_{name}" for name in (
         "attention", "bsr", "cache", "exits", "forks", "layers", "listed_programs", "lookups",
@@ -283,13 +283,13 @@ def wheels(session: nox.Session, part: str) -> None:
     """One wheel with only what it needs, from a folder of wheels: its README's examples run."""
     distribution = BY_SHORT[part]
     closure = needed_by([distribution], extra="")
-    house = Path(session.create_tmp()) / "wheels"
-    shutil.rmtree(house, ignore_errors=True)
-    house.mkdir()
+    wheelhouse = Path(session.create_tmp()) / "wheels"
+    shutil.rmtree(wheelhouse, ignore_errors=True)
+    wheelhouse.mkdir()
     for found in DISTRIBUTIONS:
-        shutil.copy(wheel_of(session, found), house)
+        shutil.copy(wheel_of(session, found), wheelhouse)
     session.install(*sorted({str(found) for found in third_party(closure)}))
-    session.install("--no-index", "--find-links", str(house), distribution.name)
+    session.install("--no-index", "--find-links", str(wheelhouse), distribution.name)
     session.run("python", "-m", "pip", "check")
     ours = str(session.run("python", "-c", INSTALLED, silent=True))
     if ours.split() != sorted(found.name for found in closure):

@@ -1,4 +1,4 @@
-"""Every distribution is whole, declares what it imports, and keeps to its place in the house."""
+"""Every distribution is complete, declares what it imports, and imports only what its layer may."""
 
 from __future__ import annotations
 
