@@ -143,6 +143,35 @@ def main(y: T.handle, p: T.handle, n: T.int64) -> None:
                     Y[0] = 0
                 Y[0] = Y[0] + 1
 """
+MASKED = """
+@T.prim_func
+def main(indptr: T.handle, a: T.handle, c: T.handle, y: T.handle, n: T.int64, nnz: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 1})
+    I = T.sp.dense_fixed(n)
+    J = T.sp.dense_varied(I, (8, nnz), indptr, "int32")
+    A = T.sp.match_buffer(a, (I, J), "int32")
+    C = T.match_buffer(c, (2,), "int64")
+    Y = T.match_buffer(y, (8,), "int32")
+    for i in T.serial(2):
+        with T.block("step"):
+            vi = T.axis.spatial(8, C[i])
+            T.where(A[1, vi] != 0)
+            Y[vi] = A[1, vi]
+"""
+SHARED = """
+@T.prim_func
+def main(z: T.handle, x: T.handle, p: T.handle, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Z = T.match_buffer(z, (32,), "int32")
+    X = T.match_buffer(x, (m, 16), "int32")
+    P = T.match_buffer(p, (16,), "int64")
+    T.assume(distinct(P))
+    for i in T.serial(m):
+        for k_0 in T.serial(4):
+            for k in T.serial(4):
+                if k_0 * 4 + k < 14:
+                    Z[%s] = Z[%s] + X[i, k_0 * 4 + k]
+"""
 TOGETHER = """
 @T.prim_func
 def main(y: T.handle) -> None:

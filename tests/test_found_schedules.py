@@ -28,6 +28,7 @@ from tests.found_programs import (
     IDLE,
     IN_TURNS,
     INDEXED,
+    MASKED,
     MEETING,
     MODULO,
     MORE_ROWS,
@@ -41,6 +42,7 @@ from tests.found_programs import (
     PRODUCTS,
     RAGGED,
     ROWS,
+    SHARED,
     SLOTTED,
     STARTED,
     STORED,
@@ -648,6 +650,36 @@ LATER = {
         {"p": np.zeros(3, np.int64), "y": np.zeros(3, np.int64), "n": 3},
         {},
     ),
+    "a predicate is evaluated where an iterator is outside its domain": (
+        MASKED,
+        {
+            "indptr": np.array([0, 2, 3], I32),
+            "a": np.array([5, 6, 7], I32),
+            "c": np.array([-1, 0]),
+            "y": np.zeros(8, I32),
+            "n": 2,
+            "nnz": 3,
+        },
+        {},
+    ),
+    **{
+        f"lanes of {at} accumulate one by one into what iterations share": (
+            SHARED % (at, at),
+            {
+                "z": np.arange(32, dtype=I32),
+                "x": np.arange(48, dtype=I32),
+                "p": np.arange(16)[::-1].copy(),
+                "m": 3,
+            },
+            {
+                "loop": (
+                    Step("parallel", {"loop": "i", "accumulate": "atomic"}),
+                    Step("vectorize", {"loop": "k", "rest": "masked"}),
+                )
+            },
+        )
+        for at in ("k_0 * 4 + k", "P[k_0 * 4 + k]", "k_0 + k * 8")
+    },
     "an index is read out of bounds also where an axis before it has no such position": (
         ABSENT_BEFORE,
         {

@@ -8,7 +8,7 @@ and it counts steps, so one that runs for long is, too. Arithmetic of floats has
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Mapping
 from itertools import pairwise
 from typing import Any
 
@@ -454,10 +454,7 @@ class _Run:
             if init is not None:
                 init(values)
             if predicate is None or predicate(values):
-                for name, _, start, extent in iters:
-                    first = start(values)
-                    if not first <= values[name] < first + extent(values):
-                        raise Undecided("an iterator outside of its domain")
+                _require_domains(iters, values)
                 body(values)
 
         return run
@@ -511,7 +508,11 @@ class _Run:
         reduced = {found.var for found in node.iters if found.kind == "R"}
         if any(free_vars(stmt) & reduced for stmt in node.init):
             raise NoOracle("an init that mentions a reduction")
-        bind = [(found.var, self._expr(found.value)) for found in node.iters if found.kind == "S"]
+        bind = [
+            (found.var, self._expr(found.value), self._expr(found.domain.start),
+             self._expr(found.domain.extent))
+            for found in node.iters if found.kind == "S"
+        ]  # fmt: skip
         conditions = [
             self._expr(part) for part in conjuncts(node.predicate) if not free_vars(part) & reduced
         ]
@@ -520,9 +521,10 @@ class _Run:
         self._around = around
 
         def run(values: Values) -> None:
-            for name, value in bind:
+            for name, value, _, _ in bind:
                 values[name] = value(values)
             if all(condition(values) for condition in conditions):
+                _require_domains(bind, values)
                 body(values)
 
         for loop in reversed(inner):
@@ -567,6 +569,14 @@ class _Run:
         if len(stores) != 1:
             raise NoOracle("an init of several elements")
         return watched
+
+
+def _require_domains(iters: Iterable[tuple[str, Any, Any, Any]], values: Values) -> None:
+    """Nothing is decided of a block that runs where an iterator is outside its domain."""
+    for name, _, start, extent in iters:
+        first = start(values)
+        if not first <= values[name] < first + extent(values):
+            raise Undecided("an iterator outside of its domain")
 
 
 def _unknown(node: object) -> Any:

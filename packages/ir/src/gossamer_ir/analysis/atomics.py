@@ -6,15 +6,17 @@ from collections.abc import Iterable
 from typing import get_args
 
 from gossamer_ir.analysis.reductions import match_reduction
-from gossamer_ir.core.build import dtype_of
+from gossamer_ir.core.build import dtype_of, integer_value
 from gossamer_ir.core.dtypes import DType
 from gossamer_ir.nodes import (
     AnnotationValue,
     Atomic,
     AtomicOp,
     Binary,
+    Expr,
     For,
     Load,
+    Ramp,
     Store,
 )  # fmt: skip
 from gossamer_ir.traversal.effects import READS, buffers_allocated
@@ -94,8 +96,32 @@ def is_accumulated(loop: For, buffer: str) -> bool:
     stores = [
         stmt for stmt in statements(loop.body) if isinstance(stmt, Store) and stmt.buffer == buffer
     ]
-    steps = [atomic_of(store) for store in stores]
     read = [node for node in collect(READS, *loop.body) if node.buffer == buffer]
     # Each step reads the element that it adds to, once: any other read would see some of the sum.
-    is_one = len({None if step is None else step.op for step in steps}) == 1
-    return is_one and None not in steps and len(read) == len(steps)
+    ops = {_accumulating(store) for store in stores}
+    return len(ops) == 1 and None not in ops and len(read) == len(stores)
+
+
+def is_accumulation(store: Store) -> bool:
+    """Whether a store combines elements with values, by an operation that threads can make in one step for
+    each: one element, or one for each lane of a vector."""
+    return _accumulating(store) is not None
+
+
+def _accumulating(store: Store) -> str | None:
+    """The operation by which a store accumulates; None where it does not, or where lanes might meet."""
+    found = match_reduction(store)
+    if found is None or found.op not in ATOMIC_OPS:
+        return None
+    dtype = DType.parse(dtype_of(store.value))
+    if not is_combined(dtype.scalar):
+        return None
+    if dtype.is_vector:
+        return found.op if any(map(_is_different_in_lanes, store.indices)) else None
+    return found.op if store.predicate is None else None
+
+
+def _is_different_in_lanes(index: Expr) -> bool:
+    # Multiples of a stride below 2**32 by lanes do not wrap around.
+    stride = integer_value(index.stride) if isinstance(index, Ramp) else None
+    return stride is not None and 0 < abs(stride) < 2**32

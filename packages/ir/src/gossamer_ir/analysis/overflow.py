@@ -23,6 +23,7 @@ from gossamer_ir.nodes import (
     Axis,
     Binary,
     Block,
+    BlockIter,
     Buffer,
     Cast,
     Compare,
@@ -158,7 +159,15 @@ class Magnitudes:
                     self.bind(stmt.var.name, stmt.value)
                 case Block():
                     for item in stmt.iters:
-                        self.bind(item.var, item.domain.start, item.domain.extent)
+                        self._bind_iterator(item, stmt)
+
+    def _bind_iterator(self, item: BlockIter, block: Block) -> None:
+        """The variable of an iterator is in its domain, but for where a predicate is evaluated that may
+        leave out a value outside of it."""
+        if block.predicate is None:
+            self.bind(item.var, item.domain.start, item.domain.extent)
+        else:
+            self.bind(item.var, item.value)
 
     def bind_loop(self, loop: For) -> None:
         """The variable of a loop is below its end."""

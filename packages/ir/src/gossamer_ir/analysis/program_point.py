@@ -161,6 +161,15 @@ class ProgramPoint:
     def assume_iterator(self, item: BlockIter) -> None:
         """The variable of an iterator is in its domain, and has its value, from here on."""
         self.assume_domain(item)
+        self._assume_value(item)
+
+    def assume_binding(self, item: BlockIter) -> None:
+        """The variable of an iterator has its value from here on. It may be outside of its domain where the
+        predicate of the block is evaluated, which tells whether the block runs there."""
+        self.magnitudes.bind(item.var, item.value)
+        self._assume_value(item)
+
+    def _assume_value(self, item: BlockIter) -> None:
         self.assume(Compare("eq", build.index_var(item.var), item.value))
 
     def begin(self, body: tuple[Stmt, ...]) -> None:

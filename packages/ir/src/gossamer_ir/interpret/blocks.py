@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame
-from gossamer_ir.interpret.inits import bind_iters, place_init
+from gossamer_ir.interpret.inits import bind_iters, check_domains, place_init
 from gossamer_ir.interpret.scope import Scope
 from gossamer_ir.nodes import Block
 
 
 def block(node: Block, scope: Scope) -> Exec:
     """A block as a function of the frame; its hoisted init is left with the loop it runs before."""
-    bind, check = bind_iters(node.iters, scope), _check_domains(node, scope)
+    bind, check = bind_iters(node.iters, scope), check_domains(node.iters, node.name, scope)
     predicate = scope.optional(node.predicate)
     init = place_init(node, scope) if node.init else None
     (around, scope.around), (whiles, scope.whiles) = (scope.around, []), (scope.whiles, [])
@@ -25,26 +24,5 @@ def block(node: Block, scope: Scope) -> Exec:
         if predicate is None or predicate(frame):
             check(frame)
             body(frame)
-
-    return run
-
-
-def _check_domains(node: Block, scope: Scope) -> Exec:
-    parts = tuple(
-        (found.var, scope.expr(found.domain.start), scope.expr(found.domain.extent))
-        for found in node.iters
-    )
-
-    def run(frame: Frame) -> None:
-        for name, start, extent in parts:
-            # As Python's integers: the end of a domain may be beyond the largest of the machine.
-            value, first, count = (
-                int(x) for x in (frame.values[name], start(frame), extent(frame))
-            )
-            if not first <= value < first + count:
-                raise InterpreterError(
-                    f"In block '{node.name}', {name} = {value} is outside its domain "
-                    f"[{first}, {first + count})."
-                )
 
     return run

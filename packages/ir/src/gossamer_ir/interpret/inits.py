@@ -3,8 +3,10 @@
 It runs once for every output element the block visits, before any update: just before the outermost
 loop that feeds a reduction iterator. Loops from there to the block are run again for the init,
 unless they feed reduction iterators only; parts of the predicate (and of conditions around) that
-mention reduction iterators, or loops that are not run again, are dropped. A reduction iterator that
-the init itself mentions (as in a store to the column of a compressed row) counts as spatial here.
+mention reduction iterators, or loops that are not run again, are dropped. Where the rest of the predicate
+holds, the iterators of the init must be in their domains, as those of the body where all of it holds.
+A reduction iterator that the init itself mentions (as in a store to the column of a compressed row)
+counts as spatial here.
 
 Points that meet in one element initialise it once: a block keeps the elements that it has initialised
 from the outermost loop that feeds any of its iterators on. A loop inside of that one that feeds none
@@ -18,6 +20,7 @@ from collections.abc import Iterable
 import numpy as np
 
 from gossamer_ir.core.build import conjuncts
+from gossamer_ir.interpret.errors import InterpreterError
 from gossamer_ir.interpret.frame import Exec, Frame, Initialised
 from gossamer_ir.interpret.scope import Entry, Scope
 from gossamer_ir.nodes import Block, BlockIter, Expr, For, If, Let, Unary
@@ -156,7 +159,8 @@ def _init(
 ) -> Exec:
     bind = bind_iters(iters, scope)
     around, scope.around = scope.around, []
-    body = _of_new_elements(node.name, scope.body(node.init), repeats)
+    check = check_domains(iters, node.name, scope)
+    body = _both(check, _of_new_elements(node.name, scope.body(node.init), repeats))
     scope.around = around
     guarded = _when(conjuncts(node.predicate), body, unbound=unbound, scope=scope)
 
@@ -225,5 +229,27 @@ def bind_iters(iters: Iterable[BlockIter], scope: Scope) -> Exec:
     def run(frame: Frame) -> None:
         for name, value in parts:
             frame.values[name] = value(frame)
+
+    return run
+
+
+def check_domains(iters: Iterable[BlockIter], block: str, scope: Scope) -> Exec:
+    """Stops the program where a variable of a block is outside its domain."""
+    parts = tuple(
+        (found.var, scope.expr(found.domain.start), scope.expr(found.domain.extent))
+        for found in iters
+    )
+
+    def run(frame: Frame) -> None:
+        for name, start, extent in parts:
+            # As Python's integers: the end of a domain may be beyond the largest of the machine.
+            value, first, count = (
+                int(x) for x in (frame.values[name], start(frame), extent(frame))
+            )
+            if not first <= value < first + count:
+                raise InterpreterError(
+                    f"In block '{block}', {name} = {value} is outside its domain "
+                    f"[{first}, {first + count})."
+                )
 
     return run

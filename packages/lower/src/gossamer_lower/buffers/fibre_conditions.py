@@ -6,6 +6,7 @@ from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 from gossamer_ir.arith.affine import Affine, affine_of, combine, normal_form
+from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
 from gossamer_ir.nodes import (
     Block,
@@ -18,7 +19,7 @@ from gossamer_ir.nodes import (
     SparseBuffer,
     Var,
 )
-from gossamer_ir.traversal.walk import rewrite, statements
+from gossamer_ir.traversal.walk import buffers_read, rewrite, statements
 from gossamer_lower.buffers.storage_layout import Check, Fibre, Storage, found_by_search
 from gossamer_lower.iterations.coordinate_lookup import Place
 
@@ -113,12 +114,14 @@ class FibreConditions:
 
 
 def ranges_of(function: Function) -> dict[str, Expr]:
-    """How far the variables of loops and blocks that start at 0 go."""
+    """How far the variables of loops and blocks that start at 0 go, wherever something is read."""
     found: dict[str, Expr] = {}
     for stmt in statements(function.body):
         if isinstance(stmt, For) and stmt.start == build.ZERO:
             found[stmt.var] = stmt.extent
-        for iterator in stmt.iters if isinstance(stmt, Block) else ():
+        if not isinstance(stmt, Block) or buffers_read(stmt.predicate or TRUE):
+            continue  # a predicate is evaluated also where an iterator is outside its domain
+        for iterator in stmt.iters:
             if iterator.domain.start == build.ZERO:
                 found[iterator.var] = iterator.domain.extent
     return found

@@ -114,14 +114,24 @@ class _Proving:
         values = tuple(self._expr(found.value) for found in block.iters)
         init = self._init(block) if block.init else ()
         with self._point.scope():
+            predicate = self._predicate(block)
             iters = tuple(
                 replace(self._bound(found), value=value)
                 for found, value in zip(block.iters, values, strict=True)
             )
-            predicate = None if block.predicate is None else self._expr(block.predicate)
             with self._holding(TRUE if predicate is None else predicate, block.body):
                 body = self.body(block.body)
         return replace(block, iters=iters, predicate=predicate, init=init, body=body)
+
+    def _predicate(self, block: Block) -> Expr | None:
+        """The predicate of a block, which is evaluated also where an iterator is outside its domain."""
+        if block.predicate is None:
+            return None
+        with self._point.scope():
+            for found in block.iters:
+                self._point.assume_binding(found)
+            result: Expr = self._expr(block.predicate)
+        return result
 
     def _bound(self, found: BlockIter) -> BlockIter:
         """An iterator, which lies in its domain from here on."""

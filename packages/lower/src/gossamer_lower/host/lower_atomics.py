@@ -8,32 +8,21 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic, is_shared
-from gossamer_ir.analysis.lane_projection import count_of, in_lane
-from gossamer_ir.analysis.reductions import match_reduction
-from gossamer_ir.core import build
-from gossamer_ir.core.dtypes import DType
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
-    Allocate,
     Atomic,
-    Buffer,
-    Expr,
     For,
     Function,
-    If,
-    Lanes,
-    Load,
     Module,
-    Ramp,
     Stmt,
     Store,
 )  # fmt: skip
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import rewrite_body, statements, walk
-from gossamer_lower.bounds.lane_checks import lanes_of_access
 from gossamer_lower.stages import map_functions
+from gossamer_lower.vector.accumulated_by_lane import accumulated_by_lane
 
 
 @typed
@@ -77,8 +66,10 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
     def rule(node: Any) -> Stmt | tuple[Stmt, ...] | None:
         if not isinstance(node, Store) or node.buffer in own or not is_shared(loop, node.buffer):
             return None
-        found = atomic_of(node)
-        return _by_lane(node, namer) if found is None else found
+        found = atomic_of(node) or accumulated_by_lane(node, namer)
+        if found is None:
+            raise _unsupported(node.buffer)
+        return found
 
     body = rewrite_body(loop.body, rule)
     combined = {stmt.buffer for stmt in statements(body) if isinstance(stmt, Atomic)}
@@ -87,40 +78,6 @@ def _lowered(loop: For, own: Set[str], namer: Namer) -> For:
             raise _unsupported(node.buffer)
     kept = tuple(item for item in loop.annotations if item[0] != ATOMIC)
     return msgspec.structs.replace(loop, body=body, annotations=kept)
-
-
-def _by_lane(store: Store, namer: Namer) -> tuple[Stmt, ...]:
-    """The terms of all lanes are computed at once, and combined one by one."""
-    found, lanes = match_reduction(store), lanes_of_access(store)
-    if found is None or lanes is None or found.op not in ATOMIC_OPS:
-        raise _unsupported(store.buffer)
-    lane = build.index_var(namer.fresh("lane"))
-    before: list[Stmt] = []
-
-    def kept_lane(vector: Expr) -> Expr:
-        kept = Buffer(
-            namer.fresh(f"{store.buffer}_lanes"),
-            (count_of(lanes),),
-            DType.parse(build.dtype_of(vector)).scalar,
-            scope="local",
-        )
-        before.extend((Allocate(kept), Store(kept.name, (_all(lanes),), vector)))
-        return Load(kept.name, (lane,), kept.dtype)
-
-    def place(index: Expr) -> Expr:
-        if not DType.parse(build.dtype_of(index)).is_vector:
-            return index
-        return in_lane(index, lane) if isinstance(index, Ramp) else kept_lane(index)
-
-    at = tuple(place(index) for index in store.indices)
-    step: Stmt = Atomic(found.op, store.buffer, at, kept_lane(found.value))
-    if store.predicate is not None:
-        step = If(kept_lane(store.predicate), (step,))
-    return (*before, For(lane.name, build.ZERO, count_of(lanes), (step,)))
-
-
-def _all(lanes: Lanes) -> Ramp:
-    return Ramp(build.ZERO, build.ONE, lanes)
 
 
 def _unsupported(buffer: str) -> UnsupportedError:

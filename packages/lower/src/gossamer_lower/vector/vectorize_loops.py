@@ -7,8 +7,11 @@ once behind that loop.
 
 from __future__ import annotations
 
+from typing import Any
+
 import msgspec
 
+from gossamer_ir.analysis.atomics import is_accumulation, is_atomic, is_shared, plain_update
 from gossamer_ir.analysis.linear_form import by_variables
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.analysis.reductions import Reduction, identity, match_reduction, reads
@@ -40,10 +43,18 @@ from gossamer_ir.nodes import (
     Store,
     VScale,
 )  # fmt: skip
+from gossamer_ir.traversal.effects import buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import contains, free_vars, substitute, substitute_body
+from gossamer_ir.traversal.walk import (
+    contains,
+    free_vars,
+    rewrite_body,
+    substitute,
+    substitute_body,
+)
 from gossamer_lower.stages import map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body, with_sides
+from gossamer_lower.vector.accumulated_by_lane import accumulated_by_lane
 from gossamer_lower.vector.vector_form import Vectors
 
 
@@ -79,6 +90,7 @@ class _Vectorizing:
         self._namer = namer_of(function)
         self._point = ProgramPoint(function)
         self._locals: dict[str, tuple[Expr, ...]] = {}
+        self._allocated = buffers_allocated(function.body)
 
     def body(self, body: tuple[Stmt, ...]) -> tuple[Stmt, ...]:
         with self._point.scope():
@@ -111,7 +123,19 @@ class _Vectorizing:
             return partial
         with self._point.inside(loop):
             body = self.body(loop.body)
-        return (with_body(loop, body),)
+        return (with_body(loop, self._in_turn(body, loop) if is_atomic(loop) else body),)
+
+    def _in_turn(self, body: tuple[Stmt, ...], loop: For) -> tuple[Stmt, ...]:
+        """The body of a loop whose iterations share elements: what lanes accumulate into several elements
+        is a vector where anybody can see that these are different ones, as a verifier does."""
+
+        def rule(node: Any) -> tuple[Stmt, ...] | None:
+            is_meant = isinstance(node, Store) and is_shared(loop, node.buffer)
+            if not is_meant or node.buffer in self._allocated or is_accumulation(node):
+                return None
+            return accumulated_by_lane(node, self._namer, plain_update)
+
+        return rewrite_body(body, rule)
 
     def _vectorized(self, loop: For) -> tuple[Stmt, ...]:
         reduction = _lane_reduction(loop)
