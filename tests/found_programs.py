@@ -158,6 +158,18 @@ def main(indptr: T.handle, a: T.handle, c: T.handle, y: T.handle, n: T.int64, nn
             T.where(A[1, vi] != 0)
             Y[vi] = A[1, vi]
 """
+DROPPED = """
+@T.prim_func
+def main(y: T.handle, h: T.handle, p: T.handle, m: T.int64) -> None:
+    T.func_attr({"sparse_tir_level": 0})
+    Y = T.match_buffer(y, (m,), "int32")
+    H = T.match_buffer(h, (m,), "int32")
+    P = T.match_buffer(p, (8,), "int64")
+    for i in T.serial(m):
+        with T.block("step"):
+            vi = T.axis.spatial(m, i)
+            Y[vi] = H[P[vi % 8] - P[vi % 8]]
+"""
 SHARED = """
 @T.prim_func
 def main(z: T.handle, x: T.handle, p: T.handle, m: T.int64) -> None:

@@ -18,6 +18,7 @@ from tests.found_programs import (
     CONDITIONED,
     COPIED,
     COUNTED,
+    DROPPED,
     EVERY_TURN,
     FIBRES,
     FIVE,
@@ -649,6 +650,17 @@ LATER = {
         UNUSED % (0, 3),
         {"p": np.zeros(3, np.int64), "y": np.zeros(3, np.int64), "n": 3},
         {},
+    ),
+    "a copy that runs ahead stays one where nothing reads it": (
+        DROPPED,
+        {"y": np.zeros(3, I32), "h": np.arange(3, dtype=I32), "p": np.arange(8), "m": 3},
+        {
+            "loop": (
+                Step("reindex_cache_read", {"block": "step", "buffer": "P", "scope": "global"}),
+                Step("reverse_compute_at", {"block": "step", "loop": "i_c"}),
+                Step("pipeline", {"loop": "i_c"}),
+            )
+        },
     ),
     "a predicate is evaluated where an iterator is outside its domain": (
         MASKED,

@@ -52,6 +52,22 @@ def test_iterations_beyond_the_end_of_a_row_ask_for_nothing(spmm):
     ) in text
 
 
+def test_iterations_that_a_loop_has_not_ask_for_nothing(program):
+    body = """
+for i in T.serial(n):
+    for j in T.serial(i):
+        with T.block("below"):
+            vi, vj = T.axis.remap("SS", [i, j])
+            V[vj] = W[vj + vi * 2]
+"""
+    builder = ScheduleBuilder(program(body))
+    found = builder.prefetch("below", buffer="W", loop="i", distance=2**32).module
+    assert (
+        "if i + 4294967296 < n:\n        for i_line in T.serial((i + 4294967296 + 15)"
+        in body_text(found)
+    )
+
+
 def test_an_element_read_twice_is_asked_for_once(program):
     body = """
 for i in T.serial(8):

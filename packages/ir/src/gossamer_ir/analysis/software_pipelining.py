@@ -41,9 +41,10 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
     for count in range(len(loop.body) - 1, 0, -1):
         first, rest = loop.body[:count], loop.body[count:]
         filled = _written(first)
-        is_for_rest = bool(filled) and filled <= _read(rest) and not filled & _written(rest)
+        # What the others read of a copy, simplifying may have removed: it stays one that may run ahead.
+        is_whole = bool(filled) and not filled & _written(rest)
         is_fixed = not _read(first) & _written(loop.body)
-        if is_for_rest and is_fixed and all(_is_own(name, loop, function) for name in filled):
+        if is_whole and is_fixed and all(_is_own(name, loop, function) for name in filled):
             return first
     return ()
 

@@ -33,6 +33,7 @@ from gossamer_ir.nodes import (
     Allocate,
     Block,
     Buffer,
+    Compare,
     Expr,
     For,
     If,
@@ -48,7 +49,7 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import READS, all_buffers
 from gossamer_ir.traversal.names import Namer, namer_of
-from gossamer_ir.traversal.walk import children, collect, free_vars, resolve, substitute
+from gossamer_ir.traversal.walk import children, collect, free_vars, resolve, rewrite, substitute
 from gossamer_schedule.bounds.prover import point_in
 from gossamer_schedule.bounds.sizes import is_count
 from gossamer_schedule.cursor.resolve import (
@@ -191,7 +192,9 @@ def _own_nodes(body: Iterable[Node]) -> Iterator[Node]:
 
 def _require_lasting(spans: list[_Span], site: Site, *, module: Module) -> None:
     """What is to be asked for does not depend on what the loop writes, or allocates."""
-    parts = (part for span in spans for part in (*span.indices, span.count))
+    parts = [part for span in spans for part in (*span.indices, span.count)]
+    if any(_grows(span, site) for span in spans):
+        parts += [site.node.start, site.node.extent]
     changing = changed_in(site.node.body, *parts, function=site.function)
     if changing:
         raise refusal(
@@ -278,9 +281,23 @@ def _asked(
     later: dict[str, Expr] = {var: add(index_var(var), index(distance))}
     indices = tuple(substitute(at, later) for at in span.indices)
     count = substitute(span.count, later)
-    condition = _all([*_conditions(site, runs, (*indices, count))])
+    condition = _all(
+        [*_exists(site, span, later[var]), *_conditions(site, runs, (*indices, count))]
+    )
     asked = _lines(site, _Span(indices, count), buffer, namer=namer)
     return asked if condition is None else If(condition, (asked,))
+
+
+def _exists(site: Site, span: _Span, later: Expr) -> Iterator[Expr]:
+    """That the loop has the later iteration, where it says itself how much is asked for, which may be any
+    number beyond the last one. What is read of an array ends with that."""
+    if _grows(span, site):
+        yield Compare("lt", later, add(site.node.start, site.node.extent))
+
+
+def _grows(span: _Span, site: Site) -> bool:
+    bare = rewrite(span.count, lambda node: ZERO if isinstance(node, READS) else None)
+    return site.node.var in free_vars(bare)
 
 
 def _all(conditions: list[Expr]) -> Expr | None:
