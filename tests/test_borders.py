@@ -21,7 +21,7 @@ from gossamer_ir.nodes import InRange, Module, Monotone
 from tests.wire import BORDERS, CROSSED, Border, forced, through
 
 DATA = re.compile(
-    r"\b(Module|Target|Trace|Schedule|Choice|Stats|Signature|Intrinsic|FormatDescription|Artifact)\b"
+    r"\b(Module|Target|Trace|Schedule|ScheduleReport|Stats|Signature|Intrinsic|FormatDescription|Artifact)\b"
 )
 DATA_OF_BACKEND = {"Artifact"}
 """What crosses borders itself."""

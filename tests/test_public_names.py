@@ -24,19 +24,19 @@ BESIDES = {
 
 SHOWN_ELSEWHERE = {
     "gossamer_backend.BackendInfo": "what `Registry.list` returns",
-    "gossamer_backend.BoundKernel": "what `Kernel.bind` returns",
+    "gossamer_backend.BoundCall": "what `Kernel.bind` returns",
     "gossamer_backend.CacheInfo": "what `ArtifactCache.info` returns",
     "gossamer_backend.CacheWarning": "a warning",
-    "gossamer_backend.PreparedKernel": "what `Kernel.prepare` returns",
+    "gossamer_backend.CallPlan": "what `Kernel.prepare` returns",
     "gossamer_ir.FormatDescription": "a node; `parse_format` reads one",
 }
 """Classes that no example names, and why."""
 
 MADE_ELSEWHERE = (
     "gossamer_backend.Backend",
-    "gossamer_backend.BoundKernel",
+    "gossamer_backend.BoundCall",
     "gossamer_backend.Kernel",
-    "gossamer_backend.PreparedKernel",
+    "gossamer_backend.CallPlan",
     "gossamer_backend.Workspace",
 )
 """A protocol, and what backends and kernels make: calls are to be fast."""

@@ -194,7 +194,7 @@ def test_a_kernel_asks_its_check_and_names_the_culprit_itself():
         questions.append((facts, dict(scalars), list(arrays)))
         return answers.pop(0)
 
-    kernel.use_check(check)
+    kernel.set_fact_checker(check)
     kernel(np.array([5], np.int32))  # taken at its word
     with pytest.raises(ArgumentError, match="Element 0 of 'x0' is 5"):
         kernel(np.array([5], np.int32))

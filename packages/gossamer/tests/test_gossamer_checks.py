@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import build_named, fact_check
+from gossamer.pipeline import build_named, fact_checker
 from gossamer_backend import GeneratedCheck
 from gossamer_backend.arguments.facts import check_facts
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
@@ -268,7 +268,7 @@ def test_a_large_matrix_that_was_tampered_with_is_refused_with_the_culprit(
     storage = borrow_scipy(matrix)
     from gossamer_formats.checks.storage_checks import axis_facts
 
-    assert fact_check("generic-cpu")(axis_facts(storage.format), storage.sizes, storage.arrays)
+    assert fact_checker("generic-cpu")(axis_facts(storage.format), storage.sizes, storage.arrays)
     getattr(matrix, name)[at] = value
     with pytest.raises(FormatError) as caught:
         gs.spmv(matrix, x)

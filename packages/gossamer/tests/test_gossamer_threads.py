@@ -14,7 +14,7 @@ import race_setup
 from scipy import sparse
 
 import gossamer as gs
-from gossamer.pipeline import build_named, fact_check
+from gossamer.pipeline import build_named, fact_checker
 from gossamer_backend.call.threads import reset_num_threads, set_num_threads
 from gossamer_formats import from_scipy
 
@@ -72,7 +72,7 @@ def test_tensors_and_checks_are_made_at_the_same_time():
         tensor = from_scipy(race_setup.matrix)
         assert np.array_equal(gs.spmm(tensor, race_setup.dense), race_setup.expected_dense)
 
-    fact_check.cache_clear()
+    fact_checker.cache_clear()
     together(make, make, race_setup.call, race_setup.call)
 
 

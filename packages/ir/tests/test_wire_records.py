@@ -14,7 +14,7 @@ FOLDER = Path(__file__).parent / "samples"
 
 @pytest.mark.parametrize("kind", RECORDS, ids=lambda kind: kind.__name__)
 def test_a_frozen_sample_stays_loadable_and_canonical(kind):
-    data = (FOLDER / f"0.1-record-{kind.__name__}.json").read_bytes()
+    data = (FOLDER / f"0.1-record-{RECORDS[kind]}.json").read_bytes()
     record = serialization.loads_record(data, kind)
     assert type(record) is kind
     assert serialization.dumps_record(record) + b"\n" == data

@@ -11,8 +11,8 @@ import pytest
 from gossamer_generic_cpu.codegen.compiler import parse
 from gossamer_generic_cpu.loading.elf import is_supported, place
 from gossamer_generic_cpu.loading.linker import link_object
-from gossamer_generic_cpu.target.cpus import host_cpu
 from gossamer_generic_cpu.target.host import host
+from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine, triple
 
 pytestmark = pytest.mark.skipif(not is_supported(), reason="another system than x86-64 Linux")

@@ -4,7 +4,7 @@ else than with one lane, whatever vectors the CPU has."""
 import numpy as np
 import pytest
 
-from gossamer_generic_cpu.target.host import architecture
+from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.nodes import (
     Binary,

@@ -9,8 +9,8 @@ from gossamer_backend import Artifact, Backend
 from gossamer_generic_cpu import plugin
 from gossamer_generic_cpu.backend import GenericCpu
 from gossamer_generic_cpu.codegen.compiler import assembly, llvm_text
+from gossamer_generic_cpu.target.architecture import architecture
 from gossamer_generic_cpu.target.cpus import cpu_names
-from gossamer_generic_cpu.target.host import architecture
 from gossamer_ir.core.build import index, index_var
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.interchange.records import Target

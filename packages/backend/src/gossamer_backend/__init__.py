@@ -1,10 +1,10 @@
 """Hook specifications, plugin registry, artifacts, caches, kernels and their call protocol."""
 
-from gossamer_backend.arguments.facts import FactCheck
+from gossamer_backend.arguments.facts import FactChecker
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import Workspace
-from gossamer_backend.call.kernel import BoundKernel, Kernel
-from gossamer_backend.call.plan import PreparedKernel
+from gossamer_backend.call.kernel import BoundCall, Kernel
+from gossamer_backend.call.plan import CallPlan
 from gossamer_backend.call.threads import get_num_threads, set_num_threads
 from gossamer_backend.checks.compiled import GeneratedCheck
 from gossamer_backend.registry.capabilities import required_capabilities
@@ -20,13 +20,13 @@ __all__ = [
     "ArtifactCache",
     "Backend",
     "BackendInfo",
-    "BoundKernel",
+    "BoundCall",
     "CacheInfo",
     "CacheWarning",
-    "FactCheck",
+    "FactChecker",
     "GeneratedCheck",
     "Kernel",
-    "PreparedKernel",
+    "CallPlan",
     "Probe",
     "Registry",
     "Workspace",

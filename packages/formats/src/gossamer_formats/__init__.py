@@ -1,7 +1,7 @@
 """Sparse tensors at run time: descriptions, storage, checks, input and output."""
 
 from gossamer_formats.checks.storage_checks import (
-    FactCheck,
+    FactChecker,
     check_indices,
     check_indptr,
     check_storage,
@@ -15,7 +15,7 @@ from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor, stats_of
 
 __all__ = [
-    "Array", "DESCRIPTIONS", "FactCheck", "SparseTensor", "Storage", "borrow_scipy", "check_indices",
+    "Array", "DESCRIPTIONS", "FactChecker", "SparseTensor", "Storage", "borrow_scipy", "check_indices",
     "check_indptr", "check_storage", "csr", "dia", "from_arrays", "from_scipy", "read", "sell", "stats_of",
     "storage_stats", "to_scipy",
 ]  # fmt: skip

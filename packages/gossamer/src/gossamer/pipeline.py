@@ -16,7 +16,7 @@ import msgspec
 from gossamer.targets import parse_target
 from gossamer_backend import (
     ArtifactCache,
-    FactCheck,
+    FactChecker,
     GeneratedCheck,
     Kernel,
     Registry,
@@ -28,10 +28,10 @@ from gossamer_backend import (
 from gossamer_backend.fork import compiling
 from gossamer_ir.errors import ArgumentError, PluginError, ScheduleError
 from gossamer_ir.interchange.records import (
-    Choice,
     Decision,
     Schedule,
     ScheduledStage,
+    ScheduleReport,
     Stats,
     Target,
     Trace,
@@ -129,10 +129,10 @@ def _since(start: float) -> float:
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
     """What the rules of the target's plugin choose, else the general ones; those choose nothing for
     a module of a later stage than coordinate. Rules see right modules only."""
-    return default_choice(module, target, stats).schedule
+    return default_report(module, target, stats).schedule
 
 
-def default_choice(module: Module, target: Target, stats: Stats | None) -> Choice:
+def default_report(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
     """`default_schedule` with its reasons; a plugin's rules give none."""
     from gossamer_ir.verify import verify
 
@@ -144,7 +144,7 @@ def default_choice(module: Module, target: Target, stats: Stats | None) -> Choic
     return explain(module, target, stats)
 
 
-def _foreign(schedule: Schedule, plugin: str) -> Choice:
+def _foreign(schedule: Schedule, plugin: str) -> ScheduleReport:
     """A schedule of a plugin's own rules."""
     why = "its rules come before those of gossamer, and give no reasons"
     decisions = (
@@ -152,7 +152,7 @@ def _foreign(schedule: Schedule, plugin: str) -> Choice:
         for stage in SCHEDULED
     )
     pattern = f"one that the plugin '{plugin}' has a rule for"
-    return Choice(plugin, pattern, tuple(found for found in decisions if found.steps))
+    return ScheduleReport(plugin, pattern, tuple(found for found in decisions if found.steps))
 
 
 def lowered(
@@ -340,12 +340,12 @@ def _stored(key: str, backend: ValidatingBackend) -> Kernel | None:
 
 def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
     kernel = backend.load(artifact)
-    kernel.use_check(fact_check(artifact.target))
+    kernel.set_fact_checker(fact_checker(artifact.target))
     return kernel
 
 
 @cache
-def fact_check(target: str) -> FactCheck:
+def fact_checker(target: str) -> FactChecker:
     """Checks facts about arrays with kernels for a target."""
 
     def compile(name: bytes, program: Callable[[], Module]) -> Kernel:

@@ -31,7 +31,7 @@ LONGEST_LIST = 8
 KEYS, PAD = 1 << 62, -1
 """Values of segments are told apart by fewer numbers than these; padding by this one."""
 
-FactCheck: TypeAlias = Callable[[Sequence[Fact], Scalars, Mapping[str, Array]], bool]
+FactChecker: TypeAlias = Callable[[Sequence[Fact], Scalars, Mapping[str, Array]], bool]
 """Whether facts are found to hold, faster than here; False also where that cannot be told. The arrays
 are by the name of the buffer."""
 

@@ -14,7 +14,7 @@ from gossamer_backend.arguments.arrays import (
     require_no_overlap,
     require_shape,
 )
-from gossamer_backend.arguments.facts import FactCheck, buffer_of, check_facts
+from gossamer_backend.arguments.facts import FactChecker, buffer_of, check_facts
 from gossamer_backend.arguments.scalars import limits_of, require_scalar, require_size
 from gossamer_backend.arguments.sizes import Array, Linear, evaluate, to_linear
 from gossamer_ir.errors import ArgumentError, InternalError
@@ -42,10 +42,10 @@ class _Buffer(NamedTuple):
 class Arguments:
     """The checks of one signature, prepared once.
 
-    `fact_check` may be set to what is asked before the contents of arrays are looked at here.
+    `fact_checker` may be set to what is asked before the contents of arrays are looked at here.
     """
 
-    fact_check: FactCheck | None = None
+    fact_checker: FactChecker | None = None
 
     def __init__(self, signature: Signature) -> None:
         self._order = signature.order
@@ -207,5 +207,5 @@ class Arguments:
         if not facts:
             return
         by_alias = {name: arrays[param.buffer] for name, param in self._aliases.items()}
-        if self.fact_check is None or not self.fact_check(facts, scalars, by_alias):
+        if self.fact_checker is None or not self.fact_checker(facts, scalars, by_alias):
             check_facts(facts, scalars, arrays=by_alias, names=self._names)

@@ -7,7 +7,7 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple, NoReturn
 
-from gossamer_backend.arguments.facts import FactCheck
+from gossamer_backend.arguments.facts import FactChecker
 from gossamer_backend.arguments.match import Arguments, Value
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
@@ -20,7 +20,7 @@ from gossamer_backend.call.abi import (
     one_thread,
     parameter_types,
 )
-from gossamer_backend.call.plan import PreparedKernel
+from gossamer_backend.call.plan import CallPlan, PlannedKernel
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import Signature
 
@@ -86,10 +86,10 @@ class Kernel:
         """Its parameters."""
         return self.artifact.signature
 
-    def use_check(self, check: FactCheck) -> None:
+    def set_fact_checker(self, check: FactChecker) -> None:
         """Has the contents of index arrays checked by `check` first; where it does not find that all
         is well, they are checked as without it."""
-        self._arguments.fact_check = check
+        self._arguments.fact_checker = check
 
     def __call__(self, *args: Value, **kwargs: Value) -> None:
         """Checks the arguments and runs."""
@@ -101,7 +101,7 @@ class Kernel:
         verified: Collection[str] = (),
         check: bool = False,
         **kwargs: Value,
-    ) -> BoundKernel:
+    ) -> BoundCall:
         """A call with these arguments, checked once, to be made as often as wanted.
 
         `verified` names array parameters whose contents the caller has checked against the
@@ -112,17 +112,23 @@ class Kernel:
         """
         return self._bind(args, kwargs, verified=() if check else verified)
 
-    def prepare(
-        self, *changing: str, verified: Collection[str] = (), **values: Value
-    ) -> PreparedKernel:
+    def prepare(self, *changing: str, verified: Collection[str] = (), **values: Value) -> CallPlan:
         """A call that is passed new arrays for the parameters `changing`, in this order, each time.
 
         `values` are one value for each parameter, `verified` as in `bind`; the arrays given for
         the changing parameters only say which shapes are expected. `ArgumentError` as in `bind`, and
         `kernel.prepare` for a changing parameter that is no array, or an array of indices.
         """
-        return PreparedKernel(
-            self._bind((), values, verified=verified), tuple(changing), verified=verified
+        bound = self._bind((), values, verified=verified)
+        kernel = PlannedKernel(
+            self.signature, self.function, self.parallelism, bound.raise_status, self.bind
+        )
+        return CallPlan(
+            kernel,
+            tuple(changing),
+            values=bound.arguments,
+            arguments=bound.prepared_arguments,
+            verified=verified,
         )
 
     def _bind(
@@ -131,13 +137,13 @@ class Kernel:
         kwargs: Mapping[str, Value],
         *,
         verified: Collection[str] = (),
-    ) -> BoundKernel:
+    ) -> BoundCall:
         checked = self._arguments.check(args, kwargs, verified=verified)
         prepared = [
             kind(checked.addresses[name] if kind is _POINTER else checked.values[name])
             for name, kind in self._types.items()
         ]
-        return BoundKernel(self, tuple(prepared), checked.values)
+        return BoundCall(self, tuple(prepared), checked.values)
 
 
 class _Ready(NamedTuple):
@@ -148,7 +154,7 @@ class _Ready(NamedTuple):
     call: partial[int]
 
 
-class BoundKernel:
+class BoundCall:
     """A prepared call: `bound()` runs the machine code and does hardly anything else.
 
     It holds references to its arrays, so they outlive their other owners. Two threads may call one

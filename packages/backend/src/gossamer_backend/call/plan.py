@@ -7,8 +7,8 @@ anything unusual takes the way of `Kernel.bind`, which accepts it or says what i
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable, Collection, Mapping
-from typing import TYPE_CHECKING, Any, NamedTuple
+from collections.abc import Callable, Collection, Mapping, Sequence
+from typing import Any, NamedTuple, NoReturn
 
 import numpy as np
 
@@ -17,16 +17,21 @@ from gossamer_backend.arguments.match import Value
 from gossamer_backend.arguments.sizes import Array
 from gossamer_backend.call.abi import NOT_GUARDED, ParallelismSource, Workspace
 from gossamer_ir.errors import ArgumentError
-
-if TYPE_CHECKING:
-    from gossamer_backend.call.kernel import BoundKernel
-
-Call = Callable[..., int]
-Binder = Callable[..., "BoundKernel"]
-
+from gossamer_ir.interchange.records import Signature
 
 _POINTER = ctypes.c_void_p
 _BYREF = ctypes.byref
+
+
+class PlannedKernel(NamedTuple):
+    """What a plan takes from its kernel: the machine code (`function`), how many threads run it, what
+    raises the error of a status, and what checks all arguments and returns a call with them."""
+
+    signature: Signature
+    function: Callable[..., int]
+    parallelism: ParallelismSource
+    fail: Callable[[int, int], NoReturn]
+    bind: Callable[..., Callable[[], None]]
 
 
 class _Slot(NamedTuple):
@@ -38,7 +43,7 @@ class _Slot(NamedTuple):
     is_written: bool
 
 
-class PreparedKernel:
+class CallPlan:
     """`prepared(*arrays)` runs a kernel with these arrays for the changing parameters, in order.
 
     It holds references to the arrays that stay. It keeps no state between calls, so that several
@@ -61,22 +66,21 @@ class PreparedKernel:
 
     def __init__(
         self,
-        bound: BoundKernel,
+        kernel: PlannedKernel,
         changing: tuple[str, ...],
         *,
+        values: Mapping[str, Value],
+        arguments: Sequence[object],
         verified: Collection[str],
     ) -> None:
-        kernel = bound.kernel
-        self._bind: Binder = kernel.bind
-        self._call: Call = kernel.function
-        self._fail = bound.raise_status
-        self._parallelism: ParallelismSource = kernel.parallelism
+        """`values` are by parameter, `arguments` the same as the machine code takes them."""
+        self._bind, self._call, self._fail = kernel.bind, kernel.function, kernel.fail
+        self._parallelism = kernel.parallelism
         self._changing = changing
         self._verified = tuple(verified)
-        values = bound.arguments
         self._fixed = {name: values[name] for name in values if name not in changing}
-        self._arguments = list(bound.prepared_arguments)
-        self._slots = tuple(_slot(bound, name) for name in changing)
+        self._arguments = list(arguments)
+        self._slots = tuple(_slot(kernel.signature, name, values) for name in changing)
         self._ranges = tuple(
             _range(value) for value in self._fixed.values() if isinstance(value, np.ndarray)
         )
@@ -84,7 +88,7 @@ class PreparedKernel:
         self._hull = min(starts), max(ends)
 
     def __call__(self, *arrays: Array) -> None:
-        """Runs; errors as those of `Kernel.bind` and of `BoundKernel`."""
+        """Runs; errors as those of `Kernel.bind` and of `BoundCall`."""
         if not self.run_usual(*arrays):
             passed: Mapping[str, Value] = dict(zip(self._changing, arrays, strict=True))
             self._bind(verified=self._verified, **self._fixed, **passed)()
@@ -128,8 +132,7 @@ class PreparedKernel:
         return any(low < end and start < high for start, end in self._ranges)
 
 
-def _slot(bound: BoundKernel, name: str) -> _Slot:
-    signature = bound.kernel.signature
+def _slot(signature: Signature, name: str, values: Mapping[str, Value]) -> _Slot:
     for param in signature.buffers:
         if param.name == name:
             if param.facts:
@@ -139,7 +142,7 @@ def _slot(bound: BoundKernel, name: str) -> _Slot:
                     "call.",
                     hint="Let it stay, or use bind.",
                 )
-            array = bound.arguments[name]
+            array = values[name]
             assert isinstance(array, np.ndarray)
             position = signature.order.index(name)
             return _Slot(position, numpy_dtype(param), array.shape, param.is_written)

@@ -51,7 +51,7 @@ _Layout: TypeAlias = "tuple[str, np.dtype[Any], int]"
 
 
 class GeneratedCheck:
-    """A `FactCheck` whose kernels `compile` makes, one for each combination of dtypes and tests; it
+    """A `FactChecker` whose kernels `compile` makes, one for each combination of dtypes and tests; it
     gets a name of the combination, and a function that returns the module.
 
     Arrays of at most `small` elements together are left to others. A target that the kernel cannot

@@ -35,13 +35,13 @@ from gossamer_ir.nodes import (
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")
 
-FactCheck: TypeAlias = Callable[[Sequence[Fact], Mapping[str, int], Mapping[str, Array]], bool]
+FactChecker: TypeAlias = Callable[[Sequence[Fact], Mapping[str, int], Mapping[str, Array]], bool]
 """Whether facts about arrays hold, given the sizes and the arrays by name; False also where that
 cannot be told."""
 
 
 @typed
-def check_storage(storage: Storage, *, check: FactCheck | None = None) -> None:
+def check_storage(storage: Storage, *, check: FactChecker | None = None) -> None:
     """Checks all arrays of a tensor; `FormatError` names array, position and value.
 
     `check` looks at the contents of index arrays first; what it does not find right is looked at

@@ -12,7 +12,7 @@ import numpy as np
 
 from gossamer_formats.checks.storage_checks import (
     VALUE_DTYPES,
-    FactCheck,
+    FactChecker,
     check_indices,
     check_indptr,
     check_storage,
@@ -58,7 +58,7 @@ def to_scipy(tensor: SparseTensor) -> csr_array:
 
 
 def borrow_scipy(
-    matrix: Any, *, dtype: str | None = None, check: FactCheck | None = None
+    matrix: Any, *, dtype: str | None = None, check: FactChecker | None = None
 ) -> Storage:
     """Checked CSR arrays of a SciPy matrix, not copied where they need no conversion.
 

@@ -6,8 +6,8 @@ from collections.abc import Mapping
 
 from gossamer.api.compile import Program, specialized
 from gossamer.operators import NAMES, operator_named
-from gossamer.pipeline import default_choice, resolve_elsewhere
-from gossamer_ir.interchange.records import Choice, Stats, Target
+from gossamer.pipeline import default_report, resolve_elsewhere
+from gossamer_ir.interchange.records import ScheduleReport, Stats, Target
 
 
 def explain(
@@ -17,7 +17,7 @@ def explain(
     stats: Stats | None = None,
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
-) -> Choice:
+) -> ScheduleReport:
     """The schedule that the rules choose for a program, with their reasons: which rule knows it by which
     pattern, and what it decided why, each decision with its steps.
 
@@ -39,4 +39,4 @@ def explain(
     if isinstance(program, str) and program in NAMES:
         program = operator_named(program).script
     module = specialized(program, specialize=specialize, dtypes=dtypes)
-    return default_choice(module, resolve_elsewhere(target)[1], stats)
+    return default_report(module, resolve_elsewhere(target)[1], stats)

@@ -8,8 +8,8 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from gossamer.pipeline import default_choice, resolve_elsewhere
-from gossamer_ir.interchange.records import Choice, Decision, Stats
+from gossamer.pipeline import default_report, resolve_elsewhere
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
 
 WIDTH = 100
@@ -19,17 +19,17 @@ WIDTH = 100
 def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
     """Prints why the rules choose a module's schedule for a target and a matrix with these stats."""
     _, resolved = resolve_elsewhere(target)
-    choice = default_choice(module, resolved, stats)
+    report = default_report(module, resolved, stats)
     facts = {
-        "rule": choice.rule or "none",
-        "pattern": choice.pattern,
+        "rule": report.rule or "none",
+        "pattern": report.pattern,
         "target": resolved.text,
         "matrix": _stats_text(stats),
     }
     table = Table.grid(padding=(0, 1))
     for name, text in facts.items():
         table.add_row(Text(name, style="bold"), Text(text))
-    for row in _rows(choice):
+    for row in _rows(report):
         table.add_row(*row)
     console = Console(highlight=False)
     if not console.is_terminal:
@@ -37,8 +37,8 @@ def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
     console.print(table)
 
 
-def _rows(choice: Choice) -> Iterator[tuple[Text, Text]]:
-    for number, decision in enumerate(choice.decisions, 1):
+def _rows(report: ScheduleReport) -> Iterator[tuple[Text, Text]]:
+    for number, decision in enumerate(report.decisions, 1):
         yield Text(), Text()
         yield Text(f"{number}.", style="bold"), Text(decision.what, style="bold")
         yield Text(), Text(f"because {decision.why}")

@@ -11,7 +11,7 @@ from gossamer.operators.blocks import bound_to_blocks, is_in_blocks, operands_in
 from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import output
 from gossamer.operators.plans import CHECKED, structure
-from gossamer_backend import BoundKernel
+from gossamer_backend import BoundCall
 from gossamer_formats import Array
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError
@@ -26,7 +26,7 @@ def bind(
     out: Array,
     target: str | Target | None = None,
     check: bool = False,
-) -> BoundKernel:
+) -> BoundCall:
     """The operator of a name on these arrays, checked once: calling it only runs the kernel.
 
     Operands (numbers too), `out` and errors as for the operator itself; dense operands must be
@@ -67,7 +67,7 @@ def _bind_blocks(
     out: Array,
     target: str | Target | None,
     check: bool,
-) -> BoundKernel:
+) -> BoundCall:
     """`spmm` for a SciPy matrix in blocks, which stays so."""
     found = operands_in_blocks(A, B)
     _require_itself(found.dense, B)

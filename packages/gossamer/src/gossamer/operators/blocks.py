@@ -8,7 +8,7 @@ from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import dense_operand, output
 from gossamer.operators.operator import Operator, Variant
 from gossamer.operators.plans import CHECKED
-from gossamer_backend import BoundKernel
+from gossamer_backend import BoundCall
 from gossamer_formats import Array
 from gossamer_formats.io.scipy_matrices import borrow_blocks
 from gossamer_ir.interchange.records import Target
@@ -101,7 +101,7 @@ def operands_in_blocks(A: Any, B: Array) -> InBlocks:  # noqa: N803
 
 def bound_to_blocks(
     found: InBlocks, result: Array, *, target: str | Target | None, check: bool = False
-) -> BoundKernel:
+) -> BoundCall:
     """The kernel on these arrays; with `check` each call looks at the index arrays again."""
     _, height, width = found.data.shape
     (rows, features), columns = found.shape, len(found.dense)

@@ -14,7 +14,7 @@ from gossamer_ir.interchange.records import Stats, Target
 
 if TYPE_CHECKING:
     from gossamer.pipeline import Built
-    from gossamer_backend import FactCheck
+    from gossamer_backend import FactChecker
 
 DEFAULT_TARGET = "generic-cpu"
 LIMIT = 1024
@@ -25,12 +25,12 @@ _built: dict[_Key, Built] = {}
 
 
 @cache
-def default_check() -> FactCheck:
+def default_check() -> FactChecker:
     """Checks facts about arrays with kernels for the default target."""
     with compiling:
-        from gossamer.pipeline import fact_check
+        from gossamer.pipeline import fact_checker
 
-        return fact_check(DEFAULT_TARGET)
+        return fact_checker(DEFAULT_TARGET)
 
 
 def kernel_for(

@@ -8,14 +8,14 @@ from weakref import WeakKeyDictionary
 from gossamer.operators.kernels import kernel_for
 from gossamer.operators.operands import Operands, Sparse, output
 from gossamer.operators.operator import Operator
-from gossamer_backend import PreparedKernel
+from gossamer_backend import CallPlan
 from gossamer_formats import Array, SparseTensor
 from gossamer_ir.interchange.records import Target
 
 CHECKED = ("indptr", "indices")
 """The arrays whose contents were checked when the tensor was made."""
 
-_Plans: TypeAlias = dict[tuple[str, int | None, str | Target | None], PreparedKernel]
+_Plans: TypeAlias = dict[tuple[str, int | None, str | Target | None], CallPlan]
 _plans: WeakKeyDictionary[SparseTensor, _Plans] = WeakKeyDictionary()
 
 
@@ -25,7 +25,7 @@ def plan_of(
     *,
     features: int | None = None,
     target: str | Target | None = None,
-) -> PreparedKernel | None:
+) -> CallPlan | None:
     """The plan that an earlier call on this tensor made."""
     found = _plans.get(tensor)
     return None if found is None else found.get((operator.name, features, target))

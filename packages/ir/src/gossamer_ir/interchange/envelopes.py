@@ -6,18 +6,34 @@ from typing import TypeAlias
 
 import msgspec
 
-from gossamer_ir.interchange.records import Choice, Intrinsic, Schedule, Signature, Stats, Target
+from gossamer_ir.interchange.records import (
+    Intrinsic,
+    Schedule,
+    ScheduleReport,
+    Signature,
+    Stats,
+    Target,
+)
 from gossamer_ir.nodes import FormatDescription, Function, StageName
 
 VERSION = (0, 1)
 """The major and minor version of the language that is written."""
 
-Record: TypeAlias = Choice | Schedule | Target | Stats | Signature | Intrinsic | FormatDescription
+Record: TypeAlias = (
+    ScheduleReport | Schedule | Target | Stats | Signature | Intrinsic | FormatDescription
+)
 """The records that `dumps_record` accepts."""
 
-RECORDS: tuple[type[Record], ...] = (
-    Choice, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription,
-)  # fmt: skip
+RECORDS: dict[type[Record], str] = {
+    ScheduleReport: "Choice",  # the name of the class in version 0.1
+    Schedule: "Schedule",
+    Target: "Target",
+    Stats: "Stats",
+    Signature: "Signature",
+    Intrinsic: "Intrinsic",
+    FormatDescription: "FormatDescription",
+}
+"""The kinds of records, each with the name that is written for it."""
 
 
 class ModuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -30,7 +46,7 @@ class ModuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class RecordText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A serialized record: the header, the name of its class, and its value."""
+    """A serialized record: the header, the name of its kind, and its value."""
 
     gossamer_ir: tuple[int, int]
     record: str

@@ -57,12 +57,12 @@ class Decision(Record, frozen=True):
     stage: ScheduledStage = "loop"
 
 
-class Choice(Record, frozen=True):
+class ScheduleReport(Record, frozen=True):
     """A schedule with its reasons: the rule ("" if none matches the program), the pattern that it
     recognized, and its decisions in order.
 
     >>> split = Decision("tiles of 16", "a vector has 16 lanes", (Step("split", {"loop": "k"}),))
-    >>> Choice("mine", "a sum", (split,)).schedule.loop == split.steps
+    >>> ScheduleReport("mine", "a sum", (split,)).schedule.loop == split.steps
     True
     """
 

@@ -29,7 +29,7 @@ _UNIONS: dict[str, Any] = {
 
 def schema() -> dict[str, Any]:
     """The JSON Schema of all serialized text: `Module` and the records."""
-    texts = {"Module": ModuleText} | {kind.__name__: kind for kind in RECORDS}
+    texts = {"Module": ModuleText} | {name: kind for kind, name in RECORDS.items()}
     shapes, components = msgspec.json.schema_components(
         (*texts.values(), *_UNIONS.values()), ref_template="#/$defs/{name}"
     )

@@ -18,7 +18,14 @@ from gossamer_ir.core.marks import COMPOSABLE, without_mark
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import ArgumentError, ParseError, Place
 from gossamer_ir.interchange.envelopes import RECORDS, VERSION, ModuleText, Record, RecordText
-from gossamer_ir.interchange.records import Choice, Intrinsic, Schedule, Signature, Stats, Target
+from gossamer_ir.interchange.records import (
+    Intrinsic,
+    Schedule,
+    ScheduleReport,
+    Signature,
+    Stats,
+    Target,
+)
 from gossamer_ir.interchange.schema import schema
 from gossamer_ir.nodes import FormatDescription, Module
 
@@ -31,7 +38,7 @@ MAX_BYTES = 64 * 2**20
 MAX_NESTING = 512
 """The greatest nesting of objects and arrays. A node takes at most two levels."""
 
-R = TypeVar("R", Choice, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription)
+R = TypeVar("R", ScheduleReport, Schedule, Target, Stats, Signature, Intrinsic, FormatDescription)
 
 
 class _Header(msgspec.Struct, frozen=True):
@@ -74,7 +81,7 @@ def dumps_record(record: Record) -> bytes:
     >>> dumps_record(Target("generic-cpu"))
     b'{"gossamer_ir":[0,1],"record":"Target","value":{"backend":"generic-cpu"}}'
     """
-    name = type(record).__name__
+    name = RECORDS[type(record)]
     return _encode({"gossamer_ir": VERSION, "record": name, "value": record})
 
 
@@ -95,10 +102,10 @@ def loads_record(data: bytes | str, kind: type[R]) -> R:
             hint=f"Expected one of {names}.",
         )
     text: RecordText = _decode(_require_readable(data), RecordText)
-    if text.record != kind.__name__:
+    if text.record != RECORDS[kind]:
         raise ParseError(
             "wire.field",
-            f"The text holds a record '{text.record}', expected '{kind.__name__}'.",
+            f"The text holds a record '{text.record}', expected '{RECORDS[kind]}'.",
             place=("record",),
         )
     found: R = _decode(bytes(text.value), kind)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from msgspec.structs import replace
 
 from gossamer_ir.core.typed_calls import typed
-from gossamer_ir.interchange.records import Choice, Decision, Schedule, Stats, Target
+from gossamer_ir.interchange.records import Decision, Schedule, ScheduleReport, Stats, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.bsr_times_dense import bsr_times_dense
 from gossamer_schedule.rules.canonical.ordered import ordered
@@ -32,7 +32,7 @@ RULES = (
 
 
 @typed
-def explain(module: Module, target: Target, stats: Stats | None = None) -> Choice:
+def explain(module: Module, target: Target, stats: Stats | None = None) -> ScheduleReport:
     """The schedule of the first rule whose pattern fits, with what each decision was made for; one
     without decisions where none fits.
 
@@ -65,7 +65,7 @@ def explain(module: Module, target: Target, stats: Stats | None = None) -> Choic
             choice = rule(form, target, stats)
             if choice is not None:
                 return replace(choice, decisions=(*decisions, *choice.decisions))
-    return Choice("", "no pattern that a rule knows: the program runs as it is written")
+    return ScheduleReport("", "no pattern that a rule knows: the program runs as it is written")
 
 
 @typed

@@ -11,7 +11,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target
+from gossamer_ir.interchange.records import Arg, Decision, ScheduleReport, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.parallel_rows import counted, parallel_rows
 from gossamer_schedule.rules.cost.register_tiles import Tile, best_tile, tile_reason
@@ -38,7 +38,7 @@ class _Nest(NamedTuple):
     lane: str
 
 
-def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> Choice | None:
+def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> ScheduleReport | None:
     """The schedule for a sum over dense blocks; None for anything else."""
     pattern = block_reduction(module)
     if pattern is None or pattern.height == 0 or pattern.features == 0:
@@ -58,7 +58,7 @@ def bsr_times_dense(module: Module, target: Target, _stats: Stats | None) -> Cho
         _panels(pattern, tile, nest),
         _parallel(pattern, tile),
     )
-    return Choice("bsr_times_dense", pattern.text, decisions)
+    return ScheduleReport("bsr_times_dense", pattern.text, decisions)
 
 
 def _tile_text(tile: Tile) -> str:

@@ -6,7 +6,7 @@ depends on the row goes through the rows, which are weighed by their elements.
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Choice, Decision, Stats, Step, Target
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import FULL_VECTORS_PER_THREAD, grain, lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
@@ -19,19 +19,19 @@ WORK_PER_ROW = 4
 """What a row costs besides its elements, in elements."""
 
 
-def elementwise(module: Module, target: Target, stats: Stats | None) -> Choice | None:
+def elementwise(module: Module, target: Target, stats: Stats | None) -> ScheduleReport | None:
     """The schedule for a value per stored element; None for anything else."""
     pattern = elementwise_pattern(module)
     if pattern is None:
         return None
     lanes = lanes_of(target, pattern.dtype)
     chosen = _flat(pattern, lanes) if pattern.is_flat else _by_rows(pattern, lanes, stats)
-    return Choice("elementwise", pattern.text, chosen)
+    return ScheduleReport("elementwise", pattern.text, chosen)
 
 
 def elementwise_by_rows(
     module: Module, target: Target, stats: Stats | None, *, short_row: float
-) -> Choice | None:
+) -> ScheduleReport | None:
     """As `elementwise`, going through the rows whether or not a value depends on them; one element at
     a time also where rows have no more than `short_row` on average."""
     pattern = elementwise_pattern(module)
@@ -41,7 +41,7 @@ def elementwise_by_rows(
     if stats is not None and stats.mean_row <= short_row:
         why = f"rows have {stats.mean_row:.3g} elements on average; vectors pay above {short_row}"
         chosen = (Decision("one element at a time", why), *chosen[1:])
-    return Choice("elementwise", pattern.text, chosen)
+    return ScheduleReport("elementwise", pattern.text, chosen)
 
 
 def _flat(pattern: Elementwise, lanes: int) -> tuple[Decision, ...]:

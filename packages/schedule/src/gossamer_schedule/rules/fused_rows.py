@@ -14,7 +14,7 @@ from msgspec.structs import replace
 
 from gossamer_ir.core.build import integer_value
 from gossamer_ir.errors import ScheduleError
-from gossamer_ir.interchange.records import Choice, Decision, Stats, Target, Trace
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Target, Trace
 from gossamer_ir.nodes import Axis, DenseFixed, Function, Iteration, Module, SparseBuffer
 from gossamer_schedule.primitives.coordinate.sparse_compute_at import sparse_compute_at
 from gossamer_schedule.rules.cost.machine import lanes_of
@@ -55,7 +55,7 @@ WORK_PER_ROW = 16
 """What a row costs besides its elements, in elements."""
 
 
-def fused_rows(module: Module, target: Target, stats: Stats | None) -> Choice | None:
+def fused_rows(module: Module, target: Target, stats: Stats | None) -> ScheduleReport | None:
     """The schedule for iterations that all begin with the same rows; None for anything else."""
     found = _iterations(module)
     if found is None:
@@ -76,7 +76,7 @@ def fused_rows(module: Module, target: Target, stats: Stats | None) -> Choice | 
     )
     decisions = (together, *(decision for part in known for decision in part))
     rows = _parallel(function, iterations, target)
-    return Choice("fused_rows", f"parts of the same rows: {names}", (*decisions, rows))
+    return ScheduleReport("fused_rows", f"parts of the same rows: {names}", (*decisions, rows))
 
 
 def _iterations(module: Module) -> tuple[Function, tuple[Iteration, ...]] | None:
@@ -131,7 +131,7 @@ def _part(
     return None
 
 
-def _within_rows(choice: Choice, *, row: str) -> Iterator[Decision]:
+def _within_rows(choice: ScheduleReport, *, row: str) -> Iterator[Decision]:
     """The decisions without steps on the loop over rows, which is no longer the part's own."""
     for decision in choice.decisions:
         steps = tuple(step for step in decision.steps if step.args.get("loop") != row)

@@ -6,14 +6,14 @@ Only as a part of what runs over rows: by themselves such programs are dense one
 from __future__ import annotations
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Choice, Decision, Stats, Step, Target, Trace
+from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats, Step, Target, Trace
 from gossamer_ir.nodes import Iteration, Module, SparseBuffer, Store
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.recognise.regular_reads import is_dense_root, reads_regularly
 from gossamer_schedule.rules.recognise.row_reduction import axes_of, single_iteration
 
 
-def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> Choice | None:
+def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> ScheduleReport | None:
     """The schedule of a part for one row; None for anything else."""
     found = single_iteration(module)
     if found is None:
@@ -23,7 +23,7 @@ def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> Choic
     if not axes or not all(map(is_dense_root, axes)) or not _is_plain(iteration):
         return None
     if len(axes) == 1:
-        return Choice("rowwise_dense", f"a value for each row {iteration.vars[0]}")
+        return ScheduleReport("rowwise_dense", f"a value for each row {iteration.vars[0]}")
     if len(axes) != 2 or not reads_regularly(function, iteration, lane=iteration.vars[1]):
         return None
     dtypes = {found.name: found.dtype for found in function.buffers
@@ -37,7 +37,7 @@ def rowwise_dense(module: Module, target: Target, _stats: Stats | None) -> Choic
         most=accumulators_of(target),
     )
     text = f"a value for each feature {iteration.vars[1]} of row {iteration.vars[0]}"
-    return Choice("rowwise_dense", text, (vectors,))
+    return ScheduleReport("rowwise_dense", text, (vectors,))
 
 
 def _is_plain(iteration: Iteration) -> bool:

@@ -10,7 +10,15 @@ from __future__ import annotations
 import msgspec
 
 from gossamer_ir.core.build import integer_value
-from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target, Trace
+from gossamer_ir.interchange.records import (
+    Arg,
+    Decision,
+    ScheduleReport,
+    Stats,
+    Step,
+    Target,
+    Trace,
+)
 from gossamer_ir.nodes import (
     CompressedVaried,
     DenseVaried,
@@ -101,7 +109,7 @@ def sddmm(
     *,
     ahead: Ahead = AHEAD,
     short_row: float = 0.0,
-) -> Choice | None:
+) -> ScheduleReport | None:
     """The schedule for such a product; None where the program is another one. One element at a time
     also where rows have no more than `short_row` on average."""
     pattern = pattern_of(module)
@@ -109,7 +117,7 @@ def sddmm(
         return None
     lanes = lanes_of(target, pattern.dtype)
     decisions = _decisions(pattern, lanes, stats, ahead=ahead, short_row=short_row)
-    return Choice("sddmm", pattern.text, decisions)
+    return ScheduleReport("sddmm", pattern.text, decisions)
 
 
 def _decisions(

@@ -9,7 +9,15 @@ from __future__ import annotations
 
 from typing import NamedTuple
 
-from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target, Trace
+from gossamer_ir.interchange.records import (
+    Arg,
+    Decision,
+    ScheduleReport,
+    Stats,
+    Step,
+    Target,
+    Trace,
+)
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import accumulators_of, lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import counted, parallel_rows
@@ -58,13 +66,13 @@ class _Nest(NamedTuple):
 
 def sparse_times_dense(
     module: Module, target: Target, stats: Stats | None, *, ahead: Ahead = AHEAD
-) -> Choice | None:
+) -> ScheduleReport | None:
     """The schedule for a reduction over fibres with a feature loop; None for anything else."""
     pattern = sparse_reduction(module)
     if pattern is None or not pattern.feature or pattern.features == 0:
         return None
     decisions = _decisions(module, pattern, target=target, stats=stats, ahead=ahead)
-    return Choice("sparse_times_dense", pattern.text, decisions)
+    return ScheduleReport("sparse_times_dense", pattern.text, decisions)
 
 
 def _decisions(

@@ -7,7 +7,7 @@ other, so do short rows: one masked load holds them, and no branch tells their l
 
 from __future__ import annotations
 
-from gossamer_ir.interchange.records import Arg, Choice, Decision, Stats, Step, Target
+from gossamer_ir.interchange.records import Arg, Decision, ScheduleReport, Stats, Step, Target
 from gossamer_ir.nodes import Module
 from gossamer_schedule.rules.cost.machine import lanes_of
 from gossamer_schedule.rules.cost.parallel_rows import parallel_rows
@@ -41,7 +41,7 @@ WORK_PER_ROW = 4
 
 def spmv_rows(
     module: Module, target: Target, stats: Stats | None, *, short_row: float = 0.0
-) -> Choice | None:
+) -> ScheduleReport | None:
     """The schedule for a reduction over fibres without a feature loop; None for anything else. One
     contiguous term at a time also where rows have no more than `short_row` on average."""
     pattern = sparse_reduction(module)
@@ -53,7 +53,7 @@ def spmv_rows(
     if pattern.is_contiguous and mean is not None and mean <= short_row:
         vectors = _scalar(f"rows have {mean:.3g} terms on average; vectors pay above {short_row}")
     decisions = (_in_register(pattern), vectors, rows)
-    return Choice("spmv_rows", pattern.text, decisions)
+    return ScheduleReport("spmv_rows", pattern.text, decisions)
 
 
 def _in_register(pattern: SparseReduction) -> Decision:

@@ -9,8 +9,9 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_generic_cpu.codegen.passes import optimize
-from gossamer_generic_cpu.target.cpus import Cpu, resolve_cpu
-from gossamer_generic_cpu.target.host import architecture
+from gossamer_generic_cpu.target.architecture import architecture
+from gossamer_generic_cpu.target.cpus import resolve_cpu
+from gossamer_generic_cpu.target.llvm_cpu import Cpu
 from gossamer_generic_cpu.target.machine import data_layout, target_machine, triple
 from gossamer_ir.errors import InternalError
 from gossamer_ir.interchange.records import Target

@@ -25,7 +25,7 @@ from gossamer_backend.elf_records import (
     header_of,
     sections_of,
 )
-from gossamer_generic_cpu.target.host import architecture
+from gossamer_generic_cpu.target.architecture import architecture
 
 _RELOCATION = struct.Struct("<QQq")
 _MAGIC = IDENTITY + b"\x01"

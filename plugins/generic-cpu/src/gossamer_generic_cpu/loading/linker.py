@@ -9,7 +9,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_backend.fork import compiling
-from gossamer_generic_cpu.target.cpus import host_cpu
+from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine
 from gossamer_ir.errors import ArgumentError
 

@@ -10,7 +10,7 @@ from functools import cache
 
 from gossamer_generic_cpu.codegen.compiler import parse
 from gossamer_generic_cpu.loading.loader import load_object
-from gossamer_generic_cpu.target.cpus import host_cpu
+from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 from gossamer_generic_cpu.target.machine import target_machine, triple
 
 SYMBOL = "gossamer_parallel"

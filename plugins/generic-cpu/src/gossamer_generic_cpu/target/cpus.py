@@ -1,28 +1,22 @@
 """CPUs that code can be compiled for: this machine's, and a table of others by name.
 
-LLVM ignores an unknown name with a message of its own, so that names are checked here.
+LLVM only prints a warning for an unknown name, so names are checked here.
+
+The table is not that of archspec: its names of CPUs (`zen4` for `znver4`) and of features (`abm` for `lzcnt`)
+are not LLVM's. Version 0.2.7 lacks avx512fp16 for Sapphire Rapids, has no cache sizes, and maps a machine to
+the nearest CPU in its table; code for the host is compiled for exactly the features that LLVM finds.
 """
 
 from __future__ import annotations
 
-from functools import cache
-from typing import NamedTuple
-
-from gossamer_generic_cpu.target.host import architecture, host, vector_bits
+from gossamer_generic_cpu.target.architecture import architecture, vector_bits
+from gossamer_generic_cpu.target.host import host
+from gossamer_generic_cpu.target.llvm_cpu import Cpu, host_cpu
 from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
 OPTIONS = ("cpu", "features", "threads", "vector_bits")
 VECTOR_BITS = ("128", "256", "512")
-
-
-class Cpu(NamedTuple):
-    """A CPU as LLVM names it: `features` as in `+avx2,-avx512f`, `required` those that a machine
-    must have to run the code."""
-
-    name: str
-    features: str
-    required: frozenset[str]
 
 
 def _words(text: str) -> frozenset[str]:
@@ -79,20 +73,6 @@ def resolve_cpu(target: Target) -> Cpu:
         )
     features = ["-prefer-256-bit"] if architecture() == "x86_64" else []
     return Cpu(name, ",".join(features), known[name])
-
-
-@cache
-def host_cpu() -> Cpu:
-    """The CPU of this machine with exactly its features; vectors of 512 bits are used where it has
-    them."""
-    import llvmlite.binding as llvm  # a process whose kernels are all cached does without
-
-    features = dict(llvm.get_host_cpu_features())
-    required = frozenset(name for name, is_present in features.items() if is_present)
-    if architecture() == "x86_64":
-        features["prefer-256-bit"] = False
-    text = ",".join(f"{'+' if on else '-'}{name}" for name, on in sorted(features.items()))
-    return Cpu(llvm.get_host_cpu_name(), text, required)
 
 
 def is_host(target: Target) -> bool:

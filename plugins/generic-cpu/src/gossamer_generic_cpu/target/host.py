@@ -3,13 +3,12 @@
 from __future__ import annotations
 
 import hashlib
-import os
 import sys
 from functools import cache
 from typing import NamedTuple
 
-_ARCHITECTURES = {"AMD64": "x86_64", "arm64": "aarch64"}
-"""Other systems' names of the architectures that LLVM knows."""
+from gossamer_generic_cpu.target.architecture import architecture, vector_bits
+from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 
 _CPUINFO = "/proc/cpuinfo"
 _FIRST_CPU = 16_384
@@ -27,17 +26,6 @@ class Host(NamedTuple):
     vector_bits: str
 
 
-def architecture() -> str:
-    """The first part of LLVM's triple: `x86_64`, `aarch64`, ..."""
-    if hasattr(os, "uname"):
-        machine = os.uname().machine
-    else:
-        import platform  # takes longer to import than a kernel to load
-
-        machine = platform.machine()
-    return _ARCHITECTURES.get(machine, machine)
-
-
 @cache
 def host() -> Host:
     """The machine that this process runs on."""
@@ -45,18 +33,9 @@ def host() -> Host:
     if "flags" in fields:
         flags, known = frozenset(fields["flags"].split()), repr(sorted(fields.items()))
     else:
-        from gossamer_generic_cpu.target.cpus import host_cpu
-
         flags, known = host_cpu().required, f"{host_cpu().name} {host_cpu().features}"
     content = f"{sys.platform} {architecture()} {known}".encode()
     return Host(f"host-{hashlib.sha256(content).hexdigest()[:12]}", vector_bits(flags))
-
-
-def vector_bits(features: frozenset[str]) -> str:
-    """The width of vector registers that go with such features."""
-    if "avx512f" in features:
-        return "512"
-    return "256" if "avx2" in features else "128"
 
 
 def _cpuinfo() -> dict[str, str]:

@@ -7,7 +7,7 @@ from functools import cache
 import llvmlite.binding as llvm
 
 from gossamer_backend.fork import compiling
-from gossamer_generic_cpu.target.cpus import Cpu
+from gossamer_generic_cpu.target.llvm_cpu import Cpu
 
 CODEGEN_LEVEL = 2
 
