@@ -6,17 +6,18 @@ from itertools import pairwise
 import numpy as np
 import pytest
 
-from gossamer_backend.arguments import facts
 from gossamer_backend.arguments.facts import (
+    check_disjoint,
     check_facts,
     check_monotone,
     check_range,
     check_segments,
+    check_subset,
     check_value,
-    first_wrong_product,
-    is_distinct,
 )
+from gossamer_ir.core import index_arrays
 from gossamer_ir.core.build import index
+from gossamer_ir.core.index_arrays import Segments, first_wrong_product, is_distinct
 from gossamer_ir.errors import ArgumentError, UnsupportedError
 from gossamer_ir.nodes import Distinct, PaddedSlots, ProductSteps, Relation, SortedSegments
 
@@ -41,7 +42,7 @@ def segments_hold(values, indptr, *, unique, pad=None):
 @pytest.fixture
 def small_pieces(monkeypatch):
     """Arrays of a test are cut into several pieces."""
-    monkeypatch.setattr(facts, "PIECE", 3)
+    monkeypatch.setattr(index_arrays, "PIECE", 3)
 
 
 @pytest.mark.usefixtures("small_pieces")
@@ -251,32 +252,30 @@ def test_padding_of_another_axis_is_a_value_of_a_longer_one():
 def test_coordinates_as_large_as_there_are_are_told_apart_by_segment():
     far = 2**61
     starts = np.array([0, 1, 2, 3, 4, 5])
-    x = facts.Segments(np.array([far, 0, far, 0, 1]), starts)
-    y = facts.Segments(np.array([0, far, 0, far, 0]), starts)
-    facts.check_disjoint("x", x, y, of="y")
+    x = Segments(np.array([far, 0, far, 0, 1]), starts)
+    y = Segments(np.array([0, far, 0, far, 0]), starts)
+    check_disjoint("x", x, y, of="y")
     with pytest.raises(ArgumentError, match=f"Element 0 of 'x' is {far}"):
-        facts.check_subset("x", x, y, of="y")
+        check_subset("x", x, y, of="y")
 
 
 def test_the_first_value_that_is_not_in_its_segment_is_named():
-    count = facts.SEGMENTS + 3
+    count = index_arrays.SEGMENTS + 3
     starts, values = np.arange(count + 1), np.full(count, 7, np.int32)
     other = values.copy()
     other[count - 2 :] = 3
     with pytest.raises(ArgumentError, match=f"Element {count - 2} of 'x' is 7") as caught:
-        facts.check_subset(
-            "x", facts.Segments(values, starts), facts.Segments(other, starts), of="y"
-        )
+        check_subset("x", Segments(values, starts), Segments(other, starts), of="y")
     assert caught.value.code == "kernel.subset"
-    nothing = facts.Segments(values[:0], np.zeros(9, int))
-    facts.check_subset("x", nothing, facts.Segments(other, starts[:3]), of="y")
+    nothing = Segments(values[:0], np.zeros(9, int))
+    check_subset("x", nothing, Segments(other, starts[:3]), of="y")
 
 
 def test_a_sound_large_array_is_read_in_pieces():
-    count = 3 * facts.PIECE + 5
+    count = 3 * index_arrays.PIECE + 5
     indices = np.arange(count, dtype=np.int32) % 1000
     starts = np.append(np.arange(0, count, 1000), count)
     check_segments("x", indices, indptr=starts, unique=True)
-    indices[2 * facts.PIECE] = indices[2 * facts.PIECE - 1]
-    with pytest.raises(ArgumentError, match=f"Element {2 * facts.PIECE} of 'x'"):
+    indices[2 * index_arrays.PIECE] = indices[2 * index_arrays.PIECE - 1]
+    with pytest.raises(ArgumentError, match=f"Element {2 * index_arrays.PIECE} of 'x'"):
         check_segments("x", indices, indptr=starts, unique=True)

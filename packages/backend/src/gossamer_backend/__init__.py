@@ -1,6 +1,5 @@
 """Hook specifications, plugin registry, artifacts, caches, kernels and their call protocol."""
 
-from gossamer_backend.arguments.facts import FactChecker
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import Workspace
 from gossamer_backend.call.kernel import BoundCall, Kernel
@@ -13,6 +12,7 @@ from gossamer_backend.registry.registry import BackendInfo, Registry
 from gossamer_backend.store.cache import ArtifactCache, CacheInfo, CacheWarning
 from gossamer_backend.store.keys import name_key, object_key, request_key
 from gossamer_backend.store.versions import package_versions
+from gossamer_ir.core.index_arrays import FactChecker
 
 __all__ = [
     "API_VERSION",

@@ -1,7 +1,6 @@
 """Sparse tensors at run time: descriptions, storage, checks, input and output."""
 
 from gossamer_formats.checks.storage_checks import (
-    FactChecker,
     check_indices,
     check_indptr,
     check_storage,
@@ -13,6 +12,7 @@ from gossamer_formats.io.scipy_matrices import borrow_scipy, from_scipy, to_scip
 from gossamer_formats.stats import storage_stats
 from gossamer_formats.storage import Array, Storage
 from gossamer_formats.tensor import SparseTensor, stats_of
+from gossamer_ir.core.index_arrays import FactChecker
 
 __all__ = [
     "Array", "DESCRIPTIONS", "FactChecker", "SparseTensor", "Storage", "borrow_scipy", "check_indices",

@@ -14,9 +14,10 @@ from gossamer_backend.arguments.arrays import (
     require_no_overlap,
     require_shape,
 )
-from gossamer_backend.arguments.facts import FactChecker, buffer_of, check_facts
+from gossamer_backend.arguments.facts import buffer_of, check_facts
 from gossamer_backend.arguments.scalars import limits_of, require_scalar, require_size
 from gossamer_backend.arguments.sizes import Array, Linear, evaluate, to_linear
+from gossamer_ir.core.index_arrays import FactChecker
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import BufferParam, Signature
 from gossamer_ir.nodes import Expr, Relation

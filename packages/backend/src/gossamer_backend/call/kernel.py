@@ -7,7 +7,6 @@ from collections.abc import Collection, Mapping
 from functools import partial
 from typing import NamedTuple, NoReturn
 
-from gossamer_backend.arguments.facts import FactChecker
 from gossamer_backend.arguments.match import Arguments, Value
 from gossamer_backend.artifact import Artifact
 from gossamer_backend.call.abi import (
@@ -21,6 +20,7 @@ from gossamer_backend.call.abi import (
     parameter_types,
 )
 from gossamer_backend.call.plan import CallPlan, PlannedKernel
+from gossamer_ir.core.index_arrays import FactChecker
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.interchange.records import Signature
 

@@ -15,10 +15,11 @@ import msgspec
 import numpy as np
 
 from gossamer_backend.arguments.arrays import address
-from gossamer_backend.arguments.facts import LONGEST_LIST, buffer_of, first_wrong_product, has_value
+from gossamer_backend.arguments.facts import buffer_of
 from gossamer_backend.arguments.sizes import Array, Scalars, evaluate
 from gossamer_backend.call.abi import NOT_GUARDED, OK, Workspace
 from gossamer_backend.checks.module import ArrayTest, check_module
+from gossamer_ir.core.index_arrays import LONGEST_LIST, first_wrong_product, has_value
 from gossamer_ir.errors import PluginError, UnsupportedError
 from gossamer_ir.nodes import (
     Distinct,

@@ -7,6 +7,7 @@ from typing import Any, NamedTuple
 import numpy as np
 
 from gossamer_formats.storage import Array
+from gossamer_ir.core.index_arrays import Segments, first_unsorted
 
 
 class RowOrder(NamedTuple):
@@ -22,20 +23,10 @@ def row_order(indptr: Array, indices: Array) -> RowOrder:
     >>> row_order(np.array([0, 3]), np.array([0, 2, 2]))
     RowOrder(is_sorted=True, is_unique=False)
     """
-    is_sorted = _is_rising(indptr, indices, np.less_equal)
+    is_sorted = first_unsorted(Segments(indices, indptr), unique=False) is None
     in_order = indices if is_sorted else _sorted_rows(indptr, indices)
-    return RowOrder(is_sorted, is_unique=_is_rising(indptr, in_order, np.less))
-
-
-def _is_rising(indptr: Array, indices: Array, compare: np.ufunc) -> bool:
-    """Whether each index stands in the relation to the next one of its row."""
-    if indices.size < 2:
-        return True
-    holds = compare(indices[:-1], indices[1:])
-    starts = indptr[1:-1]
-    starts = starts[(starts > 0) & (starts < indices.size)]
-    holds[starts - 1] = True
-    return bool(holds.all())
+    is_unique = first_unsorted(Segments(in_order, indptr), unique=True) is None
+    return RowOrder(is_sorted, is_unique)
 
 
 def _sorted_rows(indptr: Array, indices: Array) -> Array:

@@ -5,9 +5,7 @@ Columns that are unsorted or occur twice are legal unless the description says o
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
 from functools import lru_cache
-from typing import TypeAlias
 
 from gossamer_formats.checks.column_order import row_order
 from gossamer_formats.storage import (
@@ -20,6 +18,7 @@ from gossamer_formats.storage import (
     values_handle,
 )
 from gossamer_ir.analysis.axis_facts import facts_of_axis
+from gossamer_ir.core.index_arrays import FactChecker, first_decrease, first_outside
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError, UnsupportedError
 from gossamer_ir.nodes import (
@@ -34,10 +33,6 @@ from gossamer_ir.nodes import (
 
 INDEX_DTYPES = ("int32", "int64")
 VALUE_DTYPES = ("float32", "float64")
-
-FactChecker: TypeAlias = Callable[[Sequence[Fact], Mapping[str, int], Mapping[str, Array]], bool]
-"""Whether facts about arrays hold, given the sizes and the arrays by name; False also where that
-cannot be told."""
 
 
 @typed
@@ -121,9 +116,9 @@ def check_indptr(indptr: Array, *, segments: int, total: int, name: str = "indpt
     gossamer_ir.errors.FormatError: indptr[2] is 1, less than indptr[1] = 2; ...
     """
     _check_indptr_ends(indptr, segments=segments, total=total, name=name)
-    falls = indptr[1:] < indptr[:-1]
-    if falls.any():
-        at = int(falls.argmax()) + 1
+    decrease = first_decrease(indptr)
+    if decrease is not None:
+        _, at = decrease
         raise FormatError(
             "format.indptr.decreasing",
             f"{name}[{at}] is {indptr[at]}, less than {name}[{at - 1}] = {indptr[at - 1]}; "
@@ -155,12 +150,10 @@ def check_indices(
     gossamer_ir.errors.FormatError: indices[1] is 5; expected a value from 0 to 2. ...
     """
     _check_indices_shape(indices, count=count, name=name)
-    if not count:
-        return
     end = length + is_padded
-    if indices.min() >= 0 and indices.max() < end:
+    at = first_outside(indices, low=0, high=end)
+    if at is None:
         return
-    at = int(((indices < 0) | (indices >= end)).argmax())
     expected = f"a value from 0 to {end - 1}" if end else "none, since the length is 0"
     raise FormatError(
         "format.indices.range", f"{name}[{at}] is {indices[at]}; expected {expected}."

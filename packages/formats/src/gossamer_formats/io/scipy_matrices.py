@@ -12,7 +12,6 @@ import numpy as np
 
 from gossamer_formats.checks.storage_checks import (
     VALUE_DTYPES,
-    FactChecker,
     check_indices,
     check_indptr,
     check_storage,
@@ -22,6 +21,7 @@ from gossamer_formats.io.limits import memory_size
 from gossamer_formats.io.plain_arrays import csr_storage, require_shape, tensor_of
 from gossamer_formats.storage import Array, Storage, native_name
 from gossamer_formats.tensor import SparseTensor
+from gossamer_ir.core.index_arrays import FactChecker
 from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import FormatError
 
