@@ -63,11 +63,27 @@ def is_package(folder: Path) -> bool:
 
 
 def exported(package: Path) -> list[str]:
-    """The names in `__all__` of a package, without its version."""
-    for node in ast.parse((package / "__init__.py").read_text()).body:
+    """The names in `__all__` of a package, without its version; those that its modules re-export, where
+    there is no such list."""
+    path = package / "__init__.py"
+    for node in ast.parse(path.read_text()).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "__all__":
             return [name for name in ast.literal_eval(node.value) if not name.startswith("_")]
-    return []
+    return list(re_exported(path))
+
+
+def re_exported(path: Path) -> Iterator[str]:
+    """The names that a file imports under their own names (`as`), in its order, and all those of which
+    it imports everything."""
+    for node in ast.parse(path.read_text()).body:
+        if not isinstance(node, ast.ImportFrom):
+            continue
+        for found in node.names:
+            if found.name == "*":
+                _, *parts = (node.module or "").split(".")
+                yield from re_exported(path.parent.joinpath(*parts).with_suffix(".py"))
+            elif found.name == found.asname:
+                yield found.name
 
 
 def folder_page(folder: Path, name: str) -> str:

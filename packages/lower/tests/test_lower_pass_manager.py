@@ -10,12 +10,15 @@ import pytest
 from msgspec.structs import replace
 
 import gossamer_lower
+from gossamer_ir.analysis.regions import declare_regions
+from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.errors import ArgumentError, InternalError
 from gossamer_ir.script import parse_module
 from gossamer_ir.verify import verify
 from gossamer_lower.examples import program
+from gossamer_lower.lowering_pass import CONTENTS, record_of
 from gossamer_lower.pass_manager import PASSES, apply_pass, require_kept_promise
-from gossamer_lower.pipeline import FLAT_PASSES, lower_to_flat
+from gossamer_lower.pipeline import FLAT_PASSES, LISTED, lower_to_flat
 
 COORDINATE = parse_module("""
 @T.prim_func
@@ -34,16 +37,61 @@ def spmv(a: T.handle, x: T.handle, y: T.handle, indptr: T.handle, indices: T.han
 """)
 
 
-def test_every_pass_of_the_package_is_in_the_table():
-    """A pass is a file with a function of its name that takes a module."""
-    found = {"lower_to_flat", "simplify", "declare_regions"}
+def modules_of_the_package():
     for info in pkgutil.walk_packages(gossamer_lower.__path__, "gossamer_lower."):
-        name = info.name.rpartition(".")[2]
-        function = getattr(importlib.import_module(info.name), name, None)
+        yield importlib.import_module(info.name)
+
+
+def test_every_pass_of_the_package_is_listed_once():
+    """A pass is a function with the decorator in a file of its name."""
+    defined = {
+        name: function
+        for home in modules_of_the_package()
+        for name, function in vars(home).items()
+        if record_of(function) is not None and function.__module__ == home.__name__
+    }
+    assert all(
+        found.__module__.endswith(f".{name}") for name, found in defined.items() if name != COMPOSED
+    )
+    assert {name: record.function for name, record in PASSES.items()} == {
+        **defined, "simplify": simplify, "declare_regions": declare_regions,
+    }  # fmt: skip
+
+
+COMPOSED = "lower_to_flat"
+"""The one pass that does not have a file of its name: it is the pipeline."""
+
+
+def test_a_function_of_modules_that_is_named_as_its_file_is_a_pass():
+    """So none is forgotten that lacks the decorator."""
+    for home in modules_of_the_package():
+        function = getattr(home, home.__name__.rpartition(".")[2], None)
         if inspect.isfunction(function) and "module" in inspect.signature(function).parameters:
-            found.add(name)
-    assert PASSES.keys() == found
-    assert {found.__name__ for found in FLAT_PASSES} <= PASSES.keys()
+            assert record_of(function) is not None
+
+
+def test_every_pass_can_be_imported_from_the_package():
+    own = [name for name in PASSES if name not in ("simplify", "declare_regions")]
+    assert set(gossamer_lower.__all__) == {*own, "FLAT_PASSES"}
+    for name in own:
+        assert getattr(gossamer_lower, name) is PASSES[name].function
+
+
+def test_each_content_that_a_pass_must_not_find_is_removed_by_a_pass_before():
+    removed = set()
+    for record in LISTED:
+        assert set(record.without) <= removed, record.name
+        removed |= {*record.removes}
+    assert removed == CONTENTS.keys()
+
+
+def test_each_pass_of_the_pipeline_takes_what_the_one_before_gives():
+    stage = "loop"
+    for function in FLAT_PASSES:
+        record = record_of(function)
+        assert record.takes == (stage,)
+        stage = record.gives
+    assert stage == "flat"
 
 
 POSITION = apply_pass("lower_iterations", COORDINATE)
@@ -104,11 +152,11 @@ def test_each_pass_to_the_flat_stage_can_be_verified():
 
 
 def test_a_pass_that_breaks_its_promise_is_named():
-    with pytest.raises(InternalError, match=r"pass lower_blocks .* still holds blocks"):
+    with pytest.raises(InternalError, match=r"pass 'lower_blocks' .* still holds blocks"):
         require_kept_promise("lower_blocks", LOOP)
-    with pytest.raises(InternalError, match=r"pass lower_to_flat .* of the loop stage"):
+    with pytest.raises(InternalError, match=r"pass 'lower_to_flat' .* of the loop stage"):
         require_kept_promise("lower_to_flat", LOOP)
     broken = program("for i in T.serial(n): Y[i] = X[i]")
     function = replace(broken.functions[0], buffers=broken.functions[0].buffers[:1])
-    with pytest.raises(InternalError, match=r"pass lower_blocks .* \[verify\."):
+    with pytest.raises(InternalError, match=r"pass 'lower_blocks' .* \[verify\."):
         require_kept_promise("lower_blocks", replace(broken, functions=(function,)))

@@ -4,19 +4,18 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Atomic, Module
 from gossamer_ir.traversal.effects import CALLS
 from gossamer_ir.traversal.walk import walk
+from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.pipeline import lower_to_flat
-from gossamer_lower.stages import require_stage
 
 _FLAT = (*CALLS, Atomic)
 """What a flat function has and a function of the loop stage has not."""
 
 
-@typed
+@lowering_pass(takes=("flat",), on_request=True)
 def bounds_check_flat(module: Module) -> Module:
     """Guards the accesses of a flat module that are not proved in bounds, as far as it is a function
     that could stand at the loop stage.
@@ -37,7 +36,6 @@ def bounds_check_flat(module: Module) -> Module:
     T.guard(n < n, X)
     X[n] = 1.0
     """
-    require_stage(module, "flat")
     found = next((node for node in walk(module) if isinstance(node, _FLAT)), None)
     if found is not None:
         raise UnsupportedError(

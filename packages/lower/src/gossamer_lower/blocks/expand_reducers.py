@@ -7,14 +7,13 @@ from typing import Any
 
 import msgspec
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Combine, Expr, Function, Let, Load, Module, Reducer, Stmt, Store, Var
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import rewrite_body, substitute
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
-@typed
+@lowering_pass(takes=("loop",), removes=("reducers",))
 def expand_reducers(module: Module) -> Module:
     """Writes out every combination of a loop-stage module, and drops the reducers: all elements and
     values are read, then all results are stored.
@@ -34,7 +33,7 @@ def expand_reducers(module: Module) -> Module:
         b: T.float32 = X[i]
         Y[0] = T.max(a, T.abs(b))
     """
-    return map_functions(module, "loop", "loop", _expand_function)
+    return map_functions(module, _expand_function)
 
 
 def _expand_function(function: Function) -> Function:

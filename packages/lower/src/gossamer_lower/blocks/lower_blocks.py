@@ -23,7 +23,6 @@ from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.analysis.software_pipelining import PIPELINE
 from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Block,
@@ -51,11 +50,11 @@ from gossamer_ir.traversal.walk import (
 from gossamer_lower.blocks.conflicting_inits import InitPlace, feeds, place_of_init
 from gossamer_lower.blocks.inline_lets import inline_lets
 from gossamer_lower.blocks.marked_inits import Marks, require_markable
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 
-@typed
+@lowering_pass(takes=("loop",), removes=("blocks",))
 def lower_blocks(module: Module) -> Module:
     """Removes every block of a loop-stage module, keeping its meaning.
 
@@ -81,7 +80,7 @@ def lower_blocks(module: Module) -> Module:
         for j in T.serial(J_indptr[i + 1] - J_indptr[i]):
             Y_data[i] = Y_data[i] + A_data[J_indptr[i] + j]
     """
-    return map_functions(module, "loop", "loop", _lower_function)
+    return map_functions(module, _lower_function)
 
 
 def _lower_function(function: Function) -> Function:

@@ -15,7 +15,6 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import affine_of, combine, expr_of
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -31,11 +30,11 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.names import bound_variables
 from gossamer_ir.traversal.walk import collect, contains, free_vars, statements
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_bounds_checks(module: Module) -> Module:
     """Takes a loop-stage module without blocks.
 
@@ -52,7 +51,7 @@ def hoist_bounds_checks(module: Module) -> Module:
         for j in T.serial(i):
             Y[i] = Y[i] + X[P[i] + j]
     """
-    return map_functions(module, "loop", "loop", _hoist_function)
+    return map_functions(module, _hoist_function)
 
 
 def _hoist_function(function: Function) -> Function:

@@ -17,7 +17,6 @@ from gossamer_ir.analysis.lane_projection import LANE, count_of, in_lane
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Allocate,
@@ -45,11 +44,11 @@ from gossamer_lower.bounds.lane_checks import (
     in_all_lanes,
     lanes_of_access,
 )
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import with_body, with_sides
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def insert_bounds_checks(module: Module) -> Module:
     """Adds a `Guard` before each statement with an access that is not proved in bounds.
 
@@ -66,7 +65,7 @@ def insert_bounds_checks(module: Module) -> Module:
         T.guard(P[i] >= 0 and P[i] < n, X)
         Y[i] = X[P[i]]
     """
-    return map_functions(module, "loop", "loop", _guard_function)
+    return map_functions(module, _guard_function)
 
 
 def _guard_function(function: Function) -> Function:

@@ -14,7 +14,6 @@ import msgspec
 from gossamer_ir.analysis.atomics import ATOMIC, is_atomic, mark_of, shared_names
 from gossamer_ir.arith.simplify import TRUE
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Block,
     Combine,
@@ -45,14 +44,14 @@ from gossamer_lower.buffers.proved_conditions import without_proved
 from gossamer_lower.buffers.storage_layout import Check, element, relative
 from gossamer_lower.iterations.index_buffers import Varied
 from gossamer_lower.iterations.subset_relations import relations_of_fibres
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 A = TypeVar("A", Load, Store, Prefetch)
 ACCESSES = (Load, Search, Store, Prefetch)
 """The kinds of nodes that access a buffer at the position stage; guards only name one."""
 
 
-@typed
+@lowering_pass(takes=("position",), gives="loop", removes=("axes",))
 def lower_buffers(module: Module) -> Module:
     """Flattens the sparse buffers of a position-stage module; the result is at the loop stage.
 
@@ -78,7 +77,7 @@ def lower_buffers(module: Module) -> Module:
                     Y_data[vi] = 0.0
                 Y_data[vi] = Y_data[vi] + A_data[J_indptr[vi] + vj]
     """
-    return map_functions(module, "position", "loop", _lower_function)
+    return map_functions(module, _lower_function, stage="loop")
 
 
 def _lower_function(function: Function) -> Function:

@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.atomics import ATOMIC, ATOMIC_OPS, atomic_of, is_atomic, is_shared
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     Atomic,
@@ -21,11 +20,11 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import READS, buffers_allocated
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import rewrite_body, statements, walk
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.vector.accumulated_by_lane import accumulated_by_lane
 
 
-@typed
+@lowering_pass(takes=("flat",))
 def lower_atomics(module: Module) -> Module:
     """Takes a flat module. In a loop marked `atomic`, each accumulation into a buffer from outside of the
     loop that its iterations share becomes an atomic one, that of a vector one for each lane; the mark goes.
@@ -44,7 +43,7 @@ def lower_atomics(module: Module) -> Module:
             T.atomic_add(Y[P[i]], X[i])
     <BLANKLINE>
     """
-    return map_functions(module, "flat", "flat", _lower_function)
+    return map_functions(module, _lower_function)
 
 
 def _lower_function(function: Function) -> Function:

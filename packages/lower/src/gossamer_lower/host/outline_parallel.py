@@ -14,7 +14,6 @@ import msgspec
 
 from gossamer_ir.analysis.atomics import ATOMIC
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Allocate,
     Buffer,
@@ -35,11 +34,16 @@ from gossamer_ir.traversal.effects import NAMING
 from gossamer_ir.traversal.names import Namer, bound_variables, names_of
 from gossamer_ir.traversal.walk import buffers_read, collect, free_vars
 from gossamer_ir.verify import verify
-from gossamer_lower.stages import require_stage
+from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 
-@typed
+@lowering_pass(
+    takes=("loop",),
+    gives="flat",
+    without=("blocks", "vectorized loops", "unrolled loops", "searches"),
+    removes=("parallel loops",),
+)
 def outline_parallel(module: Module) -> Module:
     """Takes a loop-stage module without blocks, vectorized and unrolled loops to the flat stage.
 
@@ -79,7 +83,6 @@ def outline_parallel(module: Module) -> Module:
             Y[i] = X[i] * 2.0
     <BLANKLINE>
     """
-    require_stage(module, "loop")
     taken = {function.name for function in module.functions}
     functions: list[Function] = []
     for function in module.functions:

@@ -8,7 +8,6 @@ from gossamer_ir.analysis.reductions import identity
 from gossamer_ir.arith.simplify import simplify
 from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Block,
     BlockIter,
@@ -29,10 +28,11 @@ from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import substitute
 from gossamer_lower.inspector.marked_blocks import part_marked
 from gossamer_lower.inspector.search_results import Found, take_searches
+from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.specialize.remove_unused_args import remove_unused_args
 
 
-@typed
+@lowering_pass(takes=("position", "loop"), on_request=True)
 def extract_inspector(module: Module, *, dtype: str = "int64") -> Module:
     """The kernel that searches what the entry of a position- or loop-stage module searches in index
     arrays, and writes it to arrays; `use_inspector_results` is the entry that reads those.

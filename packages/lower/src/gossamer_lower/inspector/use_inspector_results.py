@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import msgspec
 
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Function, Module
 from gossamer_lower.inspector.marked_blocks import part_marked
 from gossamer_lower.inspector.search_results import take_searches
+from gossamer_lower.lowering_pass import lowering_pass
 
 
-@typed
+@lowering_pass(takes=("position", "loop"), on_request=True)
 def use_inspector_results(module: Module, *, dtype: str = "int64") -> Module:
     """The entry of a position- or loop-stage module with what `extract_inspector` writes in the
     place of searches: new parameters, last, in the order in which that has them.

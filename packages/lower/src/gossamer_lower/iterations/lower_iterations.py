@@ -15,7 +15,6 @@ import msgspec
 
 from gossamer_ir.core import build
 from gossamer_ir.core.marks import COMPOSABLE, is_composable, without_mark
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -66,10 +65,10 @@ from gossamer_lower.iterations.fused_axes import (
 )
 from gossamer_lower.iterations.index_buffers import IndexBuffers
 from gossamer_lower.iterations.subset_relations import relations_of_fibres
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
-@typed
+@lowering_pass(takes=("coordinate",), gives="position", removes=("iterations",))
 def lower_iterations(module: Module) -> Module:
     """Lowers every iteration of a coordinate-stage module; the result is at the position stage.
 
@@ -92,7 +91,7 @@ def lower_iterations(module: Module) -> Module:
                     Y[vi] = 0.0
                 Y[vi] = Y[vi] + A[vi, vj]
     """
-    return map_functions(module, "coordinate", "position", _lower_function)
+    return map_functions(module, _lower_function, stage="position")
 
 
 class _Nest(msgspec.Struct):

@@ -10,19 +10,18 @@ import msgspec
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import TRUE, simplify_body
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Stmt
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import of_kind
 from gossamer_lower.loops.clone_with_fresh_names import renamed
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
 
 LAST_APART = ("last", "apart")
 """The annotation of a serial loop of a constant number of iterations that is peeled."""
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def peel_last_iteration(module: Module) -> Module:
     """Takes a loop-stage module without blocks, before vectorisation.
 
@@ -41,7 +40,7 @@ def peel_last_iteration(module: Module) -> Module:
         if j_1 + 16 < 18:
             Y[j_1 + 16] = X[j_1 + 16]
     """
-    return map_functions(module, "loop", "loop", _peel_function)
+    return map_functions(module, _peel_function)
 
 
 def _peel_function(function: Function) -> Function:

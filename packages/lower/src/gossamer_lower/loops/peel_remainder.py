@@ -19,7 +19,6 @@ from gossamer_ir.arith.affine import UNIT, Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import FALSE, TRUE, simplify_body
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Allocate,
     Compare,
@@ -38,11 +37,11 @@ from gossamer_ir.traversal.effects import binds, buffers_named
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import free_vars, map_children, statements, substitute
 from gossamer_lower.loops.clone_with_fresh_names import renamed
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import with_bodies, with_body
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def peel_remainder(module: Module) -> Module:
     """Gives unrolled loops around loops of which each iteration is under a bound a form without it.
 
@@ -69,7 +68,7 @@ def peel_remainder(module: Module) -> Module:
                 for j_1 in T.serial(P[i * 4 + u_1]):
                     Y[i * 4 + u_1] = Y[i * 4 + u_1] + X[j_1]
     """
-    return map_functions(module, "loop", "loop", _peel_function)
+    return map_functions(module, _peel_function)
 
 
 def _peel_function(function: Function) -> Function:

@@ -15,7 +15,6 @@ from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.affine import Affine, combine, expr_of
 from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Binary,
     Compare,
@@ -30,11 +29,11 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.walk import statements, substitute_body
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import Body, each, with_bodies, with_body, with_sides
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def split_index_set(module: Module) -> Module:
     """Takes a loop-stage module without blocks.
 
@@ -57,7 +56,7 @@ def split_index_set(module: Module) -> Module:
             i_1: T.int64 = n // 4
             Y[i_1 * 4] = X[i_1 * 4]
     """
-    return map_functions(module, "loop", "loop", _part_function)
+    return map_functions(module, _part_function)
 
 
 def _part_function(function: Function) -> Function:

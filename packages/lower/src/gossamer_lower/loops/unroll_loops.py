@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from gossamer_ir.arith.simplify import simplify_body
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import For, Function, Module, Node, Search, Stmt
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.walk import substitute_body, walk
 from gossamer_lower.loops.clone_with_fresh_names import renamed
 from gossamer_lower.loops.cse_unrolled import cse_unrolled
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body
 
 MAX_NODES = 25_000
@@ -23,7 +22,7 @@ SEARCH_NODES = 150
 """What a search becomes, loops among it; 260 of them unrolled took LLVM more than five minutes."""
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",), removes=("unrolled loops",))
 def unroll_loops(module: Module) -> Module:
     """Removes the unrolled loops of a loop-stage module without blocks.
 
@@ -39,7 +38,7 @@ def unroll_loops(module: Module) -> Module:
     Y[0] = X[0] * 2.0
     Y[1] = X[1] * 2.0
     """
-    return map_functions(module, "loop", "loop", _unroll_function)
+    return map_functions(module, _unroll_function)
 
 
 def _unroll_function(function: Function) -> Function:

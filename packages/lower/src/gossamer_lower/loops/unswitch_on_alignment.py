@@ -5,17 +5,16 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from gossamer_ir.analysis.program_point import is_known_before
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Expr, For, Function, If, Module, Reinterpret, Stmt, Var
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import rewrite, statements, walk
 from gossamer_lower.loops.clone_with_fresh_names import renamed
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import Body, each, with_bodies, with_body
 
 
-@typed
+@lowering_pass(takes=("flat",))
 def unswitch_on_alignment(module: Module) -> Module:
     """Takes a flat module. An outermost loop that holds statements under a condition on the address of
     an array is there twice, with the condition and without it; others are short enough to be asked again.
@@ -37,7 +36,7 @@ def unswitch_on_alignment(module: Module) -> Module:
         for i_1 in T.serial(n):
             Y[i_1] = X[i_1]
     """
-    return map_functions(module, "flat", "flat", _unswitch_function)
+    return map_functions(module, _unswitch_function)
 
 
 def _unswitch_function(function: Function) -> Function:

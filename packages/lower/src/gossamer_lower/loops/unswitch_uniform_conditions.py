@@ -12,7 +12,6 @@ import msgspec
 
 from gossamer_ir.analysis.program_point import is_known_before
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Expr,
     For,
@@ -24,11 +23,11 @@ from gossamer_ir.nodes import (
     Stmt,
 )  # fmt: skip
 from gossamer_ir.traversal.walk import free_vars
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def unswitch_uniform_conditions(module: Module) -> Module:
     """Moves the parts of conditions that no lane changes out of vectorized loops.
 
@@ -51,7 +50,7 @@ def unswitch_uniform_conditions(module: Module) -> Module:
                 if l < P[0]:
                     Y[l] = X[i]
     """
-    return map_functions(module, "loop", "loop", _hoist_function)
+    return map_functions(module, _hoist_function)
 
 
 def _hoist_function(function: Function) -> Function:

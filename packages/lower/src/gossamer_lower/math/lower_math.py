@@ -11,7 +11,6 @@ from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
 from gossamer_ir.core.constants import constant
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     EXPRESSIONS,
@@ -38,17 +37,17 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import Namer, namer_of
 from gossamer_ir.traversal.node_index import in_body
 from gossamer_ir.traversal.walk import contains, map_children, rewrite, walk
+from gossamer_lower.lowering_pass import lowering_pass
 from gossamer_lower.math.calls import DIVISIONS, LOWERED, computed
 from gossamer_lower.math.roundings import fma_by_wider
 from gossamer_lower.math.terms import Code, Term
-from gossamer_lower.stages import require_stage
 
 _HALVES = ("float16", "bfloat16")
 _DEEPEST = 16
 """How deep the expressions get that lets are put into."""
 
 
-@typed
+@lowering_pass(takes=("flat",), on_request=True)
 def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
     """Lowers the calls of a flat module, and `//` and `%` of floats.
 
@@ -69,7 +68,6 @@ def lower_math(module: Module, *, instructions: Collection[str]) -> Module:
         t_2: T.float32 = 1.0 / T.sqrt(t)
         Y[i] = t_2 + T.abs(X[i])
     """
-    require_stage(module, "flat")
     found = (node for function in module.functions for node in in_body(function, Binary, Call))
     if not any(_is_lowered(node, instructions) for node in found):
         return module

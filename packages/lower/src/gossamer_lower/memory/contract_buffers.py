@@ -19,7 +19,6 @@ from gossamer_ir.analysis.invariants import written_in
 from gossamer_ir.analysis.symbolic_bounds import constants_of, ends_of
 from gossamer_ir.arith.affine import affine_of, expr_of
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.dependence.independence import are_unshared
 from gossamer_ir.nodes import (
     Allocate,
@@ -38,20 +37,20 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.effects import all_buffers, buffers_named
 from gossamer_ir.traversal.walk import buffers_read, collect, free_vars, rewrite_body, statements
 from gossamer_lower.bounds.insert_bounds_checks import guard_buffers
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.memory.index_ranges import (
     Access,
     Interval,
     intervals_of,
     shrunk,
 )
-from gossamer_lower.stages import map_functions
 from gossamer_lower.statement_utils import with_bodies
 
 Intervals = list[Interval | None]
 """Those of each dimension."""
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",), removes=("declared scratch",))
 def contract_buffers(module: Module) -> Module:
     """Moves the allocated buffers of a loop-stage module without blocks into `Allocate`.
 
@@ -68,7 +67,7 @@ def contract_buffers(module: Module) -> Module:
         Z[0] = X[i] * 2.0
         Y[i] = Z[0] + X[i]
     """
-    return map_functions(module, "loop", "loop", _plan_function)
+    return map_functions(module, _plan_function)
 
 
 def _plan_function(function: Function) -> Function:

@@ -15,7 +15,6 @@ import msgspec
 from gossamer_ir.analysis.invariants import is_constant
 from gossamer_ir.analysis.software_pipelining import is_pipelined
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -37,11 +36,11 @@ from gossamer_ir.traversal.effects import READS
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import of_kind
 from gossamer_ir.traversal.walk import buffers_read, children, collect, free_vars, substitute
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import same, with_bodies, with_body
 
 
-@typed
+@lowering_pass(takes=("flat",))
 def hoist_allocations(module: Module) -> Module:
     """Takes a flat module. An allocation of a size that is read from what the function does not write
     leaves the serial loops that it stands in; the size is the largest of theirs.
@@ -65,7 +64,7 @@ def hoist_allocations(module: Module) -> Module:
         row[0] = X[i]
         Y[i] = row[0]
     """
-    return map_functions(module, "flat", "flat", _hoist_function)
+    return map_functions(module, _hoist_function)
 
 
 def _hoist_function(function: Function) -> Function:

@@ -16,7 +16,6 @@ import msgspec
 from gossamer_ir.analysis.overflow import magnitudes_of
 from gossamer_ir.analysis.program_point import is_invariant
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Expr,
     For,
@@ -32,8 +31,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import body_fields, contains
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.search.search_expansion import SearchCells, buffer_dtypes, cell, where
-from gossamer_lower.stages import map_functions
 from gossamer_lower.statement_utils import with_bodies
 
 _Window = tuple[str, str, Expr, Expr]
@@ -41,7 +40,7 @@ _Window = tuple[str, str, Expr, Expr]
 buffer, begin and end."""
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",), removes=("searches",))
 def expand_search(module: Module) -> Module:
     """Removes the searches of a loop-stage module in which each is the value of a let.
 
@@ -62,7 +61,7 @@ def expand_search(module: Module) -> Module:
     at: T.int64 = at_low[0]
     Y[0] = X[at]
     """
-    return map_functions(module, "loop", "loop", _expand_function)
+    return map_functions(module, _expand_function)
 
 
 def _expand_function(function: Function) -> Function:

@@ -18,7 +18,6 @@ from gossamer_ir.analysis.invariants import changed_in, is_constant
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.arith.simplify import FALSE
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import (
     STATEMENTS,
@@ -46,11 +45,11 @@ from gossamer_ir.traversal.effects import LAZY
 from gossamer_ir.traversal.names import bound_variables, namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import contains, free_vars, map_children, walk
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import with_bodies
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_searches(module: Module) -> Module:
     """Takes a loop-stage module without blocks, vectorized and unrolled loops.
 
@@ -69,7 +68,7 @@ def hoist_searches(module: Module) -> Module:
         for k in T.serial(n):
             Y[k] = Y[k] + X[found]
     """
-    return map_functions(module, "loop", "loop", _hoist_function)
+    return map_functions(module, _hoist_function)
 
 
 def _hoist_function(function: Function) -> Function:

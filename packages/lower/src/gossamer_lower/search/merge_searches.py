@@ -17,7 +17,6 @@ from gossamer_ir.analysis.monotone import never_decreases
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.offsets import offset_of
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Expr,
     For,
@@ -34,8 +33,8 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import collect, free_vars, resolve
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.search.search_expansion import SearchCells, buffer_dtypes, cell, where
-from gossamer_lower.stages import map_functions
 from gossamer_lower.statement_utils import each, with_bodies
 
 STEPS = 8
@@ -43,7 +42,7 @@ STEPS = 8
 hundred elements takes."""
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def merge_searches(module: Module) -> Module:
     """Takes a loop-stage module in which each search is the value of a let.
 
@@ -74,7 +73,7 @@ def merge_searches(module: Module) -> Module:
         at: T.int64 = at_cursor[0]
         Y[i] = X[at]
     """
-    return map_functions(module, "loop", "loop", _merge_function)
+    return map_functions(module, _merge_function)
 
 
 def _merge_function(function: Function) -> Function:

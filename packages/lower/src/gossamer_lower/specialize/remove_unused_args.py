@@ -8,7 +8,6 @@ from typing import Any
 import msgspec
 
 from gossamer_ir.analysis.invariants import NAMING_FIELDS
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     FACTS,
     Axis,
@@ -21,13 +20,13 @@ from gossamer_ir.nodes import (
 )
 from gossamer_ir.traversal.effects import CALLS
 from gossamer_ir.traversal.walk import collect, map_children, walk
-from gossamer_lower.stages import require_stage
+from gossamer_lower.lowering_pass import lowering_pass
 
 _CHUNK = 2
 """The parameters of a parallel function that say which part of the range it runs."""
 
 
-@typed
+@lowering_pass(on_request=True)
 def remove_unused_args(module: Module) -> Module:
     """Removes unused parameters and buffers from every function of a module of any stage, and the
     arguments for them where one function calls another. Axes keep what they are stored in.
@@ -47,7 +46,6 @@ def remove_unused_args(module: Module) -> Module:
             Y[i] = 0.0
     <BLANKLINE>
     """
-    require_stage(module, module.stage)
     removing = _Removing(module)
     functions = tuple(removing.function(found.name) for found in module.functions)
     return msgspec.structs.replace(module, functions=functions)

@@ -8,18 +8,17 @@ import msgspec
 
 from gossamer_ir.arith.simplify import simplify_unguarded
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.errors import UnsupportedError
 from gossamer_ir.nodes import Buffer, Cast, Expr, Function, Load, Module, Search, Store, Var
 from gossamer_ir.script import parse_expr
 from gossamer_ir.transform.specialize import specialize
 from gossamer_ir.traversal.walk import map_children, substitute, walk
 from gossamer_ir.verify import verify
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.specialize.remove_unused_args import remove_unused_args
-from gossamer_lower.stages import map_functions, require_stage
 
 
-@typed
+@lowering_pass(takes=("loop",), on_request=True)
 def specialize_buffer(
     module: Module,
     *,
@@ -47,15 +46,12 @@ def specialize_buffer(
     for i in T.serial(8):
         Y[i] = X[P[i]]
     """
-    require_stage(module, "loop")
     if shape:
         module = _with_shape(module, buffer, shape)
     if not value:
         return module
     replaced = map_functions(
         module,
-        "loop",
-        "loop",
         lambda found: (
             _with_values(found, buffer, indices, value) if found.name == module.entry else found
         ),

@@ -15,7 +15,6 @@ from gossamer_ir.analysis.reductions import identity, match_reduction
 from gossamer_ir.arith.affine import distance
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -37,7 +36,7 @@ from gossamer_ir.nodes import (
 )  # fmt: skip
 from gossamer_ir.traversal.effects import TOUCHING, buffers_named, buffers_written
 from gossamer_ir.traversal.walk import buffers_read, collect, statements
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body
 
 MIN_VALUES = 4
@@ -47,7 +46,7 @@ MAX_VALUES = 64
 """What one node takes."""
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def combine_lane_reductions(module: Module) -> Module:
     """Combines the lane reductions in the straight code of a loop-stage module.
 
@@ -66,7 +65,7 @@ def combine_lane_reductions(module: Module) -> Module:
     Y[T.ramp(n, 1, 4)] = T.transpose_reduce("add", X[T.ramp(0, 1, 2)], X[T.ramp(2, 1, 2)],
                                                    X[T.ramp(4, 1, 2)], X[T.ramp(6, 1, 2)])
     """
-    return map_functions(module, "loop", "loop", _combine_function)
+    return map_functions(module, _combine_function)
 
 
 def _combine_function(function: Function) -> Function:

@@ -14,15 +14,14 @@ from gossamer_ir.analysis.lane_projection import in_lane
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.arith.simplify import TRUE, simplify_body
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import Broadcast, Compare, Expr, For, Function, Lanes, Module, Ramp
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import in_body
 from gossamer_ir.traversal.walk import rewrite_body
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def eliminate_redundant_masks(module: Module) -> Module:
     """Takes a loop-stage module without blocks, after unrolling.
 
@@ -38,7 +37,7 @@ def eliminate_redundant_masks(module: Module) -> Module:
     for i in T.serial(n // 8):
         X[T.ramp(8, 1, 4)] = Y[T.ramp(0, 1, 4)]
     """
-    return map_functions(module, "loop", "loop", _remove_in_function)
+    return map_functions(module, _remove_in_function)
 
 
 def _remove_in_function(function: Function) -> Function:

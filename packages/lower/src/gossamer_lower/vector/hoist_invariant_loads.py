@@ -12,7 +12,6 @@ from typing import Any
 from gossamer_ir.analysis.lane_projection import in_lane
 from gossamer_ir.analysis.program_point import ProgramPoint
 from gossamer_ir.core import build
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Buffer,
     Compare,
@@ -29,14 +28,14 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.names import namer_of
 from gossamer_ir.traversal.node_index import kinds_in
 from gossamer_ir.traversal.walk import collect, rewrite, statements
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, with_bodies, with_body, with_sides
 
 MOST_VECTORS = 16
 """Half of the registers of a CPU that has many; more of them would come back from the stack."""
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",))
 def hoist_invariant_loads(module: Module) -> Module:
     """Reads vectors before the outermost serial loop that does not change them.
 
@@ -58,7 +57,7 @@ def hoist_invariant_loads(module: Module) -> Module:
                 if P[i] > 0:
                     Y[T.ramp(i * 8, 1, 8)] = X_kept
     """
-    return map_functions(module, "loop", "loop", _hoist_function)
+    return map_functions(module, _hoist_function)
 
 
 def _hoist_function(function: Function) -> Function:

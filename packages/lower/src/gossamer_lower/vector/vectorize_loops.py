@@ -20,7 +20,6 @@ from gossamer_ir.arith.inequalities import slack_of
 from gossamer_ir.arith.simplify import FALSE, simplify_body
 from gossamer_ir.core import build
 from gossamer_ir.core.dtypes import DType
-from gossamer_ir.core.typed_calls import typed
 from gossamer_ir.nodes import (
     Allocate,
     Binary,
@@ -52,13 +51,13 @@ from gossamer_ir.traversal.walk import (
     substitute,
     substitute_body,
 )
-from gossamer_lower.stages import map_functions
+from gossamer_lower.lowering_pass import lowering_pass, map_functions
 from gossamer_lower.statement_utils import each, starting_before, with_bodies, with_body, with_sides
 from gossamer_lower.vector.accumulated_by_lane import accumulated_by_lane
 from gossamer_lower.vector.vector_form import Vectors
 
 
-@typed
+@lowering_pass(takes=("loop",), without=("blocks",), removes=("vectorized loops",))
 def vectorize_loops(module: Module) -> Module:
     """Removes the vectorized loops of a loop-stage module without blocks.
 
@@ -74,7 +73,7 @@ def vectorize_loops(module: Module) -> Module:
     for i in T.serial(n // 8):
         Y[T.ramp(i * 8, 1, 8)] = X[T.ramp(i * 8, 1, 8)] * T.broadcast(2.0, 8)
     """
-    return map_functions(module, "loop", "loop", _vectorize_function)
+    return map_functions(module, _vectorize_function)
 
 
 def _vectorize_function(function: Function) -> Function:

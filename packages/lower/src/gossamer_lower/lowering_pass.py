@@ -1,0 +1,154 @@
+"""What a pass declares of itself: the stages it takes and gives, and what modules may hold before and after.
+
+A pass is a function with the decorator `lowering_pass` in a file of its name. `passes.py` lists them all.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import wraps
+from inspect import signature
+from typing import ParamSpec
+
+import msgspec
+
+from gossamer_ir.core.typed_calls import typed
+from gossamer_ir.errors import ArgumentError, InternalError
+from gossamer_ir.nodes import (
+    Block,
+    Combine,
+    For,
+    Function,
+    Iteration,
+    Module,
+    Node,
+    Search,
+    StageName,
+)  # fmt: skip
+from gossamer_ir.traversal.node_index import of_kind
+from gossamer_ir.verify import diagnostics
+
+P = ParamSpec("P")
+_Finder = Callable[[Function], bool]
+
+
+def _has(*kinds: type[Node]) -> _Finder:
+    return lambda function: any(True for _ in of_kind(function, *kinds))
+
+
+def _has_loops(kind: str) -> _Finder:
+    return lambda function: any(loop.kind == kind for loop in of_kind(function, For))
+
+
+def _has_declared(function: Function) -> bool:
+    return any(found.handle is None for found in function.buffers)
+
+
+CONTENTS: dict[str, _Finder] = {
+    "iterations": _has(Iteration),
+    "axes": lambda function: bool(function.axes),
+    "reducers": _has(Combine),
+    "blocks": _has(Block),
+    "declared scratch": _has_declared,
+    "vectorized loops": _has_loops("vectorized"),
+    "unrolled loops": _has_loops("unrolled"),
+    "searches": _has(Search),
+    "parallel loops": _has_loops("parallel"),
+}
+"""The constructs that a pass removes from modules, each with a test for a function that has one."""
+
+
+def holds(module: Module, content: str) -> bool:
+    """Return whether a function of the module has one of these `CONTENTS`."""
+    return any(map(CONTENTS[content], module.functions))
+
+
+class Pass(msgspec.Struct, frozen=True, kw_only=True):
+    """A pass and its contract, from which the pipeline, its checks and the lists of passes are derived."""
+
+    function: Callable[..., Module]
+    takes: tuple[StageName, ...] = ()
+    """The stages of modules that it accepts; any stage, if empty."""
+    gives: StageName | None = None
+    """The stage of its result; None for the stage of its argument."""
+    without: tuple[str, ...] = ()
+    """The `CONTENTS` that an earlier pass must have removed."""
+    removes: tuple[str, ...] = ()
+    """The `CONTENTS` that its result does not have."""
+    on_request: bool = False
+    """Whether it runs only where a front end or a user applies it by name, not as part of `lower_to_flat`."""
+
+    @property
+    def name(self) -> str:
+        return self.function.__name__
+
+    def require_stage(self, module: Module) -> None:
+        """Raises `ArgumentError` (`pass.stage`) for a module of a stage that the pass does not take."""
+        if not self.takes or module.stage in self.takes:
+            return
+        raise ArgumentError(
+            "pass.stage",
+            f"The pass '{self.name}' takes a module of the {' or '.join(self.takes)} stage; this one is "
+            f"of the {module.stage} stage.",
+            hint="gossamer opt --list shows the stages that each pass takes.",
+        )
+
+    def require_kept_promise(self, result: Module) -> None:
+        """Raises `InternalError`, a bug of the pass, unless its result is a valid module of the declared
+        stage that has none of the contents that the pass removes."""
+        wrong = [f"{one.message} [{one.code}]" for one in diagnostics(result)]
+        wrong += [f"it still holds {content}" for content in self.removes if holds(result, content)]
+        if self.gives not in (None, result.stage):
+            wrong.append(f"it is of the {result.stage} stage")
+        if wrong:
+            raise InternalError(
+                f"The pass '{self.name}' returned a wrong module: {'; '.join(wrong)}"
+            )
+
+
+def lowering_pass(
+    *,
+    takes: tuple[StageName, ...] = (),
+    gives: StageName | None = None,
+    without: tuple[str, ...] = (),
+    removes: tuple[str, ...] = (),
+    on_request: bool = False,
+) -> Callable[[Callable[P, Module]], Callable[P, Module]]:
+    """Return the decorator of a pass, which attaches the `Pass` record with these fields.
+
+    The decorated function checks the stage of its argument `module`, and the types of its arguments where
+    a call fails. `gives` defaults to the stage taken, if there is only one.
+    """
+    given = takes[0] if gives is None and len(takes) == 1 else gives
+
+    def decorate(function: Callable[P, Module]) -> Callable[P, Module]:
+        declared = signature(function)
+
+        @wraps(function)
+        def checked(*args: P.args, **keywords: P.kwargs) -> Module:
+            record.require_stage(declared.bind(*args, **keywords).arguments["module"])
+            return function(*args, **keywords)
+
+        called = typed(checked)
+        record = Pass(
+            function=called, takes=takes, gives=given, without=without, removes=removes,
+            on_request=on_request,
+        )  # fmt: skip
+        vars(called)["lowering_pass"] = record
+        return called
+
+    return decorate
+
+
+def record_of(function: object) -> Pass | None:
+    """Return the record of a pass; None for anything else."""
+    found = getattr(function, "lowering_pass", None)
+    return found if isinstance(found, Pass) else None
+
+
+def map_functions(
+    module: Module, function: Callable[[Function], Function], *, stage: StageName | None = None
+) -> Module:
+    """Return the module with each function replaced, at `stage` if that is another one."""
+    functions = tuple(function(found) for found in module.functions)
+    return msgspec.structs.replace(module, stage=stage or module.stage, functions=functions)
