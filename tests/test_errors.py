@@ -51,7 +51,7 @@ def codes_of(path, kind="Error"):
             continue
         if name == "refusal":
             prefix = "schedule."
-        elif name == "error" and path.parent.name == "script":
+        elif name == "error" and "script" in path.parts:
             prefix = "parse."
         elif not name.endswith("Error") and name not in RAISERS:
             continue
