@@ -6,14 +6,17 @@ import importlib.util
 import sys
 from pathlib import Path
 
+import msgspec
 import pytest
 
 from gossamer_ir import structural_equal
 from gossamer_ir.interchange.serialization import loads
 from gossamer_testkit import BackendSuite
+from gossamer_testkit.corpus.program import Entry
 
 ROOT = Path(__file__).resolve().parents[1]
 PLUGINS = ROOT / "packages" / "backend" / "tests" / "plugins"
+ENTRIES = msgspec.json.Decoder(Entry)
 GENERATOR = ROOT / "packages" / "testkit" / "generate_corpus.py"
 
 
@@ -37,19 +40,18 @@ def generator():
     sys.path[:] = before
 
 
-def test_the_files_are_what_the_generator_gives(generator):
-    """Modules up to renaming, and the manifests."""
-    wanted = generator.files()
-    there = {path.name: path.read_bytes() for path in generator.FOLDER.iterdir()}
+def test_the_file_is_what_the_generator_gives(generator):
+    """Modules up to renaming, and the manifests, in the same order."""
+    wanted, there = (
+        {entry.manifest.name: entry for entry in map(ENTRIES.decode, lines)}
+        for lines in (generator.lines(), generator.stored())
+    )
     changed = [
         name
-        for name in wanted.keys() & there.keys() - {generator.INDEX}
-        if not structural_equal(loads(wanted[name]), loads(there[name]))
+        for name in wanted.keys() & there.keys()
+        if wanted[name].manifest != there[name].manifest
+        or not structural_equal(loads(wanted[name].module), loads(there[name].module))
     ]
-    new, gone = sorted(wanted.keys() - there.keys()), sorted(there.keys() - wanted.keys())
-    is_indexed = wanted[generator.INDEX] == there[generator.INDEX]
-    if changed or new or gone or not is_indexed:
-        pytest.fail(
-            f"changed: {sorted(changed)}, new: {new}, gone: {gone}, index as it was: {is_indexed}; "
-            "run python packages/testkit/generate_corpus.py"
-        )
+    assert (list(wanted), sorted(changed)) == (list(there), []), (
+        "run python packages/testkit/generate_corpus.py"
+    )

@@ -1,11 +1,12 @@
 """Writes the corpus of the testkit: `python packages/testkit/generate_corpus.py`.
 
-It needs all of gossamer, since the kernels of the corpus are lowered by it. A test compares the files
+It needs all of gossamer, since the kernels of the corpus are lowered by it. A test compares the file
 with what this gives.
 """
 
 from __future__ import annotations
 
+import gzip
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -20,9 +21,9 @@ from corpus_programs import calls, control, elementwise, formats, kernels, memor
 from gossamer_backend import required_capabilities  # noqa: E402
 from gossamer_ir.interchange.serialization import dumps  # noqa: E402
 from gossamer_ir.verify import verify  # noqa: E402
-from gossamer_testkit.corpus.program import INDEX, Manifest  # noqa: E402
+from gossamer_testkit.corpus.program import PROGRAMS, Entry, Manifest  # noqa: E402
 
-FOLDER = HERE / "src" / "gossamer_testkit" / "corpus" / "programs"
+FILE = HERE / "src" / "gossamer_testkit" / "corpus" / PROGRAMS
 
 
 def programs() -> Iterator[tuple[Manifest, bytes]]:
@@ -37,32 +38,28 @@ def programs() -> Iterator[tuple[Manifest, bytes]]:
             yield manifest, dumps(module)
 
 
-def files() -> dict[str, bytes]:
-    """The contents of every file of the corpus, by name."""
+def lines() -> list[bytes]:
+    """The lines of the file, sorted by the names of their programs."""
     found: dict[str, bytes] = {}
-    manifests: dict[str, Manifest] = {}
     for manifest, text in programs():
-        if manifest.name in manifests:
+        if manifest.name in found:
             raise ValueError(f"two programs are called {manifest.name}")
-        manifests[manifest.name] = manifest
-        found[f"{manifest.name}.json"] = text
-    rows = [msgspec.json.encode(manifests[name]) for name in sorted(manifests)]
-    found[INDEX] = b"[\n" + b",\n".join(rows) + b"\n]\n"
-    return found
+        found[manifest.name] = msgspec.json.encode(Entry(manifest, msgspec.Raw(text)))
+    return [found[name] for name in sorted(found)]
+
+
+def stored() -> list[bytes]:
+    """The lines that the file has now; none where there is no file."""
+    return gzip.decompress(FILE.read_bytes()).splitlines() if FILE.exists() else []
 
 
 def main() -> None:
-    """Writes the files that differ, and removes those that are no more."""
-    wanted = files()
-    FOLDER.mkdir(exist_ok=True)
-    for path in FOLDER.glob("*.json"):
-        if path.name not in wanted:
-            path.unlink()
-    for name, contents in wanted.items():
-        path = FOLDER / name
-        if not path.exists() or path.read_bytes() != contents:
-            path.write_bytes(contents)
-    print(f"{len(wanted) - 1} programs, {sum(map(len, wanted.values()))} bytes in {FOLDER}")
+    """Writes the file if its lines differ: compressed bytes depend on the version of zlib."""
+    wanted = lines()
+    if wanted != stored():
+        text = b"".join(line + b"\n" for line in wanted)
+        FILE.write_bytes(gzip.compress(text, mtime=0))
+    print(f"{len(wanted)} programs, {FILE.stat().st_size} bytes in {FILE}")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,11 @@
-"""The corpus: flat modules as files, and for each a manifest of how to call it and what it should do."""
+"""The corpus: flat modules in one file, and for each a manifest of how to call it and what it should do."""
 
 from __future__ import annotations
 
+import gzip
 from collections.abc import Iterable, Iterator
 from functools import cache
 from importlib.resources import files
-from importlib.resources.abc import Traversable
 from typing import Any, NamedTuple, TypeAlias
 
 import msgspec
@@ -21,8 +21,8 @@ from gossamer_testkit.corpus.references import ORACLES
 Options: TypeAlias = dict[str, Any]
 """What a maker and an oracle are told: closed JSON."""
 
-INDEX = "index.json"
-"""The file of all manifests; the module of the program NAME is NAME.json."""
+PROGRAMS = "programs.jsonl.gz"
+"""The file of all programs: an `Entry` in each line, sorted by name."""
 
 
 class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -41,6 +41,13 @@ class Manifest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     options: Options = {}
 
 
+class Entry(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A line of the file: a manifest and the wire text of its module."""
+
+    manifest: Manifest
+    module: msgspec.Raw
+
+
 class Program(NamedTuple):
     """One program of the corpus; `text` is the wire text of its flat module.
 
@@ -55,7 +62,7 @@ class Program(NamedTuple):
 
     @property
     def name(self) -> str:
-        """The name that its files have."""
+        """The name of the program."""
         return self.manifest.name
 
     @property
@@ -82,7 +89,7 @@ def corpus_names() -> tuple[str, ...]:
     >>> "spmm_float32_int32_33" in corpus_names()
     True
     """
-    return tuple(_index())
+    return tuple(_entries())
 
 
 @typed
@@ -96,20 +103,18 @@ def corpus_program(name: str) -> Program:
     >>> [case.name for case in program.cases()][:3]
     ['0 elements', '1 element', '3 elements']
     """
-    if name not in _index():
+    if name not in _entries():
         raise ArgumentError(
             "corpus.unknown",
             f"The corpus has no program '{name}'.",
             hint="gossamer_testkit.corpus_names() lists those it has.",
         )
-    return Program(_index()[name], (_folder() / f"{name}.json").read_bytes())
+    entry = _entries()[name]
+    return Program(entry.manifest, bytes(entry.module))
 
 
 @cache
-def _index() -> dict[str, Manifest]:
-    listed = msgspec.json.decode((_folder() / INDEX).read_bytes(), type=list[Manifest])
-    return {manifest.name: manifest for manifest in listed}
-
-
-def _folder() -> Traversable:
-    return files("gossamer_testkit.corpus") / "programs"
+def _entries() -> dict[str, Entry]:
+    lines = gzip.decompress((files("gossamer_testkit.corpus") / PROGRAMS).read_bytes())
+    entries = msgspec.json.Decoder(Entry).decode_lines(lines)
+    return {entry.manifest.name: entry for entry in entries}
