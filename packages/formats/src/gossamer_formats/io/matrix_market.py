@@ -1,7 +1,8 @@
 """Matrix Market files of coordinates.
 
-SciPy's reader ends the process on some malformed files, so they are read here: the header by
-hand, the entries by NumPy.
+The header is read by hand and the entries by NumPy, because `scipy.io.mmread` is not safe on malformed files.
+Version 1.17.1 sometimes ends the process with a segmentation fault if a file ends in an incomplete number
+(`1.0d`), reads `3.57d9519` as 3.57, and ignores a further number in a line.
 """
 
 from __future__ import annotations
