@@ -1,4 +1,4 @@
-"""What `compile` returns: code and everything needed to load, call, cache and export it."""
+"""Artifacts: the result of `compile`, with everything needed to load, call, cache and export it."""
 
 from __future__ import annotations
 
@@ -9,10 +9,10 @@ from gossamer_ir.interchange.records import Signature, Target
 
 
 class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A compiled flat module; closed data, nothing in it is executed before `Backend.load`.
+    """A compiled flat module. It is plain data: nothing is executed before `Backend.load`.
 
-    `target` is the text of the target with all that was decided made explicit. `guarded` are the
-    names of the buffers that `failed_buffer` of the workspace counts. `metadata` are pairs of text
+    `target` is the text of the target, with all options explicit. `guarded` are the names of the buffers
+    with bounds checks; `failed_buffer` of the workspace is an index into it. `metadata` are pairs of text
     (cpu, features, llvm version, milliseconds of each step, ...).
 
     >>> from gossamer_ir.interchange.records import Signature
@@ -30,12 +30,12 @@ class Artifact(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     metadata: tuple[tuple[str, str], ...] = ()
 
     def encode(self) -> bytes:
-        """The bytes that `decode` reads."""
+        """Return the artifact as bytes for `decode`."""
         return _ENCODER.encode(self)
 
     @staticmethod
     def decode(data: bytes) -> Artifact:
-        """Reads `encode`'s bytes; `ArgumentError` (`artifact.malformed`) where they are not."""
+        """Decode the bytes of `encode`; raise `ArgumentError` (`artifact.malformed`) for any others."""
         try:
             return _DECODER.decode(data)
         except msgspec.MsgspecError as error:

@@ -13,7 +13,7 @@ IDENTITY = b"\x7fELF\x02\x01"
 """The magic, 64 bits, little-endian."""
 
 RELOCATABLE, SYMBOL_TABLE = 1, 2
-"""The kind of a file that is an object, and that of a section that is a table of symbols."""
+"""The type of a relocatable object file, and that of a section that holds a symbol table."""
 
 FILE_HEADER = struct.Struct("<16sHHIQQQIHHHHHH")
 SECTION = struct.Struct("<IIQQQQIIQQ")
@@ -21,7 +21,7 @@ SYMBOL = struct.Struct("<IBBHQQ")
 
 
 class FileHeader(NamedTuple):
-    """The beginning of a file; `sections` is where the table of sections stands."""
+    """The header of a file; `sections` is the offset of the section header table."""
 
     identity: bytes
     kind: int
@@ -40,7 +40,7 @@ class FileHeader(NamedTuple):
 
 
 class Section(NamedTuple):
-    """A row of the table of sections, and where in the file it stands."""
+    """A section header, and its offset in the file."""
 
     at: int
     name: int
@@ -56,7 +56,7 @@ class Section(NamedTuple):
 
 
 def header_of(code: bytes) -> FileHeader:
-    """The header of a file; `struct.error` where it is too short.
+    """Return the header of a file; raise `struct.error` if it is too short.
 
     >>> header_of(bytes(FILE_HEADER.size)).section_count
     0
@@ -65,6 +65,6 @@ def header_of(code: bytes) -> FileHeader:
 
 
 def sections_of(code: bytes, header: FileHeader) -> list[Section]:
-    """The table of sections; `struct.error` where it is cut off."""
+    """Return the section header table; raise `struct.error` if it is cut off."""
     places = (header.sections + SECTION.size * row for row in range(header.section_count))
     return [Section(at, *SECTION.unpack_from(code, at)) for at in places]

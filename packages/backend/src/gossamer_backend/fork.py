@@ -1,10 +1,9 @@
-"""Compiling, which one thread does at a time, and which nobody is in the middle of when the process
-forks or ends.
+"""The lock for compiling and loading kernels, which fork() and the end of the interpreter wait for.
 
-A child has only the thread that forked: a lock that another one held stays locked for ever, a library
-that another one was in stays as it was. And when a process ends, libraries destroy what threads may
-still be using. So forks, and the end of the interpreter, wait for whoever compiles; at the end the
-locks are kept, and threads that begin to compile wait for the end.
+A child has only the thread that forked: a lock that another thread held stays locked, and a library that
+another thread was using stays in an intermediate state. At the end of a process, libraries destroy objects
+that threads may still use. So forks, and the end of the interpreter, wait for threads that compile. At the
+end the locks are kept: threads that start to compile block until the process ends.
 """
 
 from __future__ import annotations
@@ -19,8 +18,8 @@ Lock: TypeAlias = AbstractContextManager[Any]
 
 
 class Exclusion:
-    """A reentrant lock that, together with those that are included, the forking thread holds during
-    each fork, and the main thread from the end of the program on.
+    """A reentrant lock. The forking thread holds it, with all included locks, during each fork; the main
+    thread holds them from the end of the program on.
 
     >>> with Exclusion() as exclusion, exclusion:
     ...     print("compiling")
@@ -39,13 +38,13 @@ class Exclusion:
         atexit.register(self._enter_all)
 
     def include(self, lock: Lock) -> None:
-        """Adds the reentrant lock of a library that is used with this one held or without it."""
+        """Add the reentrant lock of a library, which other code may also use without this one."""
         with self:
             self._locks.append(lock)
 
     def begin_fork(self) -> None:
-        """What Python calls before each fork, unless this was made after the fork had begun: whoever
-        may have waited, before a fork, for a thread that made it calls this, too."""
+        """Take all locks before a fork. Python calls this, unless the fork began before this object was
+        created; a hook that may have waited for the thread that created it must call this, too."""
         self._enter_all()
         if self._is_forking:
             self._leave_all()
@@ -73,4 +72,4 @@ class Exclusion:
 
 
 compiling = Exclusion()
-"""Held by everything that compiles or loads a kernel."""
+"""The lock that is held while a kernel is compiled or loaded."""

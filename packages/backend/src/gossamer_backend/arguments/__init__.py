@@ -1,1 +1,1 @@
-"""What a caller passes to a kernel: arrays, scalars, sizes, facts about index arrays."""
+"""Arguments of kernels: arrays, scalars, sizes, and facts about index arrays."""

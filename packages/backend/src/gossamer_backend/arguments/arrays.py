@@ -1,4 +1,4 @@
-"""What an array must be to be passed to a kernel, one check for each property."""
+"""Checks of array arguments, one for each property."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from gossamer_ir.nodes import Const
 
 
 def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
-    """The dtype of the arrays that a parameter takes: uint16 for bfloat16, which NumPy does not have."""
+    """Return the dtype of the arrays that a parameter accepts: uint16 for bfloat16, which NumPy lacks."""
     scalar = scalar_of(param.dtype)
     if param.dtype == "bfloat16":
         return np.dtype(np.uint16)
@@ -29,9 +29,9 @@ def numpy_dtype(param: BufferParam) -> np.dtype[Any]:
 
 
 def require_array(param: BufferParam, dtype: np.dtype[Any], *, value: object) -> Array:
-    """The value, if it is an array that the kernel can use but for its shape.
+    """Return the value as an array that the kernel can use, whatever its shape, or raise `ArgumentError`.
 
-    An array of a dtype that another package calls bfloat16 is one of uint16.
+    An array whose dtype another package calls bfloat16 is viewed as uint16.
     """
     if not _is_plain_array(value):
         raise _not_an_array(param.name, value)
@@ -87,7 +87,8 @@ def _not_an_array(name: str, value: object) -> ArgumentError:
 
 
 def require_shape(param: BufferParam, array: Array, *, shape: tuple[int, ...]) -> Array:
-    """The array in this shape, if it has it, or if it or the buffer is flat and their sizes agree."""
+    """Return the array in this shape. It must have the shape, or be flat (or the buffer) and of equal
+    size."""
     if array.shape == shape:
         return array
     is_flat = array.ndim != len(shape) and 1 in (array.ndim, len(shape))
@@ -109,9 +110,9 @@ def _spelled(param: BufferParam) -> str:
 
 
 def address(array: Array) -> int:
-    """The address of the first element of a contiguous array."""
+    """Return the address of the first element of a contiguous array."""
     if array.flags.carray and array.size:
-        # A quarter of the time that the array interface takes, which is also there for the rest.
+        # Takes a quarter of the time of the array interface, which read-only arrays still need.
         return ctypes.addressof(ctypes.c_char.from_buffer(array.data))
     return int(array.__array_interface__["data"][0])
 
@@ -119,7 +120,7 @@ def address(array: Array) -> int:
 def require_no_overlap(
     params: Sequence[BufferParam], arrays: Sequence[Array], *, addresses: Sequence[int]
 ) -> None:
-    """No array that is written shares memory with another one."""
+    """Raise `ArgumentError` if an array that is written shares memory with another one."""
     for param, array, start in zip(params, arrays, addresses, strict=True):
         end = start + array.nbytes
         if not param.is_written or start == end:

@@ -34,7 +34,7 @@ from gossamer_ir.nodes import (
 
 
 def buffer_of(fact: Fact) -> str:
-    """The buffer that a fact is about."""
+    """Return the buffer that a fact is about."""
     return fact.left if isinstance(fact, Relation) else fact.buffer
 
 
@@ -45,10 +45,10 @@ def check_facts(
     arrays: Mapping[str, Array],
     names: Mapping[str, str],
 ) -> None:
-    """Raises `ArgumentError` for the first fact that does not hold.
+    """Raise `ArgumentError` for the first fact that does not hold.
 
-    `arrays` are by the name of the buffer, of the shapes the signature says; `names` are what the
-    caller calls them. Facts about segments come last, since they rely on the others.
+    `arrays` are by buffer and have the shapes of the signature; `names` are the names of their parameters.
+    Facts about segments are checked last, since they rely on the others.
     """
     pads = {
         fact.buffer: evaluate(fact.length, scalars, arrays=arrays)
@@ -71,7 +71,7 @@ def check_facts(
 def _check_values(
     fact: Fact, scalars: Scalars, *, arrays: Mapping[str, Array], names: Mapping[str, str]
 ) -> None:
-    """What a fact says about values one by one, or about neighbours."""
+    """Check a fact about single values or neighbours."""
     match fact:
         case InRange():
             low = evaluate(fact.low, scalars, arrays=arrays)
@@ -96,8 +96,8 @@ def _check_relation(
     names: Mapping[str, str],
     pads: Mapping[str, int],
 ) -> None:
-    """A segment of one buffer is a subset of that of the same number in another, or has no value of
-    it; the values of both rise."""
+    """Check that each segment of one buffer is a subset of the segment of the same number of another, or
+    disjoint from it; both buffers are sorted."""
     left, right = cuts.get(fact.left), cuts.get(fact.right)
     if fact.kind not in ("subset", "disjoint") or left is None or right is None:
         raise UnsupportedError(
@@ -118,7 +118,7 @@ def _check_relation(
 
 
 def check_subset(name: str, left: Segments, right: Segments, *, of: str) -> None:
-    """The values of each segment are among those of the segment of the same number of other values."""
+    """Raise unless each segment is a subset of the segment of the same number on the right."""
     where = first_member(left, right, is_in=False)
     if where is not None:
         raise ArgumentError(
@@ -130,7 +130,7 @@ def check_subset(name: str, left: Segments, right: Segments, *, of: str) -> None
 
 
 def check_disjoint(name: str, left: Segments, right: Segments, *, of: str) -> None:
-    """No value of a segment is among those of the segment of the same number of other values."""
+    """Raise unless each segment is disjoint from the segment of the same number on the right."""
     where = first_member(left, right, is_in=True)
     if where is not None:
         raise ArgumentError(
@@ -148,7 +148,7 @@ def _check_order(
     names: Mapping[str, str],
     pad: int | None,
 ) -> None:
-    """The segments of a buffer, after what says where they lie."""
+    """Check the offsets of segments first, then the order within the segments."""
     array, indptr = arrays[fact.buffer], None
     if fact.indptr is not None:
         indptr = arrays[fact.indptr]
@@ -157,7 +157,7 @@ def _check_order(
 
 
 def check_range(name: str, array: Array, *, low: int, high: int) -> None:
-    """Raises unless every value lies in [low, high)."""
+    """Raise unless every value is in [low, high)."""
     where = first_outside(array, low=low, high=high)
     if where is not None:
         raise ArgumentError(
@@ -168,7 +168,7 @@ def check_range(name: str, array: Array, *, low: int, high: int) -> None:
 
 
 def check_value(name: str, array: Array, *, at: int, value: int) -> None:
-    """There is an element at an index, and it is a value."""
+    """Raise unless the element at an index exists and has the value."""
     if has_value(array, at=at, value=value):
         return
     is_there = 0 <= at < array.size
@@ -181,7 +181,7 @@ def check_value(name: str, array: Array, *, at: int, value: int) -> None:
 
 
 def check_distinct(name: str, array: Array, *, pad: int | None = None) -> None:
-    """Raises if a value other than padding occurs twice."""
+    """Raise if a value other than padding occurs twice."""
     found = first_repeated(array, pad=pad)
     if found is not None:
         where, before = found
@@ -193,7 +193,7 @@ def check_distinct(name: str, array: Array, *, pad: int | None = None) -> None:
 
 
 def check_products(name: str, array: Array, *, of: Sequence[tuple[str, Array]]) -> None:
-    """Each step is the product of the steps of two others."""
+    """Raise unless each step is the product of the steps of two other arrays."""
     (left, first), (right, second) = of
     where = first_wrong_product(array, first, second)
     if where is None:
@@ -213,7 +213,7 @@ def check_products(name: str, array: Array, *, of: Sequence[tuple[str, Array]]) 
 
 
 def check_monotone(name: str, array: Array) -> None:
-    """Raises if a value is less than the one before it along the last dimension."""
+    """Raise if a value is less than the one before it along the last dimension."""
     found = first_decrease(array)
     if found is not None:
         row, where = found
@@ -229,8 +229,8 @@ def check_monotone(name: str, array: Array) -> None:
 def check_segments(
     name: str, array: Array, *, indptr: Array | None, unique: bool, pad: int | None = None
 ) -> None:
-    """Raises if values decrease within a segment, or are repeated there where they are unique; `pad` may
-    be repeated."""
+    """Raise if values decrease within a segment, or are repeated although they are unique; `pad` may be
+    repeated."""
     where = first_unsorted(segments_of(array, indptr, pad=pad), unique=unique)
     if where is not None:
         raise _unsorted(name, array.reshape(-1), where=where)

@@ -1,4 +1,4 @@
-"""What a caller passes, made into one value for each parameter of a signature, or refused."""
+"""Match the arguments of a call to the parameters of a signature, and check them."""
 
 from __future__ import annotations
 
@@ -41,9 +41,9 @@ class _Buffer(NamedTuple):
 
 
 class Arguments:
-    """The checks of one signature, prepared once.
+    """The argument checks of one signature, prepared once.
 
-    `fact_checker` may be set to what is asked before the contents of arrays are looked at here.
+    If `fact_checker` is set, it is tried before the contents of arrays are checked by NumPy.
     """
 
     fact_checker: FactChecker | None = None
@@ -85,7 +85,7 @@ class Arguments:
         *,
         verified: Collection[str] = (),
     ) -> Checked:
-        """One value for each parameter; `ArgumentError` says what is wrong with one."""
+        """Return a value for each parameter; raise `ArgumentError` if one is invalid."""
         given = self._by_name(args, kwargs)
         if verified:
             self._require_known(verified)

@@ -1,4 +1,4 @@
-"""What a number must be to be passed for a scalar parameter."""
+"""Checks of scalar arguments."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gossamer_ir.interchange.records import LARGEST_SIZE, ScalarParam
 
 
 def require_scalar(param: ScalarParam, value: object) -> int | float | bool:
-    """The value as a Python number of the parameter's dtype.
+    """Return the value as a Python number of the parameter's dtype.
 
     >>> require_scalar(ScalarParam("m", "int32"), 7)
     7
@@ -26,7 +26,7 @@ def require_scalar(param: ScalarParam, value: object) -> int | float | bool:
 
 
 def require_size(param: ScalarParam, value: float) -> None:
-    """A size is not negative, and no larger than what proofs of bounds rely on."""
+    """Raise `ArgumentError` if a size is negative, or larger than proofs of bounds assume."""
     if value < 0:
         raise ArgumentError(
             "kernel.negative_size",
@@ -40,7 +40,7 @@ def require_size(param: ScalarParam, value: float) -> None:
 
 
 def limits_of(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
-    """The integers that a parameter takes: from the first, below the second; none for a float."""
+    """Return the range [low, high) of the integers that a parameter accepts; it is empty for a float."""
     kind = DType.parse(param.dtype)
     if not kind.is_integer:
         return 0, 0
@@ -50,7 +50,7 @@ def limits_of(param: ScalarParam, *, is_size: bool) -> tuple[int, int]:
 
 def _limits(kind: DType) -> tuple[int, int]:
     low, last = kind.limits
-    # Scalars travel as int64_t, so the upper half of uint64 has no place.
+    # Scalars are passed as int64_t, which cannot hold the upper half of uint64.
     return low, min(last + 1, 2**63)
 
 

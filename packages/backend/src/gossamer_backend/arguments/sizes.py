@@ -1,4 +1,4 @@
-"""Sizes: shape expressions evaluated over scalars and arrays, and solved for a missing scalar."""
+"""Evaluate the size expressions of shapes, and solve them for a missing scalar."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _OPERATIONS = frozenset({"add", "sub", "mul", "floordiv", "floormod", "min", "ma
 
 
 def evaluate(expr: Expr, scalars: Scalars, *, arrays: Mapping[str, Array]) -> int:
-    """The value of an integer expression; `arrays` are by the name of the buffer.
+    """Return the value of an integer expression; `arrays` are by buffer.
 
     >>> from gossamer_ir.core.build import add, index, index_var
     >>> evaluate(add(index_var("m"), index(1)), {"m": 4}, arrays={})
@@ -65,11 +65,11 @@ class Linear(NamedTuple):
     offset: int
 
     def value(self, scalars: Scalars) -> int:
-        """Its value."""
+        """Return its value."""
         return self.offset + self.factor * int(scalars[self.name]) if self.factor else self.offset
 
     def solve(self, value: int) -> int | None:
-        """What the variable must be, None where no integer gives this value."""
+        """Return the value of the variable for which it has this value, or None."""
         if not self.factor:
             return None
         quotient, rest = divmod(value - self.offset, self.factor)
@@ -77,7 +77,7 @@ class Linear(NamedTuple):
 
 
 def to_linear(expr: Expr) -> Linear | None:
-    """An expression in at most one variable, None for anything else.
+    """Return an expression as a linear form in at most one variable, or None.
 
     >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> to_linear(mul(add(index_var("m"), index(1)), index(4)))
@@ -93,5 +93,5 @@ def to_linear(expr: Expr) -> Linear | None:
 
 
 def _narrow(node: Any) -> Expr | None:
-    """An integer that is widened is the same one."""
+    """Drop casts that widen an integer."""
     return node.value if isinstance(node, Cast) and node.dtype == "int64" else None

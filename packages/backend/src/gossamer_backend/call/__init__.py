@@ -1,1 +1,1 @@
-"""The call protocol: the ABI of kernels, kernels that Python can call, prepared calls, threads."""
+"""Calls of kernels: their ABI, kernels for Python, call plans, and threads."""

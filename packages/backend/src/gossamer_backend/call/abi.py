@@ -1,8 +1,7 @@
-"""The kernel ABI as ctypes sees it: status codes, the workspace, the types of parameters.
+"""The kernel ABI for ctypes: status codes, the workspace, the types of parameters.
 
-A kernel is an exported C function `gossamer_kernel(parameters..., struct gossamer_workspace *)`
-that returns a status. A handle is a pointer, an integer or bool scalar an int64_t, a float is passed
-as it is.
+A kernel is an exported C function `gossamer_kernel(parameters..., struct gossamer_workspace *)` that returns
+a status. Handles are pointers; integer and bool scalars are passed as int64_t, floats as they are.
 """
 
 from __future__ import annotations
@@ -25,12 +24,12 @@ OUT_OF_BOUNDS = 1
 OUT_OF_MEMORY = 2
 
 NOT_GUARDED = -1
-"""What `failed_buffer` holds before a guard fails."""
+"""The value of `failed_buffer` as long as no bounds check has failed."""
 
 
 class Workspace(ctypes.Structure):
-    """`struct gossamer_workspace`: threads, a function like GOMP_parallel (null: run everything in
-    the calling thread), and the index of the buffer whose guard failed."""
+    """`struct gossamer_workspace`: the number of threads, a function with the signature of GOMP_parallel
+    (null: everything runs in the calling thread), and the index of the buffer whose bounds check failed."""
 
     _fields_ = (
         ("threads", ctypes.c_int64),
@@ -43,11 +42,11 @@ Parallelism: TypeAlias = tuple[int, int | None]
 """Number of threads, and the address of a function with GOMP_parallel's signature (None: none)."""
 
 ParallelismSource: TypeAlias = Callable[[], Parallelism]
-"""Asked before each call, so that changed thread counts and forks are seen."""
+"""Called before each run of a kernel, so that changes of the number of threads and forks take effect."""
 
 
 def one_thread() -> Parallelism:
-    """Everything in the calling thread.
+    """Return the parallelism of kernels that run in the calling thread.
 
     >>> one_thread()
     (1, None)
@@ -56,7 +55,7 @@ def one_thread() -> Parallelism:
 
 
 def scalar_type(dtype: str) -> type[Any]:
-    """The ctypes type of a scalar parameter."""
+    """Return the ctypes type of a scalar parameter."""
     kind = DType.parse(dtype)
     if dtype in ("float32", "float64"):
         return ctypes.c_float if dtype == "float32" else ctypes.c_double
@@ -66,7 +65,7 @@ def scalar_type(dtype: str) -> type[Any]:
 
 
 def parameter_types(signature: Signature) -> tuple[type[Any], ...]:
-    """The ctypes types of the parameters in order, without the workspace.
+    """Return the ctypes types of the parameters in order, without the workspace.
 
     >>> from gossamer_ir.interchange.records import ScalarParam
     >>> [kind.__name__ for kind in
@@ -78,6 +77,6 @@ def parameter_types(signature: Signature) -> tuple[type[Any], ...]:
 
 
 def prototype(signature: Signature) -> type[Any]:
-    """The ctypes function type of the entry; a Python function can be wrapped in it, too."""
+    """Return the ctypes function type of the entry, which can wrap a Python function, too."""
     parameters = (*parameter_types(signature), ctypes.POINTER(Workspace))
     return ctypes.CFUNCTYPE(ctypes.c_int64, *parameters)

@@ -1,4 +1,4 @@
-"""A compiled kernel that can be called from Python, and a prepared call of it."""
+"""Compiled kernels that can be called from Python, and calls bound to their arguments."""
 
 from __future__ import annotations
 
@@ -31,17 +31,16 @@ _POINTER = ctypes.c_void_p
 class Kernel:
     """A loaded artifact: `kernel(*values, **values)` checks its arguments and runs.
 
-    `address` is that of the function `gossamer_kernel`, `workspace` is asked before each call for
-    the number of threads and the function that runs them, `keep_alive` are objects without which the
-    code would go away.
+    `address` is that of the function `gossamer_kernel`. `workspace` is called before each run; it returns
+    the number of threads and the function that runs them. `keep_alive` are objects that own the code.
 
     Values are given in the order of the signature or by name. Arrays are C-contiguous NumPy arrays
-    of the signature's dtypes and shapes (or flat ones of the same size); sizes that can be read off
-    a shape may be left out. `ArgumentError` tells what is wrong; nothing was written then.
-    A call releases the GIL, and calls from several threads do not disturb each other as long as
-    they write different arrays. No array may be changed by anyone else during a call: what index
-    arrays hold is checked before, and a thread that changes them after the check can make the kernel
-    access memory out of bounds. A `SparseTensor`'s arrays cannot be changed.
+    of the signature's dtypes and shapes (or flat ones of the same size); sizes that follow from the shape of
+    an array may be left out. `ArgumentError` reports invalid arguments; nothing was written then.
+    A call releases the GIL. Several threads may call a kernel at once if they write different arrays. No
+    array may be changed by other threads during a call: the contents of index arrays are checked before, and
+    a change after the check can make the kernel access memory out of bounds. A `SparseTensor`'s arrays
+    cannot be changed.
 
     >>> import ctypes, numpy as np
     >>> from gossamer_backend import Artifact, Kernel
@@ -83,16 +82,16 @@ class Kernel:
 
     @property
     def signature(self) -> Signature:
-        """Its parameters."""
+        """The parameters of the kernel."""
         return self.artifact.signature
 
     def set_fact_checker(self, check: FactChecker) -> None:
-        """Has the contents of index arrays checked by `check` first; where it does not find that all
-        is well, they are checked as without it."""
+        """Use `check` as a fast check of index arrays; if it returns False, they are checked as without
+        it."""
         self._arguments.fact_checker = check
 
     def __call__(self, *args: Value, **kwargs: Value) -> None:
-        """Checks the arguments and runs."""
+        """Check the arguments and run."""
         self._bind(args, kwargs)()
 
     def bind(
@@ -102,22 +101,21 @@ class Kernel:
         check: bool = False,
         **kwargs: Value,
     ) -> BoundCall:
-        """A call with these arguments, checked once, to be made as often as wanted.
+        """Return a call with these arguments, which are checked once, that can be made any number of times.
 
-        `verified` names array parameters whose contents the caller has checked against the
-        signature's facts already (and has made read-only). Of the others the contents are checked
-        here; they must not be changed as long as the bound kernel is used. With `check` the contents
-        of all are, whatever the caller says: `ArgumentError` has the position of the first element
-        that is not as a fact or a declared relation says.
+        `verified` names array parameters whose contents the caller has already checked against the
+        signature's facts (and has made read-only). The contents of the others are checked here; they must
+        not be changed as long as the bound call is used. With `check`, the contents of all are checked:
+        `ArgumentError` has the position of the first element that violates a fact or a declared relation.
         """
         return self._bind(args, kwargs, verified=() if check else verified)
 
     def prepare(self, *changing: str, verified: Collection[str] = (), **values: Value) -> CallPlan:
-        """A call that is passed new arrays for the parameters `changing`, in this order, each time.
+        """Return a call that takes new arrays for the parameters `changing`, in this order, each time.
 
-        `values` are one value for each parameter, `verified` as in `bind`; the arrays given for
-        the changing parameters only say which shapes are expected. `ArgumentError` as in `bind`, and
-        `kernel.prepare` for a changing parameter that is no array, or an array of indices.
+        `values` has a value for each parameter, `verified` is as in `bind`; the arrays given for the changing
+        parameters only define the expected shapes. `ArgumentError` as in `bind`, and `kernel.prepare`
+        for a changing parameter that is not an array, or is an array of indices.
         """
         bound = self._bind((), values, verified=verified)
         kernel = PlannedKernel(
@@ -147,7 +145,7 @@ class Kernel:
 
 
 class _Ready(NamedTuple):
-    """A call with its workspace, for one number of threads and way to run them."""
+    """A call with its workspace, for one number of threads and one function that runs them."""
 
     parallelism: Parallelism
     workspace: Workspace
@@ -155,10 +153,10 @@ class _Ready(NamedTuple):
 
 
 class BoundCall:
-    """A prepared call: `bound()` runs the machine code and does hardly anything else.
+    """A kernel with its arguments: `bound()` runs the machine code with little overhead.
 
-    It holds references to its arrays, so they outlive their other owners. Two threads may call one
-    bound kernel only if the kernel's writes may be done twice.
+    It holds references to its arrays. Two threads may run one bound call at once only if the kernel may write
+    the same values twice.
     """
 
     __slots__ = ("_parallelism", "_ready", "_values", "kernel", "prepared_arguments")
@@ -174,12 +172,12 @@ class BoundCall:
 
     @property
     def arguments(self) -> Mapping[str, Value]:
-        """The value of every parameter, in order."""
+        """The value of each parameter, in order."""
         return {name: self._values[name] for name in self.kernel.signature.order}
 
     def __call__(self) -> None:
-        """Runs; `ArgumentError` (`kernel.out_of_bounds`) where a guard failed, `MemoryError` where
-        the kernel could not allocate."""
+        """Run the kernel; raise `ArgumentError` (`kernel.out_of_bounds`) if a bounds check failed,
+        `MemoryError` if the kernel could not allocate."""
         ready, parallelism = self._ready, self._parallelism()
         if ready.parallelism != parallelism:
             ready = self._ready = self._made_ready(parallelism)
@@ -194,7 +192,7 @@ class BoundCall:
         return _Ready(parallelism, workspace, call)
 
     def raise_status(self, status: int, failed: int) -> NoReturn:
-        """Raises the error that a status stands for; `failed` is the index of the guarded buffer."""
+        """Raise the error for a status; `failed` is the index of the buffer whose bounds check failed."""
         _raise_status(status, failed, self.kernel.artifact)
 
 

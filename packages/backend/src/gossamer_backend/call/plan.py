@@ -1,7 +1,7 @@
-"""A call most of whose arguments stay: only some arrays are passed each time.
+"""Calls with mostly fixed arguments: only some arrays are passed each time.
 
-The arrays that are passed are checked as always, by the cheapest test that accepts what is usual;
-anything unusual takes the way of `Kernel.bind`, which accepts it or says what is wrong.
+The arrays that are passed are checked by a cheap test that accepts ordinary arrays. All others are checked by
+`Kernel.bind`, which accepts them or raises the error.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ _BYREF = ctypes.byref
 
 
 class PlannedKernel(NamedTuple):
-    """What a plan takes from its kernel: the machine code (`function`), how many threads run it, what
-    raises the error of a status, and what checks all arguments and returns a call with them."""
+    """The parts of a kernel that a plan uses: `function` is the machine code, `fail` raises the error for a
+    status, `bind` checks all arguments and returns a call with them."""
 
     signature: Signature
     function: Callable[..., int]
@@ -35,7 +35,7 @@ class PlannedKernel(NamedTuple):
 
 
 class _Slot(NamedTuple):
-    """An array that is passed at each call: where its address goes, and what it must be."""
+    """An array that is passed at each call: the position of its address, and its required properties."""
 
     position: int
     dtype: np.dtype[Any]
@@ -44,10 +44,10 @@ class _Slot(NamedTuple):
 
 
 class CallPlan:
-    """`prepared(*arrays)` runs a kernel with these arrays for the changing parameters, in order.
+    """`plan(*arrays)` runs a kernel with these arrays for the changing parameters, in order.
 
-    It holds references to the arrays that stay. It keeps no state between calls, so that several
-    threads may call it at once with arrays of their own.
+    It holds references to the fixed arrays. It keeps no state between calls, so several threads may call it
+    at once with different arrays.
     """
 
     __slots__ = (
@@ -73,7 +73,7 @@ class CallPlan:
         arguments: Sequence[object],
         verified: Collection[str],
     ) -> None:
-        """`values` are by parameter, `arguments` the same as the machine code takes them."""
+        """`values` are by parameter; `arguments` are the same values as ctypes objects."""
         self._bind, self._call, self._fail = kernel.bind, kernel.function, kernel.fail
         self._parallelism = kernel.parallelism
         self._changing = changing
@@ -88,14 +88,14 @@ class CallPlan:
         self._hull = min(starts), max(ends)
 
     def __call__(self, *arrays: Array) -> None:
-        """Runs; errors as those of `Kernel.bind` and of `BoundCall`."""
+        """Run the kernel; errors as those of `Kernel.bind` and of `BoundCall`."""
         if not self.run_usual(*arrays):
             passed: Mapping[str, Value] = dict(zip(self._changing, arrays, strict=True))
             self._bind(verified=self._verified, **self._fixed, **passed)()
 
     def run_usual(self, *arrays: Array) -> bool:
-        """Runs if the arrays are of the expected shapes, contiguous and apart; else does nothing and
-        returns False, whatever the reason."""
+        """Run the kernel and return True if the arrays have the expected shapes, are contiguous and do not
+        overlap; else return False without running it."""
         arguments = self._arguments.copy()
         ranges = []
         for array, (position, dtype, shape, is_written) in zip(arrays, self._slots, strict=True):
@@ -116,7 +116,7 @@ class CallPlan:
         return True
 
     def _may_overlap(self, ranges: list[tuple[int, int, bool]]) -> bool:
-        """Whether an array that is written may share memory with another one."""
+        """Return whether an array that is written may share memory with another one."""
         low, high = self._hull
         for at, (start, end, is_written) in enumerate(ranges):
             if not is_written:

@@ -1,4 +1,4 @@
-"""How many threads kernels use: a setting of the process."""
+"""The number of threads that kernels use, a setting of the process."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from gossamer_ir.errors import ArgumentError
 VARIABLE = "GOSSAMER_NUM_THREADS"
 LIMIT = 4096
 
-# Each is assigned in one step, so that no lock is needed (one could be held while another thread
-# forks). What was set is kept apart from the default, which is found late.
+# Each assignment is atomic, so no lock is needed (a lock could be held while another thread forks).
+# The value that was set is kept apart from the default, which is computed on first use.
 _chosen: int | None = None
 _default: int | None = None
 
 
 def set_num_threads(count: int) -> None:
-    """Sets the number of threads of all later calls.
+    """Set the number of threads of all later calls.
 
-    `ArgumentError` (`threads.count`) where count is no integer from 1 to 4096.
+    `ArgumentError` (`threads.count`) if `count` is not an integer from 1 to 4096.
 
     >>> set_num_threads(2)
     >>> get_num_threads()
@@ -34,9 +34,9 @@ def set_num_threads(count: int) -> None:
 
 
 def get_num_threads() -> int:
-    """The number set last, else that of GOSSAMER_NUM_THREADS, else the CPUs this process may use.
+    """Return the number that was set, else GOSSAMER_NUM_THREADS, else the number of CPUs of this process.
 
-    `ArgumentError` (`threads.count`) where the variable holds no integer from 1 to 4096.
+    `ArgumentError` (`threads.count`) if the variable is not an integer from 1 to 4096.
 
     >>> set_num_threads(3)
     >>> get_num_threads()
@@ -51,7 +51,7 @@ def get_num_threads() -> int:
 
 
 def reset_num_threads() -> None:
-    """Forgets the number that was set, so that the environment is read again."""
+    """Discard the number that was set, so that the environment is read again."""
     global _chosen, _default
     _chosen = _default = None
 
@@ -66,7 +66,7 @@ def _find_default() -> int:
 
 
 def available_cpus() -> int:
-    """The CPUs this process may run on."""
+    """Return the number of CPUs that this process may run on."""
     if hasattr(os, "sched_getaffinity"):
         return len(os.sched_getaffinity(0))
     return os.cpu_count() or 1

@@ -1,7 +1,7 @@
-"""Facts about index arrays checked by a compiled kernel, which finds that all hold, or does not.
+"""Check facts about large index arrays with a compiled kernel.
 
-It is the first opinion, for large arrays; where it finds something wrong, `facts.check_facts` decides
-and names the culprit.
+The kernel is only a fast path. If it does not find that all facts hold, `facts.check_facts` decides and
+reports the first violation.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel
 
 SMALL = 65_536
-"""Elements in all arrays up to which NumPy is done before a kernel has been prepared."""
+"""The total number of elements up to which NumPy is faster than preparing a kernel."""
 
 Compile: TypeAlias = "Callable[[bytes, Callable[[], Module]], Kernel]"
 
@@ -46,23 +46,23 @@ _Tests: TypeAlias = tuple[ArrayTest, ...]
 _Local: TypeAlias = Union[InRange, Monotone, SortedSegments, PaddedSlots, Distinct]
 """A fact about one buffer."""
 _SINGLE = (HasValue, ProductSteps)
-"""Facts that need no kernel."""
+"""Facts that NumPy checks as fast as a kernel."""
 _Layout: TypeAlias = "tuple[str, np.dtype[Any], int]"
-"""A buffer, the dtype of its array and how many dimensions it has."""
+"""A buffer, the dtype of its array and its number of dimensions."""
 
 
 class GeneratedCheck:
-    """A `FactChecker` whose kernels `compile` makes, one for each combination of dtypes and tests; it
-    gets a name of the combination, and a function that returns the module.
+    """A `FactChecker` with a kernel for each combination of dtypes and tests. `compile` makes the kernels
+    from a name of the combination and a function that returns the module.
 
-    Arrays of at most `small` elements together are left to others. A target that the kernel cannot
-    be compiled for has none.
+    Returns False for arrays of at most `small` elements together, and if the kernel cannot be compiled for
+    the target.
 
     >>> from gossamer_ir.core.build import index
     >>> def compile(name, program):
     ...     raise PluginError("plugin.failed", "There is nothing to compile with.")
     >>> check = GeneratedCheck(compile)
-    >>> check((InRange("X", index(0), index(9)),), {}, {"X": np.arange(5)})  # a matter for NumPy
+    >>> check((InRange("X", index(0), index(9)),), {}, {"X": np.arange(5)})  # left to NumPy
     False
     """
 
@@ -113,7 +113,7 @@ def _is_plain(array: Array) -> bool:
 
 
 def _holds(fact: HasValue | ProductSteps, scalars: Scalars, arrays: Mapping[str, Array]) -> bool:
-    """What NumPy finds out as fast."""
+    """Check a fact for which NumPy is as fast as a kernel."""
     if isinstance(fact, ProductSteps):
         found = (arrays[name] for name in (fact.buffer, fact.left, fact.right))
         return first_wrong_product(*found) is None
@@ -132,7 +132,7 @@ def _passes(kernel: Kernel, values: Sequence[Array | int]) -> bool:
 
 
 class _Plan(NamedTuple):
-    """The test of one buffer, and the facts that its parameters come from."""
+    """The test of one buffer, and the facts that give its parameters."""
 
     buffer: str
     test: ArrayTest
@@ -143,7 +143,7 @@ class _Plan(NamedTuple):
 
 @lru_cache(maxsize=256)
 def _plans(facts: tuple[Fact, ...], layouts: tuple[_Layout, ...]) -> tuple[_Plan, ...] | None:
-    """A plan for each buffer, offsets first; None where one cannot be tested."""
+    """Return a plan for each buffer, offsets first; None if one cannot be tested."""
     by_buffer: dict[str, list[_Local]] = {}
     for fact in facts:
         if isinstance(fact, (Relation, *_SINGLE)):
@@ -163,7 +163,8 @@ def _is_cut(facts: Sequence[_Local]) -> bool:
 
 
 def _plan(facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]) -> _Plan | None:
-    """At most one order can be tested, within segments that an array tested before cuts."""
+    """Return the plan for a buffer, or None. At most one order can be tested; if it is within segments, their
+    offsets must have been tested before."""
     name, dtype, dimensions = layout
     orders = [fact for fact in facts if isinstance(fact, (Monotone, SortedSegments))]
     if dtype.kind not in "iu" or len(orders) > 1:
@@ -192,7 +193,7 @@ def _plan(facts: Sequence[_Local], layout: _Layout, *, before: Sequence[_Plan]) 
 
 
 def _values(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> list[Array | int] | None:
-    """The arguments of a test, in the order of its parameters; None where it does not fit them."""
+    """Return the arguments of a test in the order of its parameters; None if they cannot be passed."""
     array, limits = arrays[plan.buffer], np.iinfo(plan.test.dtype)
     values: list[Array | int] = [array, array.size]
     if plan.offsets is not None and not _cuts(arrays[plan.offsets], array):
@@ -220,8 +221,8 @@ def _values(plan: _Plan, scalars: Scalars, arrays: Mapping[str, Array]) -> list[
 
 
 def _span(array: Array) -> tuple[int, int] | None:
-    """The least value of an array, and how many there are from that to the largest one; None where these
-    are too many for a list."""
+    """Return the least value of an array and the size of its range of values; None if the range is too large
+    for a list of marks."""
     if not array.size:
         return 0, 1
     least, most = int(array.min()), int(array.max())
@@ -229,6 +230,6 @@ def _span(array: Array) -> tuple[int, int] | None:
 
 
 def _cuts(offsets: Array, array: Array) -> bool:
-    """Whether offsets lead from the first element of an array to behind its last."""
+    """Return whether offsets start at 0 and end at the size of an array."""
     flat = offsets.reshape(-1)
     return flat.size > 0 and (int(flat[0]), int(flat[-1])) == (0, array.size)

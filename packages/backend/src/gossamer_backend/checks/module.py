@@ -1,11 +1,11 @@
 """The program that checks index arrays: one pass over each array, parallel and vectorized.
 
-A test of an array is at most a range, an order, and that its values are distinct. Order is counted:
-the *steps* from one element to the next that should not be there, and, in segments, those of them into
-the first element of a segment, where they are allowed; every segment is in order just where the two
-counts agree. So no loop follows the segments, and long and short ones cost the same. Distinct values
-are crossed off a list of all that may occur, on one thread. The program returns `OUT_OF_BOUNDS` and
-the array's name where a test fails; which element is wrong is for others to find.
+Three properties of an array can be tested: range, order, and distinct values. For the order, the program
+counts all *steps* that decrease from one element to the next, and those of them that lead into the first
+element of a segment, where they are allowed. Every segment is sorted if and only if the counts are equal. So
+no loop runs over single segments, and the cost does not depend on their lengths. Distinct values are marked
+in a list of all possible values, on one thread. If a test fails, the program returns `OUT_OF_BOUNDS` with the
+index of the array; the caller finds the element.
 """
 
 from __future__ import annotations
@@ -20,24 +20,24 @@ import numpy as np
 from gossamer_ir.nodes import Module
 
 VECTORS = 64
-"""A piece of so many vectors stays in the nearest cache for one test after the other."""
+"""Vectors in a piece: it stays in the L1 cache while several tests read it."""
 
 VECTOR_BYTES = 256
-"""Several registers, so that what a loop does besides is shared by more elements."""
+"""Bytes of a vector: several registers, to amortize the overhead of the loop over more elements."""
 
 GRAIN = 524_288
-"""Elements below which a further thread does not pay: some 30 microseconds of work."""
+"""Minimum number of elements per thread: some 30 microseconds of work."""
 
 
 class ArrayTest(msgspec.Struct, frozen=True):
-    """What is tested of an array of integers, seen as a flat one.
+    """The tests of an array of integers, which is seen as flat.
 
-    `in_range`: low <= x <= last. `order`: x does not fall from one element to the next, or rises
-    (`unique`), within the whole array, or within the segments that the array number `offsets` cuts it
-    into (which itself is in order, starts at 0 and ends at this one's size), or within rows of
-    `width` elements (`in_rows`). `distinct`: no value occurs twice; all are among the `span` from `least` on.
-    `padded`: `pad` may follow itself, and occur any number of times. Low, last, width, least, span and pad
-    are parameters of the program, named with the number of the array: `low0`.
+    `in_range`: low <= x <= last. `order`: values never decrease, or increase (`unique`), within the whole
+    array, within the segments that array number `offsets` defines (it is sorted, starts at 0 and ends at the
+    size of this array), or within rows of `width` elements (`in_rows`). `distinct`: no value occurs twice,
+    and all are in [least, least + span). `padded`: `pad` may occur any number of times, also in succession.
+    Low, last, width, least, span and pad are parameters of the program, named with the number of the array:
+    `low0`.
     """
 
     dtype: str
@@ -50,13 +50,13 @@ class ArrayTest(msgspec.Struct, frozen=True):
 
     @property
     def in_segments(self) -> bool:
-        """Whether the order begins anew at some elements."""
+        """Whether the order is tested within segments or rows."""
         return bool(self.order) and (self.in_rows or self.offsets is not None)
 
 
 @lru_cache(maxsize=64)
 def check_module(tests: tuple[ArrayTest, ...]) -> Module:
-    """The loop-stage program of the tests; array number k is `xk` and has `nk` elements.
+    """Return the loop-stage program of the tests; array number k is `xk` and has `nk` elements.
 
     >>> module = check_module((ArrayTest("int32", in_range=True),))
     >>> module.stage, [param.name for param in module.functions[0].params]
@@ -97,7 +97,7 @@ def _params(k: int, test: ArrayTest) -> Iterator[str]:
 
 
 def _values(k: int, test: ArrayTest) -> Iterator[str]:
-    """The elements of an array, and each with the next one."""
+    """Yield the tests of single elements, and of each with the next one."""
     if not test.in_range and not test.order:
         return
     at = _position(test)
@@ -105,7 +105,7 @@ def _values(k: int, test: ArrayTest) -> Iterator[str]:
         yield f'STEPS{k} = T.alloc_buffer(({_pieces(f"n{k}", test)},), "int64")'
     yield _over_pieces(f"n{k}", test)
     if test.in_range:
-        # What is below low is large as an unsigned number: one comparison instead of two.
+        # Values below low wrap to large unsigned numbers: one comparison instead of two.
         unsigned = f"uint{8 * np.dtype(test.dtype).itemsize}"
         low = f"T.{unsigned}(low{k})"
         yield from _reduced(
@@ -126,7 +126,8 @@ def _values(k: int, test: ArrayTest) -> Iterator[str]:
 
 
 def _starts(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
-    """The steps into the first elements of segments that are not empty, counted in each lane."""
+    """Yield the count of the decreasing steps into first elements of segments that are not empty, per
+    lane."""
     test, (count, source) = tests[k], _segments(k, tests)
     row, lanes, start = _position(source), _lanes(source), f"({_position(source)}) * width{k}"
     conditions = [f"{row} < {count}"]
@@ -163,7 +164,7 @@ def _agreement(k: int, tests: tuple[ArrayTest, ...]) -> Iterator[str]:
 
 
 def _crossed_off(k: int, test: ArrayTest) -> Iterator[str]:
-    """How many values are on the list already; a value that has no place on it is out of bounds."""
+    """Yield the count of values that are marked already; a value outside the list is out of bounds."""
     yield f'SEEN{k} = T.alloc_buffer((span{k},), "uint8")'
     yield f'twice{k} = T.alloc_buffer((1,), "int64", scope="local")'
     yield f"twice{k}[0] = 0"
@@ -181,7 +182,7 @@ def _crossed_off(k: int, test: ArrayTest) -> Iterator[str]:
 
 
 def _segments(k: int, tests: tuple[ArrayTest, ...]) -> tuple[str, ArrayTest]:
-    """How many segments there are, and the array along which they are found."""
+    """Return the number of segments, and the test of the array over which the loop over segments runs."""
     offsets = tests[k].offsets
     if offsets is None:
         return f"n{k} // T.max(width{k}, 1)", tests[k]
@@ -189,7 +190,7 @@ def _segments(k: int, tests: tuple[ArrayTest, ...]) -> tuple[str, ArrayTest]:
 
 
 def _step(k: int, test: ArrayTest, *, before: str, after: str) -> str:
-    """Whether an element may not follow another one."""
+    """Return the condition that two successive elements violate the order."""
     wrong = f"X{k}[{after}] {'<=' if test.order == 'unique' else '<'} X{k}[{before}]"
     if not test.padded:
         return wrong
@@ -210,7 +211,7 @@ def _reduced(
     start: tuple[str, str],
     below: str,
 ) -> Iterator[str]:
-    """One number for a piece: from its start, what `value` makes of it for each element."""
+    """Yield a reduction over a piece: `start` is updated to `value` for each element."""
     yield f'    {name} = T.alloc_buffer((1,), "{start[0]}", scope="local")'
     yield f"    {name}[0] = {start[1]}"
     yield f"    for t in T.serial({VECTORS}):"

@@ -1,4 +1,4 @@
-"""Object files as far as an export needs them: one symbol renamed, the undefined ones listed."""
+"""Rename a symbol of an object file, and list its undefined symbols."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from gossamer_ir.errors import UnsupportedError
 
 
 class _Symbol(NamedTuple):
-    """A row of the table of symbols; `section` is 0 where another object defines it."""
+    """An entry of the symbol table; `section` is 0 if the symbol is undefined."""
 
     at: int
     name: bytes
@@ -29,9 +29,9 @@ class _Symbol(NamedTuple):
 
 
 def rename_symbol(code: bytes, old: str, *, new: str) -> bytes:
-    """The object file with another name for the symbol `old`.
+    """Return the object file with the symbol `old` renamed.
 
-    `UnsupportedError` (`backend.export`) where the bytes are no such object file or do not define it.
+    `UnsupportedError` (`backend.export`) if the bytes are not a relocatable ELF object, or do not define it.
     """
     sections = _sections(code)
     table, names = _symbol_table(code, sections)
@@ -51,9 +51,9 @@ def rename_symbol(code: bytes, old: str, *, new: str) -> bytes:
 
 
 def undefined_symbols(code: bytes) -> tuple[str, ...]:
-    """The symbols that an object file takes from others, sorted.
+    """Return the undefined symbols of an object file, sorted.
 
-    `UnsupportedError` (`backend.export`) where the bytes are no such object file.
+    `UnsupportedError` (`backend.export`) if the bytes are not a relocatable ELF object.
     """
     table, names = _symbol_table(code, _sections(code))
     found = {symbol.name for symbol in _symbols(code, table, names) if not symbol.section}
@@ -76,7 +76,7 @@ def _sections(code: bytes) -> list[Section]:
 
 
 def _symbol_table(code: bytes, sections: list[Section]) -> tuple[Section, Section]:
-    """The table of symbols and the section of its names."""
+    """Return the symbol table and its string table."""
     table = next((found for found in sections if found.kind == SYMBOL_TABLE), None)
     if table is None or not table.link < len(sections):
         raise _refused("they have no table of symbols")

@@ -21,7 +21,7 @@ from gossamer_ir.errors import ArgumentError
 
 
 class Exported(NamedTuple):
-    """Where the files are. `library` is None where none could be linked, `no_library` says why."""
+    """Paths of the files. `library` is None if it could not be linked; `no_library` is the reason."""
 
     symbol: str
     object: Path
@@ -38,15 +38,15 @@ def export_artifact(
     name: str = "",
     versions: Mapping[str, str] | None = None,
 ) -> Exported:
-    """Writes `NAME.o`, `NAME.h`, `NAME.json` and, where this machine has a linker, `libNAME.so`.
+    """Write `NAME.o`, `NAME.h`, `NAME.json` and, if this machine has a linker, `libNAME.so`.
 
-    `NAME` is `name`, else `gossamer_` and the name of the kernel's function; it is the symbol of the
-    kernel, too. `versions` are those of the packages that made the artifact, for the manifest. Files
-    of these names are replaced, each at once and the manifest last.
+    `NAME` is `name`, by default `gossamer_` and the name of the kernel's function; it is also the symbol of
+    the kernel. `versions` are those of the packages that made the artifact, for the manifest. Existing files
+    are replaced atomically, the manifest last.
 
-    Raises `ArgumentError` (`export.name`; `export.directory` where the files cannot be written) and
-    `UnsupportedError` (`backend.export`) where the artifact's code is no object file that can be
-    exported; nothing was written then.
+    Raises `ArgumentError` (`export.name`; `export.directory` if the files cannot be written) and
+    `UnsupportedError` (`backend.export`) if the artifact's code is not an object file that can be
+    exported. Nothing is written then.
     """
     symbol = symbol_for(artifact, name)
     code = rename_symbol(artifact.code, SYMBOL, new=symbol)
@@ -83,11 +83,11 @@ def _exported(folder: Path, symbol: str, no_library: str) -> Exported:
 
 
 _Files = dict[str, tuple[str, bytes]]
-"""Name and contents by role."""
+"""Return name and contents of each file by role."""
 
 
 def _write(folder: Path, symbol: str, files: _Files, manifest: Callable[..., str]) -> str:
-    """Writes everything; why there is no library, "" where there is one."""
+    """Write all files; return why the library is missing, or "" if it was linked."""
     folder.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(prefix=".gossamer-export-", dir=folder) as name:
         beside = Path(name)
@@ -98,7 +98,7 @@ def _write(folder: Path, symbol: str, files: _Files, manifest: Callable[..., str
 
 
 def _with_library(beside: Path, symbol: str, files: _Files) -> tuple[_Files, str]:
-    """The files and the library linked from them, or why there is none."""
+    """Write the files and link the library; return the paths, and why the library is missing."""
     object_file, library = beside / f"{symbol}.o", beside / f"lib{symbol}.so"
     object_file.write_bytes(files["object"][1])
     linked = link_shared(object_file, library)
@@ -108,7 +108,7 @@ def _with_library(beside: Path, symbol: str, files: _Files) -> tuple[_Files, str
 
 
 def _publish(beside: Path, folder: Path, files: _Files) -> None:
-    """Moves the files into place; a library that belongs to an earlier export goes."""
+    """Move the files into place, and remove a library of an earlier export."""
     library = folder / f"lib{files['object'][0].removesuffix('.o')}.so"
     for path in (library, *(folder / name for name, _ in files.values())):
         if path.is_dir():

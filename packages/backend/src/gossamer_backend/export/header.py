@@ -66,15 +66,14 @@ static inline const char *gossamer_status_text(int64_t status)
 }}
 #endif
 """
-"""What the headers of all kernels declare, once in a program."""
+"""Declarations that the headers of all kernels share, under one include guard."""
 
 
 def header_text(artifact: Artifact, *, symbol: str, requires: Sequence[str]) -> str:
-    """The header that declares the kernel as `symbol`; `requires` are the symbols it takes from
-    elsewhere.
+    """Return the header that declares the kernel as `symbol`; `requires` are its undefined symbols.
 
-    Parameters have no names in the declaration, so that no macro of the including file can meet one;
-    the comment beside each has.
+    Parameters are not named in the declaration, so that no macro of the including file can expand in it.
+    The comment beside each has the name.
     """
     guard = f"GOSSAMER_KERNEL_{symbol}_H"
     parts = [
@@ -133,7 +132,7 @@ def _declaration(artifact: Artifact, symbol: str) -> str:
 
 
 def _parameter(param: Parameter, names: Names) -> tuple[str, str]:
-    """The C type, and a note for people."""
+    """Return the C type of a parameter and the comment beside it."""
     if isinstance(param, ScalarParam):
         widened = f", a {param.dtype}" if param.dtype not in ("int64", "float32", "float64") else ""
         return scalar_type_of(param.dtype), f"{param.name}{widened}"
@@ -145,7 +144,7 @@ def _parameter(param: Parameter, names: Names) -> tuple[str, str]:
 
 
 def _failed_buffer(artifact: Artifact, symbol: str) -> str:
-    """A function that names the buffer whose guard failed."""
+    """Return a C function that returns the name of the buffer whose bounds check failed."""
     cases = "".join(
         f'    if (workspace->failed_buffer == {number}) return "{name}";\n'
         for number, name in enumerate(artifact.guarded)
@@ -164,5 +163,5 @@ def _comment(lines: Iterator[str]) -> str:
 
 
 def _plain(text: str) -> str:
-    """The text without what would end a comment."""
+    """Return the text without sequences that would end a C comment."""
     return text.replace("*/", "* /").replace("/*", "/ *")

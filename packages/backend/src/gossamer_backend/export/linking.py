@@ -1,4 +1,4 @@
-"""A shared library from an object file, by whatever linker this machine has."""
+"""Link an object file to a shared library, with a compiler or linker of this machine."""
 
 from __future__ import annotations
 
@@ -15,20 +15,20 @@ COMMANDS = (
     ("ld", ("-shared", "-soname", "{name}")),
     ("ld.lld", ("-shared", "-soname", "{name}")),
 )
-"""Tried in this order; a compiler comes first, for it knows where its C library is."""
+"""Commands in the order in which they are tried. Compilers come first: they find their C library."""
 
 SECONDS = 60
 
 
 class Linked(NamedTuple):
-    """Whether the library was written, and why not."""
+    """Whether the library was written, and the reason if it was not."""
 
     is_done: bool
     reason: str = ""
 
 
 def link_shared(object_file: Path, library: Path) -> Linked:
-    """Links one object file to a shared library of the same directory."""
+    """Link one object file to a shared library in the same directory."""
     reason = f"no linker was found ({', '.join(program for program, _ in COMMANDS)})"
     for program, options in COMMANDS:
         path = shutil.which(program)
@@ -44,7 +44,7 @@ def link_shared(object_file: Path, library: Path) -> Linked:
 
 
 def _failure(command: list[str]) -> str | None:
-    """Runs a command: None, or the last line of what it says is wrong."""
+    """Run a command; return None, or the last line of its error output."""
     environment = {**os.environ, "LC_ALL": "C"}
     try:
         done = subprocess.run(

@@ -1,4 +1,4 @@
-"""The JSON manifest of an exported kernel: what a caller in any language has to know."""
+"""The JSON manifest of an exported kernel: all that a caller in any language needs."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from gossamer_backend.export.spelling import (
 from gossamer_ir.interchange.records import ScalarParam
 
 FORMAT = 1
-"""Of the manifest; another number means that a reader has to be changed."""
+"""The version of the manifest's format; it grows with changes that readers must follow."""
 
 
 def manifest_text(
@@ -33,8 +33,8 @@ def manifest_text(
     requires: Sequence[str],
     versions: Mapping[str, str],
 ) -> str:
-    """The manifest; `files` are name and contents by role (`object`, `header`, ...), in which a reader
-    sees whether they belong together."""
+    """Return the manifest. `files` are name and contents by role (`object`, `header`, ...); the manifest
+    holds their checksums, so that readers can check that files belong together."""
     signature = artifact.signature
     names = names_of(signature)
     manifest = {

@@ -27,9 +27,9 @@ _TAKEN = frozenset(
 
 
 def symbol_for(artifact: Artifact, name: str = "") -> str:
-    """The name, else `gossamer_` and that of the kernel's function.
+    """Return the name, by default `gossamer_` and that of the kernel's function.
 
-    `ArgumentError` (`export.name`) where it is no name for a function in C and C++.
+    `ArgumentError` (`export.name`) if it is not a valid name of a function in C and C++.
 
     >>> from gossamer_ir.interchange.records import Signature
     >>> symbol_for(Artifact("toy", "1.0", "toy", Signature("csrmm", (), (), ()), b""))

@@ -1,4 +1,4 @@
-"""Parameters of a kernel in the words of other languages: C types, sizes and facts as text."""
+"""Parameters of a kernel for other languages: C types, and sizes and facts as text."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ from gossamer_ir.script import print_expr
 from gossamer_ir.traversal.walk import map_children
 
 Names: TypeAlias = Mapping[str, str]
-"""What callers call a buffer: the parameter that it is bound to."""
+"""Return the parameter to which each buffer is bound, by the name of the buffer."""
 
 Parameter: TypeAlias = BufferParam | ScalarParam
 
@@ -35,7 +35,7 @@ _C_TYPES = {"bool": "uint8_t", "float32": "float", "float64": "double"}
 
 
 def element_type(dtype: str) -> str:
-    """The C type of an array's elements; a bool is a byte, a half a word of 16 bits.
+    """Return the C type of an array's elements; a bool is a byte, a half an integer of 16 bits.
 
     >>> element_type("int32"), element_type("float64"), element_type("bool")
     ('int32_t', 'double', 'uint8_t')
@@ -45,7 +45,7 @@ def element_type(dtype: str) -> str:
 
 
 def scalar_type_of(dtype: str) -> str:
-    """The C type of a scalar parameter: integers and bools of any width are 64 bits.
+    """Return the C type of a scalar parameter: integers and bools of any width have 64 bits.
 
     >>> scalar_type_of("int32"), scalar_type_of("float32")
     ('int64_t', 'float')
@@ -54,14 +54,14 @@ def scalar_type_of(dtype: str) -> str:
 
 
 def parameters_of(signature: Signature) -> tuple[Parameter, ...]:
-    """The parameters in the order of the call, without the workspace."""
+    """Return the parameters in the order of the call, without the workspace."""
     buffers = {param.name: param for param in signature.buffers}
     scalars = {param.name: param for param in signature.scalars}
     return tuple(buffers.get(name) or scalars[name] for name in signature.order)
 
 
 def names_of(signature: Signature) -> dict[str, str]:
-    """The parameter of every buffer that a shape or a fact may name."""
+    """Return the parameter of every buffer that shapes or facts may name."""
     return {
         buffer: param.name
         for param in signature.buffers
@@ -70,7 +70,7 @@ def names_of(signature: Signature) -> dict[str, str]:
 
 
 def expression(expr: Expr, names: Names) -> str:
-    """An expression over parameters as text."""
+    """Return an expression over parameters as text."""
 
     def visit(node: Any) -> Any:
         inner = map_children(node, visit)
@@ -82,12 +82,12 @@ def expression(expr: Expr, names: Names) -> str:
 
 
 def shape(param: BufferParam, names: Names) -> list[str]:
-    """The extents of an array parameter as text."""
+    """Return the extents of an array parameter as text."""
     return [expression(size, names) for size in param.shape]
 
 
 def fact_in_words(fact: Fact, names: Names) -> str:
-    """What the kernel relies on, as the end of a sentence about its array.
+    """Return a fact that the kernel relies on, as the end of a sentence about its array.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> fact_in_words(InRange("J_indices", index(0), index_var("n")), {})
@@ -123,7 +123,7 @@ def fact_in_words(fact: Fact, names: Names) -> str:
 
 
 def fact_as_data(fact: Fact, names: Names) -> dict[str, str | bool | None]:
-    """A fact as closed data: its kind, its fields as text, the sentence.
+    """Return a fact as plain data: its kind, its fields as text, and the sentence.
 
     >>> fact_as_data(Monotone("J_indptr"), {})
     {'fact': 'Monotone', 'says': 'no value is less than the one before it'}

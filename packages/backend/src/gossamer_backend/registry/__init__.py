@@ -1,1 +1,1 @@
-"""Backends and how they are found: plugins, their hooks, what they declare and require."""
+"""Backends and the plugins that register them: discovery, hooks, protocol and capabilities."""

@@ -1,4 +1,4 @@
-"""The words in which a backend declares what it compiles, and what a module needs of it.
+"""Capabilities: the words by which a backend declares what it compiles, and those that a module needs.
 
 | word                | needed by                                             |
 |---------------------|-------------------------------------------------------|
@@ -67,7 +67,7 @@ _TYPED: frozenset[type[Node]] = frozenset(
 @typed
 @memoize_by_identity
 def required_capabilities(module: Module) -> frozenset[str]:
-    """The words for everything that occurs in a module.
+    """Return the words for everything that occurs in a module.
 
     >>> from gossamer_ir.nodes import Function, Param
     >>> entry = Function("f", (Param("x", "handle"), Param("a", "float32")), ())

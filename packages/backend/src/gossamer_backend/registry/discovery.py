@@ -25,7 +25,7 @@ class Installed(msgspec.Struct, frozen=True):
     folder: Path
 
     def read(self, file: str) -> str:
-        """The text of a file of the folder, "" where there is none."""
+        """Return the text of a file in the folder, or "" if it cannot be read."""
         try:
             return (self.folder / file).read_text("utf-8")
         except OSError:
@@ -33,9 +33,9 @@ class Installed(msgspec.Struct, frozen=True):
 
 
 def installed(name: str) -> Installed | None:
-    """The distribution of that name which an import would take; None where it is not found.
+    """Return the distribution of that name that comes first on `sys.path`, or None if it is not found.
 
-    Folders as of "Recording installed projects" in the packaging specifications.
+    Source: "Recording installed projects" in the packaging specifications.
 
     >>> found = installed("gossamer-ir")
     >>> found.name, found.folder.name == f"gossamer_ir-{found.version}.dist-info"
@@ -50,7 +50,7 @@ def installed(name: str) -> Installed | None:
 
 
 def entry_points(found: Installed, *, group: str) -> dict[str, str]:
-    """Name and object of the entry points of a group."""
+    """Return the object references of the entry points of a group, by name."""
     points: dict[str, str] = {}
     current = ""
     for line in found.read("entry_points.txt").splitlines():
@@ -76,7 +76,7 @@ def _changed(directory: str) -> int:
 
 @lru_cache(maxsize=64)
 def _versions(directory: str, _changed: int) -> dict[str, tuple[str, Path]]:
-    """Version and folder of each distribution in a directory of `sys.path`."""
+    """Return version and folder of each distribution in a directory of `sys.path`, by normalized name."""
     try:
         entries = os.listdir(directory or ".")
     except OSError:

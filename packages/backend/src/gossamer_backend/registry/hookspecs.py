@@ -1,4 +1,4 @@
-"""The hooks a plugin may implement. They only register: they return objects and do nothing else.
+"""The hooks that a plugin may implement. Hooks only register: they return objects and do nothing else.
 
 A plugin is a module (or object) named by an entry point of the group `gossamer.plugins`; the entry
 point's name is the name of its backend.
@@ -22,12 +22,12 @@ hookspec = pluggy.HookspecMarker(PROJECT)
 hookimpl = pluggy.HookimplMarker(PROJECT)
 
 ScheduleRules: TypeAlias = Callable[[Module, Target, Stats | None], Schedule | None]
-"""Rules choose a schedule for a module, or None where they have nothing to say; stats may be unknown."""
+"""A function that returns a schedule for a module, or None if no rule applies; stats may be unknown."""
 
 
 class Pass(msgspec.Struct, frozen=True):
-    """A rewrite that a backend wants run on modules of one stage, after the schedule's steps there
-    and before they are lowered (flat: before they are compiled). What it returns is verified."""
+    """A pass of a plugin on modules of one stage. It runs after the schedule's steps for this stage and
+    before the module is lowered (or, if flat, compiled). Its result is verified."""
 
     name: str
     stage: StageName
@@ -36,23 +36,23 @@ class Pass(msgspec.Struct, frozen=True):
 
 @hookspec
 def gossamer_backends() -> Sequence[Backend]:
-    """The plugin's backend, named like its entry point."""
+    """Return the plugin's backend, which has the name of its entry point."""
     raise NotImplementedError
 
 
 @hookspec
 def gossamer_intrinsics() -> Sequence[Intrinsic]:
-    """What `tensorize` may put in the place of loops in modules that the plugin compiles."""
+    """Return the intrinsics that `tensorize` may use in modules that the plugin compiles."""
     raise NotImplementedError
 
 
 @hookspec
 def gossamer_passes() -> Sequence[Pass]:
-    """Passes for modules that this plugin compiles."""
+    """Return the passes for modules that this plugin compiles."""
     raise NotImplementedError
 
 
 @hookspec
 def gossamer_schedules() -> Sequence[ScheduleRules]:
-    """Rules for schedules, asked in order; where none answers, those of gossamer do."""
+    """Return rules for schedules, in order; if none returns a schedule, those of gossamer apply."""
     raise NotImplementedError

@@ -1,4 +1,4 @@
-"""One plugin, loaded from its entry point and checked; whatever is wrong with it is named."""
+"""A plugin, loaded from its entry point and checked."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from gossamer_ir.nodes import Module
 
 
 class Plugin(msgspec.Struct, frozen=True):
-    """What a plugin registered."""
+    """The objects that a plugin registered."""
 
     backend: ValidatingBackend
     intrinsics: tuple[Intrinsic, ...]
@@ -28,13 +28,13 @@ class Plugin(msgspec.Struct, frozen=True):
     schedules: tuple[ScheduleRules, ...]
 
     def schedule(self, module: Module, target: Target, stats: Stats | None) -> Schedule | None:
-        """What the first of its rules that has something to say chooses."""
+        """Return the schedule of the first of its rules that returns one, or None."""
         with blamed_on(self.backend.name, doing="choose a schedule"):
             answers = (rules(module, target, stats) for rules in self.schedules)
             return next((found for found in answers if found is not None), None)
 
     def rewritten(self, module: Module) -> Module:
-        """The module after the passes for its stage, verified; an error of a pass is its plugin's."""
+        """Run the passes for the module's stage, and verify their results; errors name the plugin."""
         for found in self.passes:
             if found.stage == module.stage:
                 from gossamer_ir.verify import verify  # only where there is a pass
@@ -45,9 +45,10 @@ class Plugin(msgspec.Struct, frozen=True):
 
 
 def load_plugin(name: str, value: str) -> Plugin:
-    """Imports a plugin (`value` is its entry point's) and asks its hooks; `PluginError` names it and
-    what is wrong."""
-    # A manager of its own, so that no plugin can disturb another one.
+    """Import a plugin (`value` is the object reference of its entry point) and call its hooks.
+
+    `PluginError` names the plugin and the reason if it is broken."""
+    # Each plugin has its own manager, so that a broken one cannot affect others.
     manager = pluggy.PluginManager(hookspecs.PROJECT)
     manager.add_hookspecs(hookspecs)
     with blamed_on(name, doing="be loaded"):
@@ -65,7 +66,8 @@ def load_plugin(name: str, value: str) -> Plugin:
 
 @contextlib.contextmanager
 def blamed_on(name: str, *, doing: str) -> Iterator[None]:
-    """The border to foreign code, which may raise anything; nothing else in gossamer is this wide."""
+    """Turn any exception of a plugin into `PluginError`. Only calls of foreign code are caught this
+    widely."""
     try:
         yield
     except PluginError:

@@ -1,7 +1,7 @@
-"""What a backend is: an object with these attributes and methods.
+"""The protocol of backends: the attributes and methods of each.
 
-Hooks only register; behaviour is here. `compile` needs no device, so that the code a plugin makes
-can be tested on any machine; `load` does.
+Hooks only register backends. `compile` needs no device, so that the generated code can be tested on any
+machine; `load` may need one.
 """
 
 from __future__ import annotations
@@ -19,15 +19,14 @@ if TYPE_CHECKING:
     from gossamer_backend.call.kernel import Kernel
 
 API_VERSION = 1
-"""The version of this protocol; a plugin that was written for another one is refused."""
+"""The version of this protocol; plugins written for another version are refused."""
 
 
 class Probe(msgspec.Struct, frozen=True):
-    """Whether a target works on this machine and, where not, why.
+    """Whether a target works on this machine and, if not, why.
 
-    `resolved` is the target with everything that the machine decided made explicit (its CPU, its
-    features), so that cache keys made from it differ between machines; "" where there is nothing to
-    add.
+    `resolved` is the target with everything explicit that depends on the machine (its CPU, its features), so
+    that cache keys differ between machines; "" if there is nothing to add.
     """
 
     usable: bool
@@ -37,49 +36,49 @@ class Probe(msgspec.Struct, frozen=True):
 
 @runtime_checkable
 class Backend(Protocol):
-    """Turns flat modules into kernels. See `capabilities` for the words of `capabilities`."""
+    """Compiles flat modules to kernels. The module `capabilities` lists the words of `capabilities`."""
 
     @property
     def name(self) -> str:
-        """The name of the entry point that registers it, and the first part of its targets."""
+        """The name of the entry point that registers the backend, and the first part of its targets."""
 
     @property
     def api_version(self) -> int:
-        """The `API_VERSION` it was written for."""
+        """The `API_VERSION` for which the backend was written."""
 
     @property
     def version(self) -> str:
-        """The version of the plugin and of what generates its code; part of the object key."""
+        """The version of the plugin and of its code generator; part of the object key."""
 
     @property
     def capabilities(self) -> frozenset[str]:
-        """What it can compile; anything else is refused before it is asked."""
+        """The words for what it can compile; other modules are refused before `compile` is called."""
 
     def targets(self) -> tuple[str, ...]:
-        """Targets worth offering, the default first."""
+        """Return targets to offer to users, the default first."""
 
     def probe(self, target: Target) -> Probe:
-        """Whether `load` would work for target on this machine; never raises for a valid target."""
+        """Return whether `load` works for a target on this machine; never raises for a valid target."""
 
     def compile(self, module: Module, target: Target) -> Artifact:
-        """Compiles a flat module; needs no device."""
+        """Compile a flat module, without a device."""
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Makes an artifact of this backend callable on this machine."""
+        """Make an artifact of this backend callable on this machine."""
 
 
 @runtime_checkable
 class NativeFunctions(Protocol):
-    """What a backend may offer besides: which of the functions that it declares (`call.<function>`)
-    one of its targets has."""
+    """An optional ability of backends: which of the declared functions (`call.<function>`) a target has
+    instructions for."""
 
     def instructions(self, target: Target) -> frozenset[str]:
-        """The functions that need not be lowered to arithmetic for a target."""
+        """Return the functions that need not be lowered to arithmetic for a target."""
 
 
 @runtime_checkable
 class SourceInspection(Protocol):
-    """What a backend may offer besides: the code it makes, for people to read."""
+    """An optional ability of backends: to show the generated code."""
 
     def texts(self, module: Module, target: Target) -> Mapping[str, str]:
-        """The text of a flat module at each further stage, such as `llvm` and `asm`, in order."""
+        """Return the text of a flat module at each further stage, such as `llvm` and `asm`, in order."""

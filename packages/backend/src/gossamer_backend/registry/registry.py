@@ -1,4 +1,4 @@
-"""Finds backends among the installed plugins, and imports only those that are asked for."""
+"""The registry finds backends among the installed plugins, and imports them when they are first used."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ GROUP = "gossamer.plugins"
 
 
 class EntryPoint(NamedTuple):
-    """A plugin as a distribution announces it: `value` is where its module is."""
+    """An entry point of a plugin; `value` is the object reference of its module."""
 
     name: str
     value: str
@@ -27,7 +27,7 @@ class EntryPoint(NamedTuple):
 
 
 class BackendInfo(msgspec.Struct, frozen=True):
-    """One installed backend: usable, or the reason why not."""
+    """An installed backend, and whether it is usable on this machine; `reason` says why not."""
 
     name: str
     distribution: str
@@ -38,9 +38,9 @@ class BackendInfo(msgspec.Struct, frozen=True):
 
 
 class Registry:
-    """The backends that are installed: entry points of the group `gossamer.plugins`, whose names are
-    the names of the backends. One that is broken does not disturb the others. The distribution
-    `gossamer-<name>` owns the name `<name>`; between others, a name that is taken twice is an error.
+    """The installed backends: entry points of the group `gossamer.plugins`, whose names are the names of the
+    backends. A broken plugin does not affect the others. The distribution `gossamer-<name>` owns the name
+    `<name>`; otherwise, a name that two distributions register is an error.
 
     >>> Registry(group="no.such.group").names()
     ()
@@ -53,19 +53,19 @@ class Registry:
         self._lock = threading.RLock()
 
     def names(self) -> tuple[str, ...]:
-        """The names of all installed backends, sorted; imports none of them."""
+        """Return the names of all installed backends, sorted, without importing them."""
         return tuple(sorted(self._found()))
 
     def backend(self, name: str) -> ValidatingBackend:
-        """The backend of that name.
+        """Return the backend of that name.
 
-        `ArgumentError` (`backend.unknown`) lists those installed; `PluginError` says what is wrong
-        with its plugin.
+        `ArgumentError` (`backend.unknown`) lists the installed backends; `PluginError` reports a broken
+        plugin.
         """
         return self.plugin(name).backend
 
     def plugin(self, name: str) -> Plugin:
-        """Everything that the plugin of that name registered; errors as in `backend`."""
+        """Return everything that the plugin of that name registered; errors as in `backend`."""
         found = self._plugins.get(name)
         if found is not None:
             return found
@@ -75,7 +75,7 @@ class Registry:
             return self._plugins[name]
 
     def list(self) -> tuple[BackendInfo, ...]:
-        """All installed backends, each usable or with the reason why not. Imports all of them."""
+        """Return all installed backends, each usable or with the reason. Imports all of them."""
         return tuple(self._describe(name) for name in self.names())
 
     def _found(self) -> dict[str, tuple[EntryPoint, ...]]:
@@ -105,8 +105,8 @@ class Registry:
         return load_plugin(name, found[0].value)
 
     def _own(self, name: str) -> tuple[EntryPoint, ...]:
-        """The entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
-        one look instead of a walk over all that is installed."""
+        """Return the entry point of a backend in the distribution `gossamer-<name>`, which owns that name:
+        one look-up instead of a search of all distributions."""
         if self._entry_points is not None:
             return ()
         owner = f"gossamer-{name}"
@@ -124,8 +124,9 @@ class Registry:
 
 
 def _announced(group: str) -> list[EntryPoint]:
-    """The entry points of a group, of everything that is installed."""
-    from importlib import metadata  # slow to import, and only for names that nobody owns
+    """Return the entry points of a group, of all installed distributions."""
+    # Slow to import, and only needed for names that no distribution `gossamer-<name>` owns.
+    from importlib import metadata
 
     return [
         EntryPoint(item.name, item.value, item.dist.name if item.dist is not None else "unknown")
@@ -134,7 +135,7 @@ def _announced(group: str) -> list[EntryPoint]:
 
 
 def _owned(name: str, items: tuple[EntryPoint, ...]) -> tuple[EntryPoint, ...]:
-    """Only that of the distribution `gossamer-<name>`, where it is among them."""
+    """Return only the entry point of the distribution `gossamer-<name>` if it is among them, else all."""
     own = tuple(item for item in items if item.distribution == f"gossamer-{name}")
     return own or items
 

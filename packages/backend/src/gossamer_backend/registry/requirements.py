@@ -1,4 +1,4 @@
-"""What must hold of a module and a target before a backend compiles them."""
+"""Checks of a module and a target before a backend compiles them."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from gossamer_ir.nodes import Module
 
 
 class Declares(Protocol):
-    """What is asked of a backend here."""
+    """The attributes of a backend that these checks use."""
 
     @property
     def name(self) -> str: ...
@@ -21,11 +21,11 @@ class Declares(Protocol):
 
 
 def require_compilable(backend: Declares, module: Module, target: Target) -> None:
-    """What `Backend.compile` begins with, so that it refuses what it cannot compile.
+    """Check that a backend can compile a module for a target; `Backend.compile` calls this first.
 
-    Raises `ArgumentError` where the target is another backend's (`backend.target`) or the module is
-    not flat (`backend.stage`), `VerifyError` where it breaks a rule of its stage, and `PluginError`,
-    which names the words, where it needs a capability that the backend did not declare.
+    Raises `ArgumentError` if the target is another backend's (`backend.target`) or the module is not flat
+    (`backend.stage`), `VerifyError` if it breaks a rule of its stage, and `PluginError` with the missing
+    words if it needs a capability that the backend did not declare.
 
     >>> from types import SimpleNamespace
     >>> from gossamer_ir.nodes import Function, Param
@@ -49,7 +49,7 @@ def require_compilable(backend: Declares, module: Module, target: Target) -> Non
 
 
 def require_own_target(backend: Declares, target: Target) -> None:
-    """`ArgumentError` (`backend.target`) where the target is another backend's."""
+    """Raise `ArgumentError` (`backend.target`) if the target is another backend's."""
     if target.backend != backend.name:
         raise ArgumentError(
             "backend.target", f"'{target.text}' is no target of the backend '{backend.name}'."
@@ -57,7 +57,7 @@ def require_own_target(backend: Declares, target: Target) -> None:
 
 
 def require_declared(backend: Declares, module: Module) -> None:
-    """`PluginError` where the module needs a capability that the backend did not declare."""
+    """Raise `PluginError` if the module needs a capability that the backend did not declare."""
     missing = required_capabilities(module) - backend.capabilities
     if missing:
         raise PluginError(

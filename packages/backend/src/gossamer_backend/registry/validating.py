@@ -1,4 +1,4 @@
-"""A backend that is held to what its plugin declared."""
+"""A wrapper that checks arguments and results of a plugin's backend."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from gossamer_ir.nodes import Module
 
 
 class ValidatingBackend:
-    """What the registry hands out: the plugin's backend, asked only for what it declared, and whose
-    answers are checked. It is a `Backend` itself."""
+    """The backend of a plugin as the registry returns it: modules are checked against its declarations, and
+    its results are checked. It is a `Backend` itself."""
 
     def __init__(self, backend: Backend) -> None:
         self.plain = backend
@@ -23,16 +23,16 @@ class ValidatingBackend:
         self.capabilities = backend.capabilities
 
     def targets(self) -> tuple[str, ...]:
-        """Targets worth offering, the default first."""
+        """Return targets to offer to users, the default first."""
         return self.plain.targets()
 
     def probe(self, target: Target) -> Probe:
-        """Whether the target works on this machine."""
+        """Return whether the target works on this machine."""
         require_own_target(self, target)
         return self.plain.probe(target)
 
     def instructions(self, target: Target) -> frozenset[str]:
-        """The functions that a target has: those declared, as far as the backend says no less."""
+        """Return the declared functions that a target has instructions for."""
         require_own_target(self, target)
         words = (word.partition(".") for word in self.capabilities)
         declared = frozenset(name for kind, _, name in words if kind == "call")
@@ -41,24 +41,24 @@ class ValidatingBackend:
         return declared & self.plain.instructions(target)
 
     def compile(self, module: Module, target: Target) -> Artifact:
-        """Compiles a flat module.
+        """Compile a flat module.
 
-        `PluginError` where the module needs a capability that was not declared, `ArgumentError`
-        where it is not flat or the target is another backend's, `VerifyError` where it is wrong.
+        `PluginError` if the module needs a capability that was not declared, `ArgumentError` if it is not
+        flat or the target is another backend's, `VerifyError` if it is invalid.
         """
         require_compilable(self, module, target)
         return self._require_artifact(self.plain.compile(module, target))
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
-        """The text of a flat module at each further stage (`llvm`, `asm`); {} where the backend
-        shows none. Errors as in `compile`."""
+        """Return the text of a flat module at each further stage (`llvm`, `asm`); {} if the backend shows
+        none. Errors as in `compile`."""
         require_compilable(self, module, target)
         if not isinstance(self.plain, SourceInspection):
             return {}
         return dict(self.plain.texts(module, target))
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Makes an artifact callable; `PluginError` where another backend or version made it."""
+        """Make an artifact callable; raise `PluginError` if another backend or version made it."""
         if (artifact.backend, artifact.backend_version) != (self.name, self.version):
             raise PluginError(
                 "plugin.other_artifact",

@@ -1,8 +1,8 @@
-"""Artifacts on disk. A cache never makes a program wrong: what is not intact is a miss.
+"""Artifacts on disk. The cache never makes a program wrong: an entry that is not intact is a miss.
 
-The directory holds native code, so it is made with mode 0700, and one that belongs to another user
-or that others may write to is not used; the same holds for each file. Entries are written to a
-temporary file and moved into place, so that readers and a killed writer never leave half an entry.
+The directory holds native code, so it is created with mode 0700. A directory or a file that belongs to
+another user, or that others may write to, is not used. Entries are written to a temporary file and moved into
+place, so that neither readers nor killed writers leave incomplete entries.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ from gossamer_ir.errors import ArgumentError
 Cause: TypeAlias = Literal["unusable", "full"]
 
 MOST_LINKS = 2
-"""From a name to a request, from there to an object."""
+"""The longest chain of links: from a name to a request, and from the request to an object."""
 
 _KEY = re.compile(r"[0-9a-f]{64}")
 _SUFFIX = ".artifact"
@@ -44,19 +44,19 @@ _HINTS: dict[Cause, str] = {
 }
 
 _WARNED: dict[tuple[Path, Cause], object] = {}
-"""Of what this process has warned already; each with what only the first to say so has put there."""
+"""The causes of which this process has warned, each with the object that the first thread stored there."""
 
 
 class CacheWarning(UserWarning):
-    """The cache cannot be used, or not be written to; everything works without it, slower.
+    """The cache cannot be used, so kernels are compiled again.
 
-    Given once per process, directory and cause: it cannot be used (as it cannot be read or written,
-    or others may write to it), or its disk is full.
+    Given once per process, directory and cause: the directory cannot be read or written, others may write to
+    it, or its disk is full.
     """
 
 
 class CacheInfo(msgspec.Struct, frozen=True):
-    """Where a cache is, how many entries it has, their size, and the size it may have."""
+    """The path of a cache, its number of entries, their size and the limit of that size, in bytes."""
 
     path: str
     entries: int
@@ -66,10 +66,10 @@ class CacheInfo(msgspec.Struct, frozen=True):
 
 class ArtifactCache:
     """Artifacts by key, in a directory (None: `default_directory()`) of at most `limit` bytes (None:
-    `default_limit()`). Beyond, the entries that were used longest ago are removed.
+    `default_limit()`). If the limit is exceeded, the least recently used entries are removed.
 
     Any number of processes and threads may use one directory at once. Raises `ArgumentError`
-    (`cache.directory`, `cache.limit`) where the environment says something impossible.
+    (`cache.directory`, `cache.limit`) for invalid values of environment variables.
 
     >>> import tempfile
     >>> from gossamer_ir.interchange.records import Signature
@@ -90,7 +90,7 @@ class ArtifactCache:
         self.limit = default_limit() if limit is None else limit
 
     def get(self, key: str) -> Artifact | None:
-        """The artifact of a key, through at most MOST_LINKS links; None where there is no intact one."""
+        """Return the artifact of a key, following at most MOST_LINKS links, or None if none is intact."""
         keys, data = self._follow(key)
         if data is None:
             for link in keys[:-1]:
@@ -103,25 +103,25 @@ class ArtifactCache:
             return None
 
     def put(self, key: str, artifact: Artifact) -> None:
-        """Stores an artifact; where that is impossible, warns (`CacheWarning`)."""
+        """Store an artifact; warn (`CacheWarning`) if that is impossible."""
         self._write(key, "artifact", payload=artifact.encode())
 
     def put_link(self, key: str, other: str) -> None:
-        """Makes `get(key)` return what `get(other)` returns."""
+        """Make `get(key)` return the same artifact as `get(other)`."""
         self._write(_require_key(key), "link", payload=_require_key(other).encode())
 
     def discard(self, key: str) -> None:
-        """Removes an entry, and what it links to."""
+        """Remove an entry and the entries that it links to."""
         for found in self._follow(key)[0]:
             remove(self._file(found))
 
     def info(self) -> CacheInfo:
-        """What is there."""
+        """Return the path, size and limit of the cache."""
         sizes = [status.st_size for _, status in files_of(self.path, _SUFFIX)]
         return CacheInfo(str(self.path), len(sizes), sum(sizes), self.limit)
 
     def clear(self) -> int:
-        """Removes all entries and what killed writers left; returns how many entries there were."""
+        """Remove all entries and the temporary files of killed writers; return the number of entries."""
         entries = [path for path, _ in files_of(self.path, _SUFFIX)]
         partial = [path for path, _ in files_of(self.path, PARTIAL)]
         for path in (*entries, *partial, self.path / COUNTER):
@@ -132,7 +132,7 @@ class ArtifactCache:
         return self.path / (_require_key(key) + _SUFFIX)
 
     def _follow(self, key: str) -> tuple[list[str], bytes | None]:
-        """The keys from one to an artifact, and its bytes; None where they lead to none."""
+        """Return the chain of keys from one to an artifact, and its bytes; None if the chain is broken."""
         keys, found = [key], self._read(key)
         while found is not None and found[0] == "link" and len(keys) <= MOST_LINKS:
             keys.append(found[1].decode("ascii"))
@@ -146,7 +146,7 @@ class ArtifactCache:
         except FileNotFoundError:
             return None
         except OSError as error:
-            if error.errno == errno.ELOOP:  # a symbolic link, which nobody put there for good
+            if error.errno == errno.ELOOP:  # a symbolic link: the cache never creates one
                 remove(path)
             else:
                 self._warn(f"{path} cannot be read: {error.strerror}", cause="unusable")
@@ -166,7 +166,7 @@ class ArtifactCache:
             except (
                 FileNotFoundError,
                 FileExistsError,
-            ):  # Somebody removed the directory meanwhile.
+            ):  # Another process has removed the directory meanwhile.
                 self._store(path, data)
         except OSError as error:
             cause: Cause = "full" if error.errno in _FULL else "unusable"

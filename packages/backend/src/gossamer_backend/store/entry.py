@@ -1,7 +1,7 @@
-"""The bytes of one cache entry: a header with magic, format version, key and checksum, a payload.
+"""The bytes of a cache entry: a header with magic, format version, key and checksum, then the payload.
 
-The checksum covers the header, too. A file that is not exactly what `pack` wrote for its key is
-`None`: never half of something.
+The checksum covers the header, too. A file that differs in any way from what `pack` wrote for its key is
+read as None.
 """
 
 from __future__ import annotations
@@ -22,7 +22,7 @@ _KEY = re.compile(rb"[0-9a-f]{64}")
 
 
 def pack(key: str, kind: Kind, *, payload: bytes) -> bytes:
-    """The file of an entry; key is 64 hexadecimal digits.
+    """Return the bytes of an entry; `key` has 64 hexadecimal digits.
 
     >>> unpack("0" * 64, pack("0" * 64, "artifact", payload=b"code"))
     ('artifact', b'code')
@@ -32,7 +32,7 @@ def pack(key: str, kind: Kind, *, payload: bytes) -> bytes:
 
 
 def unpack(key: str, data: bytes) -> tuple[Kind, bytes] | None:
-    """Kind and payload, or None where data is no entry for this key."""
+    """Return kind and payload, or None if the data is not an entry for this key."""
     start = _HEADER.size + _DIGEST
     if len(data) < start:
         return None

@@ -1,8 +1,8 @@
-"""Keeps a directory below a size without looking at all of it at every write.
+"""Keep a directory below a size without listing it at every write.
 
-Writers append to one file a byte for each block they have written, so that its length says how much
-was written since it was made. When that is an eighth of the limit, the writer that removes the file
-(only one can) looks at all entries and removes those that were used longest ago.
+Writers append a byte to one file for each block that they have written, so its length is the amount written
+since it was created. At an eighth of the limit, the writer that removes this file (only one can) lists all
+entries and removes the least recently used ones.
 """
 
 from __future__ import annotations
@@ -17,23 +17,23 @@ COUNTER = "written"
 BLOCK = 4096
 SHARE = 8
 ABANDONED_AFTER = 3600.0
-"""Seconds after which nobody is still writing a file."""
+"""Seconds after which a temporary file is taken to be left by a killed writer."""
 
 
 def account(directory: Path, size: int, *, suffix: str, limit: int) -> None:
-    """Counts a file of `size` bytes that was written; now and then removes old ones."""
+    """Count a file of `size` bytes that was written; remove old entries when enough was written."""
     counter = directory / COUNTER
     try:
         written = _count(counter, -(-size // BLOCK)) * BLOCK
     except OSError:
-        written = limit  # What cannot be counted is looked at.
+        written = limit  # If writes cannot be counted, the directory is listed.
     if written * SHARE >= limit and remove(counter):
         sweep(directory, suffix=suffix, size=limit - limit // SHARE)
 
 
 def sweep(directory: Path, *, suffix: str, size: int) -> None:
-    """Removes the entries used longest ago until all files have at most `size` bytes, and what
-    killed writers left."""
+    """Remove the least recently used entries until all files have at most `size` bytes, and the temporary
+    files of killed writers."""
     abandoned_before = time.time() - ABANDONED_AFTER
     total, entries = 0, []
     for path, status in files_of(directory, suffix, PARTIAL):
@@ -49,7 +49,7 @@ def sweep(directory: Path, *, suffix: str, size: int) -> None:
 
 
 def _count(counter: Path, blocks: int) -> int:
-    """The length of the counter, after `blocks` bytes were appended to it."""
+    """Append `blocks` bytes to the counter, and return its length."""
     flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT
     flags |= getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(counter, flags, 0o600), "ab", buffering=0) as file:

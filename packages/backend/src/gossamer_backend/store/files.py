@@ -1,4 +1,4 @@
-"""Files that only their owner can have written, and that are whole or not there."""
+"""Files that only their owner can have written, and that are complete or absent."""
 
 from __future__ import annotations
 
@@ -10,16 +10,16 @@ from collections.abc import Iterator
 from pathlib import Path
 
 PARTIAL = ".partial"
-"""How the name of a file ends while it is written, and after its writer was killed."""
+"""The suffix of temporary files, which killed writers may leave."""
 
 TOUCHED_EVERY = 3600.0
-"""Seconds: the time of a file says to this accuracy when it was used last."""
+"""The accuracy, in seconds, of the recorded time of last use."""
 
 
 def read_own_file(path: Path) -> bytes | None:
-    """The contents of a regular file that only this user can have written, else None.
+    """Return the contents of a regular file that only this user can have written, else None.
 
-    Marks the file as used. Raises `OSError`.
+    Records the time of use. Raises `OSError`.
     """
     flags = os.O_RDONLY | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
     with open(os.open(path, flags | getattr(os, "O_BINARY", 0)), "rb") as file:
@@ -34,10 +34,10 @@ def read_own_file(path: Path) -> bytes | None:
 
 
 def replace(path: Path, data: bytes) -> None:
-    """Writes a file beside `path` and moves it there in one step; raises `OSError`."""
+    """Write a temporary file beside `path` and rename it; raise `OSError`."""
     import tempfile  # only where something is written
 
-    # Without fsync: what a power cut leaves fails its checksum.
+    # Without fsync: after a power failure, incomplete contents fail the checksum.
     descriptor, partial = tempfile.mkstemp(suffix=PARTIAL, dir=path.parent)
     try:
         with open(descriptor, "wb") as file:
@@ -49,7 +49,7 @@ def replace(path: Path, data: bytes) -> None:
 
 
 def remove(path: str | os.PathLike[str]) -> bool:
-    """Whether the file is not there afterwards."""
+    """Remove a file; return whether it is absent afterwards."""
     try:
         os.unlink(path)
     except FileNotFoundError:
@@ -60,7 +60,7 @@ def remove(path: str | os.PathLike[str]) -> bool:
 
 
 def files_of(directory: Path, *suffixes: str) -> Iterator[tuple[Path, os.stat_result]]:
-    """The files whose names end so, with their sizes and times; none where there is no directory."""
+    """Return the files with this suffix, with sizes and times of use; empty if the directory is missing."""
     with contextlib.suppress(OSError), os.scandir(directory) as found:
         for item in found:
             if item.name.endswith(suffixes):
@@ -69,7 +69,7 @@ def files_of(directory: Path, *suffixes: str) -> Iterator[tuple[Path, os.stat_re
 
 
 def is_foreign(status: os.stat_result) -> bool:
-    """Whether it belongs to another user, or others may write to it."""
+    """Return whether a file belongs to another user, or others may write to it."""
     if not hasattr(os, "geteuid"):
         return False
     return status.st_uid != os.geteuid() or bool(status.st_mode & (stat.S_IWGRP | stat.S_IWOTH))

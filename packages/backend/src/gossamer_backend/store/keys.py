@@ -1,6 +1,6 @@
-"""The keys of the cache: what was asked for (by name, or as a module), and what was compiled.
+"""The keys of the cache: of requests (by name, or by coordinate module), and of compiled objects.
 
-A key is the SHA-256 of everything that the result depends on, each part with its length before it.
+A key is the SHA-256 of everything that the result depends on; each part is preceded by its length.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ from gossamer_ir.nodes import Module
 def request_key(
     module: Module, schedule: Schedule, *, target: Target | str, versions: Mapping[str, str]
 ) -> str:
-    """The key of a coordinate module compiled with a schedule for a target.
+    """Return the key of a coordinate module compiled with a schedule for a target.
 
-    `target` is the resolved one (`Probe.resolved`), so that machines do not share what differs;
+    `target` is the resolved one (`Probe.resolved`), so that different machines have different keys;
     `versions` are those of all packages that take part (see `package_versions`).
 
     >>> flat = Module("flat", (), "main")
@@ -36,8 +36,8 @@ def request_key(
 def name_key(
     name: bytes, stats: Stats | None, *, target: Target | str, versions: Mapping[str, str]
 ) -> str:
-    """The key of a program that a name stands for, with the schedule that rules choose for data of
-    such stats; `target` and `versions` as in `request_key`.
+    """Return the key of a named program with the schedule that rules choose for these stats;
+    `target` and `versions` as in `request_key`.
 
     >>> key = name_key(b"spmv", None, target="toy", versions={})
     >>> len(key), key == name_key(b"spmm", None, target="toy", versions={})
@@ -49,8 +49,8 @@ def name_key(
 
 @typed
 def object_key(module: Module, *, target: Target | str, versions: Mapping[str, str]) -> str:
-    """The key of a flat module compiled for a target; `versions` are those of the backend and of
-    its code generator.
+    """Return the key of a flat module compiled for a target; `versions` are those of the backend and of its
+    code generator.
 
     >>> flat = Module("flat", (), "main")
     >>> key = object_key(flat, target="toy", versions={"toy": "1.0"})

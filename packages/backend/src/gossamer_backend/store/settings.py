@@ -1,4 +1,4 @@
-"""Where the cache is and how large it may become: the environment's word on both."""
+"""The directory of the cache and its size limit, from environment variables or defaults."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ _MOST_DIGITS = 9
 
 
 def default_directory() -> Path:
-    """GOSSAMER_CACHE_DIR, else the user's cache directory of this platform.
+    """Return GOSSAMER_CACHE_DIR, by default the user's cache directory of this platform.
 
-    A user without a home directory gets one beside the temporary files.
+    For a user without a home directory, it is in the directory for temporary files.
     """
     chosen = os.environ.get(VARIABLE)
     if not chosen:
@@ -33,9 +33,9 @@ def default_directory() -> Path:
 
 
 def default_limit() -> int:
-    """The bytes that a cache may hold: GOSSAMER_CACHE_LIMIT megabytes, else 512.
+    """Return the size limit of the cache in bytes: GOSSAMER_CACHE_LIMIT megabytes, by default 512.
 
-    `ArgumentError` (`cache.limit`) where the variable holds no whole number.
+    `ArgumentError` (`cache.limit`) if the variable is not a whole number.
     """
     text = os.environ.get(LIMIT_VARIABLE, "").strip()
     if not text:
@@ -55,7 +55,7 @@ def _users_directory() -> Path | None:
 
     try:
         found = platformdirs.user_cache_path("gossamer")
-    except RuntimeError:  # There is no home directory; older versions return a path below "~".
+    except RuntimeError:  # There is no home directory; older platformdirs return a path below "~".
         return None
     return found if found.is_absolute() else None
 
@@ -63,9 +63,9 @@ def _users_directory() -> Path | None:
 def _temporary_directory() -> Path:
     import tempfile  # only for users without a home directory
 
-    # The name can be taken by anyone; the cache uses no directory and no file of another user.
+    # Any user can create this directory first; the cache does not use what belongs to another user.
     user = os.getuid() if hasattr(os, "getuid") else "user"
     try:
         return Path(tempfile.gettempdir(), f"gossamer-{user}")
-    except FileNotFoundError:  # no place for temporary files can be written to
+    except FileNotFoundError:  # no directory for temporary files is writable
         return Path("/tmp", f"gossamer-{user}")

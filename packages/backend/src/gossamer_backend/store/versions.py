@@ -14,11 +14,11 @@ from gossamer_ir.core.typed_calls import typed
 
 @typed
 def package_versions(distributions: Iterable[str]) -> dict[str, str]:
-    """The version of each installed distribution; one that is missing is left out.
+    """Return the version of each installed distribution; missing ones are left out.
 
-    What was not installed from an index may change without a new version: the version is followed by
-    a digest of what was installed, or, for an editable installation, of the names, sizes and times
-    of its source files.
+    A distribution that was not installed from an index may change without a new version. Its version is
+    followed by a digest of the installed files or, for an editable installation, of the names, sizes and
+    times of its source files.
 
     >>> list(package_versions(["gossamer-ir", "no-such-distribution"]))
     ['gossamer-ir']
@@ -33,7 +33,7 @@ def package_versions(distributions: Iterable[str]) -> dict[str, str]:
 
 
 def _elsewhere(name: str) -> str:
-    """The version of what is installed in another way, "" where it is not installed."""
+    """Return the version of a distribution that only importlib.metadata finds, or ""."""
     from importlib import metadata  # slow, and almost never needed
 
     try:
@@ -43,7 +43,8 @@ def _elsewhere(name: str) -> str:
 
 
 def _content(found: Installed) -> str:
-    """What tells installations of one version apart, "" for one from an index (PEP 610)."""
+    """Return a suffix that differs between installations of one version; "" for one from an index (PEP
+    610)."""
     origin = found.read("direct_url.json")
     if not origin:
         return ""
