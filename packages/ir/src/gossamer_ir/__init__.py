@@ -1,7 +1,8 @@
 """The gossamer language: nodes, script text, wire format, verifiers, proofs, reference interpreter.
 
-Everything here is loaded when it is first asked for. What shares its module's name is imported from
-there: `gossamer_ir.transform.specialize.specialize`, `gossamer_ir.verify.verify`,
+The names below are imported on first access, which keeps `import gossamer_ir` fast. Functions with the same
+name as their module are not among them; import them from that module:
+`gossamer_ir.transform.specialize.specialize`, `gossamer_ir.verify.verify`,
 `gossamer_ir.arith.simplify.simplify`.
 """
 

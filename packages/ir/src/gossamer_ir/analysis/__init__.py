@@ -1,1 +1,1 @@
-"""What is known of a function: accesses, bounds, invariants, regions."""
+"""Analyses of functions: accesses, bounds, invariants, regions."""

@@ -1,4 +1,4 @@
-"""Which elements statements touch, one access after the other, and what holds where each happens."""
+"""The buffer accesses of statements in program order, each with its enclosing loops and conditions."""
 
 from __future__ import annotations
 
@@ -29,21 +29,20 @@ _Access: TypeAlias = Load | Search | Store | Atomic
 
 
 class EnclosingContext(msgspec.Struct, frozen=True):
-    """What holds where a statement stands: loops it is in, outermost first, and conditions, both in
-    terms of loop variables. An init also runs where the loops that feed a reduction, which are
-    `idle` then, do not."""
+    """The enclosing loops (outermost first) and conditions of a statement, in terms of loop variables. An
+    init may execute even if the reduction loops (`idle`) have no iteration."""
 
     loops: tuple[For, ...] = ()
     conditions: tuple[Expr, ...] = ()
     idle: frozenset[str] = frozenset()
 
     def expressions(self) -> tuple[Expr, ...]:
-        """All that is assumed."""
+        """The bounds of all loops, and the conditions."""
         bounds = (part for loop in self.loops for part in (loop.start, loop.extent))
         return (*bounds, *self.conditions)
 
     def assumptions(self) -> frozenset[object]:
-        """The ranges of the loops that run, and the conditions."""
+        """The ranges of the loops that have an iteration, and the conditions."""
         running = (loop for loop in self.loops if loop.var not in self.idle)
         return frozenset(
             (*((loop.var, loop.start, loop.extent) for loop in running), *self.conditions)
@@ -51,8 +50,8 @@ class EnclosingContext(msgspec.Struct, frozen=True):
 
 
 class Access(msgspec.Struct, frozen=True):
-    """One load, search or store; an index is a range where a search looks. It happens each time that
-    what is `held` does, where it is certain."""
+    """One load, search or store. A search has the range that it covers as its last index. If `is_certain`,
+    the access happens whenever the statement in the context `held` is executed."""
 
     buffer: str
     indices: tuple[Expr | Range, ...]
@@ -69,9 +68,11 @@ def accesses(
     buffers: Set[str] | None = None,
     conditions: bool = True,
 ) -> Iterator[Access]:
-    """Every access of a body of the position or loop stage (of these `buffers`), in program order, in
-    terms of variables that are bound outside of it and of its loops. What is held is found only with
-    `conditions`.
+    """The accesses of a body at the position or loop stage, in program order.
+
+    Lets and block variables are resolved, so that indices are in terms of loop variables and of variables
+    that are bound outside the body. `buffers` restricts the result to some buffers. Without `conditions`,
+    the context of each access is left empty, which is faster.
 
     >>> from gossamer_ir.script import parse_module
     >>> module = parse_module('''
@@ -102,11 +103,11 @@ def accesses(
                         conditions=conditions,
                     )
         effects = effects_of(statement)
-        for node, is_certain in _own(effects):
+        for node, is_certain in _direct_accesses(effects):
             if buffers is None or node.buffer in buffers:
                 yield _access_of(node, known, held, is_certain=is_certain)
         for inner in effects.bodies:
-            if inner.is_init:  # above: it runs before the loops that feed a reduction
+            if inner.is_init:  # visited above, with the context before the reduction loops
                 continue
             deeper = _deeper(held, statement, known, inner.conditions) if conditions else held
             yield from accesses(
@@ -119,7 +120,7 @@ def accesses(
 
 
 def accesses_of_block(block: Block) -> Iterator[Access]:
-    """Every access of a block itself in terms of its variables: of its init, predicate and body."""
+    """The accesses of the init, predicate and body of a block, in terms of its block variables."""
     yield from accesses(block.init)
     if block.predicate is not None:
         for node, is_certain in reads_in(block.predicate):
@@ -128,7 +129,7 @@ def accesses_of_block(block: Block) -> Iterator[Access]:
 
 
 def parts_of(statement: Stmt) -> tuple[Expr, ...]:
-    """The expressions that stand in a statement itself and are evaluated there."""
+    """The expressions that a statement itself evaluates."""
     return effects_of(statement).evaluates
 
 
@@ -144,7 +145,10 @@ def _deeper(
 
 
 def at_init(held: EnclosingContext, block: Block, values: Values) -> EnclosingContext:
-    """What holds where the init of a block runs, which is before the loops that feed a reduction."""
+    """The context of the init of a block, which runs before the reduction loops.
+
+    With reduction loops, conditions around the block are dropped: they may be inside these loops.
+    """
     fed = reduction_loops(block, values)
     outside = () if fed else held.conditions
     parts = conditions_of_init(block, held.loops, values)
@@ -152,9 +156,9 @@ def at_init(held: EnclosingContext, block: Block, values: Values) -> EnclosingCo
     return EnclosingContext(held.loops, (*outside, *own), held.idle | fed)
 
 
-def _own(effects: Effects) -> Iterator[tuple[_Access, bool]]:
-    """The accesses of a statement apart from those in its bodies, reads first, and whether each happens
-    wherever the statement does."""
+def _direct_accesses(effects: Effects) -> Iterator[tuple[_Access, bool]]:
+    """The accesses of a statement without those in its bodies, reads first, each with whether it happens
+    whenever the statement is executed."""
     for part in effects.evaluates:
         yield from reads_in(part)
     yield from ((found, True) for found in effects.reads)
@@ -163,7 +167,8 @@ def _own(effects: Effects) -> Iterator[tuple[_Access, bool]]:
 
 
 def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
-    """The loads and searches of an expression, and whether each is made where it is evaluated."""
+    """The loads and searches of an expression, each with whether it happens whenever the expression is
+    evaluated."""
     found: list[tuple[Load | Search, bool]] = []
     if type(expr) in LEAVES:
         return found
@@ -184,7 +189,7 @@ def reads_in(expr: Expr) -> list[tuple[Load | Search, bool]]:
 
 
 def is_evaluated(name: str, expr: Any) -> bool:
-    """Whether a variable is asked for wherever an expression is evaluated.
+    """True if a variable is evaluated whenever an expression is.
 
     >>> from gossamer_ir.core.build import ZERO, index_var
     >>> from gossamer_ir.nodes import Compare, IfThenElse

@@ -1,4 +1,4 @@
-"""What axes promise about their index arrays: the one place that says so, at every stage."""
+"""The facts that axes guarantee about their index arrays, for all stages."""
 
 from __future__ import annotations
 
@@ -32,18 +32,18 @@ def facts_of_axis(
     last: Expr | None = None,
     total: Expr | None = None,
 ) -> Iterator[Fact]:
-    """What an axis promises about its index arrays, by the names that these have; None for an array that
-    it does not have, or that nothing is to be said of.
+    """The facts that an axis guarantees about its index arrays.
 
-    `last` is the place of the last offset where the offsets have one index, `total` how many elements the
-    axis has.
+    `indptr` and `indices` are the names to use for the arrays, None for an array that does not exist or is
+    to be left out. `last` is the index of the last offset if offsets have a single index; `total` is the
+    number of elements of the axis.
 
     >>> from gossamer_ir.core.build import index_var
     >>> n, nnz = index_var("n"), index_var("nnz")
     >>> axis = CompressedVaried("J", "I", n, nnz, "indptr", "indices")
     >>> [type(fact).__name__ for fact in facts_of_axis(axis, indptr="P", indices="C")]
     ['Monotone', 'InRange', 'SortedSegments']
-    >>> list(facts_of_axis(axis, indptr=None, indices="C"))  # nobody knows where the segments end
+    >>> list(facts_of_axis(axis, indptr=None, indices="C"))  # the ends of segments are unknown
     [InRange(buffer='C', low=Const(dtype='int64', text='0'), high=Var(name='n', dtype='int64'))]
     """
     if indptr is not None and isinstance(axis, (DenseVaried, CompressedVaried)):
@@ -64,12 +64,12 @@ def facts_of_axis(
 
 @memoize_by_identity
 def known_facts(function: Function) -> tuple[Fact, ...]:
-    """What is stated or promised by axes of the buffers that a function does not write."""
-    return (*invariant_facts(function), *_promised(function))
+    """The facts about buffers that a function does not write: declared ones, and those from axes."""
+    return (*invariant_facts(function), *_axis_facts(function))
 
 
-def _promised(function: Function) -> Iterator[Fact]:
-    """What the axes promise of their index buffers, where nothing is written there."""
+def _axis_facts(function: Function) -> Iterator[Fact]:
+    """The facts from axes about index buffers that the function does not write."""
     names = _unchanged(function) if function.axes else {}
     for axis in function.axes:
         indptr, indices = (names.get(getattr(axis, of, None)) for of in ("indptr", "indices"))
@@ -79,7 +79,7 @@ def _promised(function: Function) -> Iterator[Fact]:
 
 
 def _unchanged(function: Function) -> dict[str | None, str]:
-    """The buffers of arrays that the function does not write, by handle."""
+    """The buffers that the function does not write, by handle."""
     changing = written_by(function)
     return {
         found.handle: found.name
@@ -89,8 +89,8 @@ def _unchanged(function: Function) -> dict[str | None, str]:
 
 
 def _last_offset(axis: Axis, function: Function) -> Expr | None:
-    """Where the last offset of an axis is, whose parent is not below another axis itself: offsets then
-    have one index."""
+    """The index of the last offset of an axis if its parent is a root; None otherwise, since offsets then
+    have several indices."""
     parent = next((found for found in function.axes if found.name == axis.parent), None)
     is_root = isinstance(parent, DenseFixed) and parent.parent is None
     return parent.length if is_root and parent is not None else None

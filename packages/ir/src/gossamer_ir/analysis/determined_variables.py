@@ -1,4 +1,4 @@
-"""What the indices of an element tell about the point of an iteration."""
+"""The variables of an iteration that the indices of an element determine."""
 
 from __future__ import annotations
 
@@ -10,8 +10,9 @@ from gossamer_ir.traversal.walk import children, free_vars
 
 
 class DeterminedVariables:
-    """The variables, among `unknown` ones and `lets`, and the expressions whose values follow from those
-    of some indices.
+    """The variables and expressions whose values follow from the values of some indices.
+
+    `unknown` are the variables in question; `lets` are further ones, with their values.
 
     >>> from gossamer_ir.core.build import add, index, index_var
     >>> i, j = index_var("i"), index_var("j")
@@ -28,11 +29,11 @@ class DeterminedVariables:
         self._lets = lets
         self._names: set[str] = set()
         self._values: set[Expr] = set(indices)
-        while self._learns():
+        while self._propagate():
             pass
 
     def missing(self, node: Node) -> Iterator[str]:
-        """The variables in an expression that it needs besides what is told."""
+        """The variables in an expression that are not determined."""
         if node in self._values:
             return
         if isinstance(node, Var) and self._is_open(node.name):
@@ -40,10 +41,11 @@ class DeterminedVariables:
         for child in children(node):
             yield from self.missing(child)
 
-    def _learns(self) -> bool:
+    def _propagate(self) -> bool:
+        """Adds what follows from the determined values; true if that is anything new."""
         before = len(self._names) + len(self._values)
         for value in tuple(self._values):
-            self._values.update(self._numerator(value))
+            self._values.update(self._dividend(value))
             self._names.update(self._solved(value))
         for name, value in self._lets.items():
             if name in self._names:
@@ -55,15 +57,15 @@ class DeterminedVariables:
     def _is_open(self, name: str) -> bool:
         return name in self._unknown and name not in self._names
 
-    def _numerator(self, value: Expr) -> Iterator[Expr]:
-        """What a quotient is of whose remainder is told, too."""
+    def _dividend(self, value: Expr) -> Iterator[Expr]:
+        """The dividend, if both its quotient and remainder are determined."""
         match value:
             case Binary(op="floordiv", lhs=lhs, rhs=rhs):
                 if Binary("floormod", lhs, rhs) in self._values:
                     yield lhs
 
     def _solved(self, value: Expr) -> Iterator[str]:
-        """The one variable of a sum that is not known yet."""
+        """The variable of an affine form, if it is the only one that is not determined."""
         terms = affine_of(value).terms
         mixed = {name for atom in terms if not isinstance(atom, Var) for name in free_vars(atom)}
         names = [atom.name for atom in terms if isinstance(atom, Var) and self._is_open(atom.name)]

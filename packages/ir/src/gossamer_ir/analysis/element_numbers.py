@@ -1,8 +1,8 @@
-"""At the position stage, the number of an element among all elements of an axis.
+"""The number of an element among all elements of an axis, at the position stage.
 
-Positions are counted from the begin of a fibre, `p = e - indptr[q]` in the fibre below element `q`, so
-that two indices together tell the element `e = indptr[q] + p`, and neither of them does alone. Accesses
-with different numbers touch different elements, whether or not positions are inside of their fibres.
+Positions are counted from the beginning of a fibre: `p = e - indptr[q]` in the fibre below element `q`. The
+element is `e = indptr[q] + p`, so no single index determines it. Accesses with different numbers touch
+different elements, even if positions are outside their fibres.
 """
 
 from __future__ import annotations
@@ -33,18 +33,15 @@ from gossamer_ir.traversal.identity_cache import memoize_by_identity
 def numbers_of(
     function: Function, buffer: str, indices: Sequence[Expr | Range]
 ) -> tuple[Expr | None, ...]:
-    """The numbers of the elements of varied axes that positions in a buffer are about, one for each
-    varied axis; None where it is not known how they follow."""
+    """The element numbers that positions in a buffer select, one for each varied axis; None for an axis
+    whose element number cannot be derived."""
     axes = _varied(function).get(buffer)
     if not axes:
         return ()
     names = _axes_of(function, buffer)
     positions = dict(zip(names, indices, strict=False))
-    return tuple(_simplified(_number(function, name, positions)) for name in axes)
-
-
-def _simplified(expr: Expr | None) -> Expr | None:
-    return None if expr is None else expr_of(affine_of(expr))
+    numbers = (_number(function, name, positions) for name in axes)
+    return tuple(None if found is None else _normalized(found) for found in numbers)
 
 
 @memoize_by_identity
@@ -72,7 +69,7 @@ def _axes(function: Function) -> Mapping[str, Axis]:
 
 
 def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]) -> Expr | None:
-    """The number of the element of an axis among all of them."""
+    """The number of the element of an axis that positions select, among all elements of the axis."""
     axis, position = _axes(function)[name], positions.get(name)
     if position is None or isinstance(position, Range):
         return None
@@ -89,16 +86,18 @@ def _number(function: Function, name: str, positions: Mapping[str, Expr | Range]
             begin = offset_of_fibre(function, axis, positions)
             if begin is None:
                 return None
-            at = tuple(map(_known, begin.indices))
+            at = tuple(map(_normalized, begin.indices))
             return add(widen(replace(begin, indices=at)), position)
 
 
 def offset_of_fibre(
     function: Function, axis: DenseVaried | CompressedVaried, positions: Mapping[str, Expr | Range]
 ) -> Load | None:
-    """The number of the first element of a varied axis below positions of its ancestors, read as the
-    program does: an array of offsets may be bound over axes, and by the number of the element above. None
-    where the function writes it, or it is not bound.
+    """A load of the number of the first element of a varied axis below positions of its ancestors.
+
+    The array of offsets is read as the program reads it: through a sparse buffer over axes, or through a
+    buffer that is indexed by the number of the parent's element. None if the function writes the array, or
+    if no buffer is bound to it.
 
     >>> from gossamer_ir.core.build import ONE, index, index_var
     >>> rows, n = DenseFixed("I", index(4)), index_var("n")
@@ -127,5 +126,5 @@ def offset_of_fibre(
     return None
 
 
-def _known(expr: Expr) -> Expr:
+def _normalized(expr: Expr) -> Expr:
     return expr_of(affine_of(expr))

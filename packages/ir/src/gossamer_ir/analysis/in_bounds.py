@@ -1,4 +1,4 @@
-"""Whether what expressions read is proved in bounds, at the position and the loop stage."""
+"""Proves that the loads and searches of expressions are in bounds, at the position and the loop stage."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ from gossamer_ir.traversal.walk import children, collect, contains
 
 
 class BoundedReads:
-    """Asks at a place of a function whether what is read there exists.
+    """Proves, at a point of a function, that reads are in bounds.
 
     >>> from gossamer_ir.core.build import index_var
     >>> from gossamer_ir.nodes import Buffer, Compare
@@ -50,15 +50,15 @@ class BoundedReads:
         self._buffers = {found.name: found for found in all_buffers(function)}
 
     def are_in_bounds(self, *nodes: Node) -> bool:
-        """Whether every load and search in expressions is proved in bounds, in an operand that is chosen
-        by a condition where that holds."""
+        """True if every load and search in expressions is proved to be in bounds. The operands of an
+        `IfThenElse` are checked under the condition that selects them."""
         if contains(IfThenElse, *nodes):
             return all(map(self._is_proved_below, nodes))
         return all(map(self._is_proved, collect(READS, *nodes)))
 
     def extents(self, buffer: str, indices: Sequence[Expr]) -> tuple[Expr, ...]:
-        """How far each index of an access may go, up to the first of which that is not known. The indices
-        of a search are its prefix and any one of where it looks."""
+        """The extents of the dimensions of an access, up to the first one that is unknown. The indices of a
+        search are its prefix and any position in the range that it covers."""
         found = self._buffers[buffer]
         if isinstance(found, SparseBuffer):
             return tuple(self._fibres(found, indices))
@@ -79,7 +79,7 @@ class BoundedReads:
             return self._is_proved_below(node)
 
     def _is_proved(self, look: Load | Search) -> bool:
-        """Whether an element exists, or all that is searched does."""
+        """True if the element, or the whole range that is searched, is proved to be in bounds."""
         indices = look.indices if isinstance(look, Load) else (*look.prefix, look.begin)
         extents = self.extents(look.buffer, indices)
         if len(extents) != len(indices):
@@ -90,7 +90,8 @@ class BoundedReads:
         return all(self._point.is_in_range(at, extent) for at, extent in places)
 
     def _is_window(self, search: Search, extent: Expr) -> bool:
-        """Whether a search looks at nothing outside of 0, ..., extent - 1: it may end before it begins."""
+        """True if a search is proved to read nothing outside 0, ..., extent - 1. If begin > end, the range
+        is empty, so `begin` needs no upper bound."""
         ends_inside = self._point.is_at_most(search.end, extent)
         return ends_inside and self._point.is_nonnegative(search.begin)
 
@@ -104,7 +105,7 @@ class BoundedReads:
             yield add(extent, index(buffer.extra_storage)) if is_last else extent
 
     def _fibre(self, axis: Axis, positions: Mapping[str, Expr]) -> Expr | None:
-        """The number of positions of an axis below some positions of its ancestors."""
+        """The number of positions of an axis below positions of its ancestors, or None."""
         match axis:
             case DenseFixed():
                 return axis.length
@@ -116,7 +117,7 @@ class BoundedReads:
 
 
 def places_read(look: Load | Search, shape: Sequence[Expr]) -> Iterator[tuple[Expr, Expr]]:
-    """The indices of what is read or searched, each with what it must be less than."""
+    """The indices of a read, each with its exclusive upper bound; for a search the prefix, begin and end."""
     if isinstance(look, Load):
         yield from zip(look.indices, shape, strict=True)
         return

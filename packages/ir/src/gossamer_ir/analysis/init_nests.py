@@ -1,8 +1,9 @@
-"""What the init of a block runs in: what stands around the block from the outermost loop that feeds its
-reduction on, but for loops that only feed the reduction, and what conditions say about these.
+"""The loops and conditions that the init of a block runs in.
 
-A loop runs for the init, too, where an iterator that selects the element mentions it, or the range of
-another loop that runs. The interpreter follows a definition of its own.
+The init runs just before the outermost loop that feeds a reduction iterator. Inside, it needs its own copy
+of the nest without the loops that only feed the reduction, and without conditions on these. A loop that
+feeds the reduction is kept if an iterator that selects the element depends on it, or the range of another
+loop that is kept. The interpreter has an independent definition, so that tests can compare the two.
 """
 
 from __future__ import annotations
@@ -15,25 +16,25 @@ from gossamer_ir.nodes import Block, BlockIter, Expr, For
 from gossamer_ir.traversal.walk import free_vars
 
 Values: TypeAlias = Mapping[str, Expr]
-"""What block variables and lets stand for."""
+"""The values of block variables and lets."""
 
 Around: TypeAlias = For | Expr
-"""A loop or a condition that a statement stands in."""
+"""An enclosing loop or condition."""
 
 
 def reduction_loops(block: Block, values: Values) -> set[str]:
-    """The variables that the values of reduction iterators mention."""
+    """The variables on which the values of reduction iterators depend."""
     return mentioned((found.value for found in block.iters if found.kind == "R"), values)
 
 
 def spatial_loops(block: Block, values: Values) -> set[str]:
-    """The variables that the values of spatial iterators mention."""
+    """The variables on which the values of spatial iterators depend."""
     return mentioned((found.value for found in block.iters if found.kind == "S"), values)
 
 
 def selecting(block: Block) -> tuple[BlockIter, ...]:
-    """The spatial iterators of a block, and those of the reduction that the init, or the domain of such an
-    iterator, mentions: points of a reduction may meet in the element that is initialised."""
+    """The iterators that select the element to be initialized: the spatial ones, and the reduction
+    iterators that occur in the init or in the domain of a selecting iterator."""
     needed = set(free_vars(*block.init))
     found: list[BlockIter] = []
     for item in reversed(block.iters):
@@ -44,8 +45,8 @@ def selecting(block: Block) -> tuple[BlockIter, ...]:
 
 
 def needed_by_init(block: Block, loops: Sequence[For], values: Values) -> set[str]:
-    """The variables that select what the init of a block writes, and those that the ranges mention of the
-    loops around it, outermost first, that run for it."""
+    """The variables on which the element that an init writes depends, directly or through the ranges of
+    the loops (outermost first) that are kept for it."""
     needed = mentioned((found.value for found in selecting(block)), values)
     reducing = reduction_loops(block, values)
     for loop in reversed(loops):
@@ -55,8 +56,8 @@ def needed_by_init(block: Block, loops: Sequence[For], values: Values) -> set[st
 
 
 def left_out(block: Block, loops: Sequence[For], values: Values) -> set[str]:
-    """Those of the loops around a block, outermost first, that are not run for its init: they feed a
-    reduction, and nothing that the init needs.
+    """The loops around a block (given outermost first) that its init leaves out: they feed a reduction
+    iterator, and the init does not depend on them.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> from gossamer_ir.nodes import Range
@@ -76,14 +77,14 @@ def left_out(block: Block, loops: Sequence[For], values: Values) -> set[str]:
 
 
 def unselecting(block: Block, loops: Sequence[For], values: Values) -> set[str]:
-    """The iterators of a block that select no element to be initialised, and the loops that are not run
-    for its init."""
+    """The iterators of a block that do not select the element to be initialized, and the loops that its
+    init leaves out."""
     kept = selecting(block)
     return left_out(block, loops, values) | {item.var for item in block.iters if item not in kept}
 
 
 def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tuple[Expr, ...]:
-    """The parts of the predicate of a block that hold where its init runs."""
+    """The conjuncts of the predicate of a block that apply to its init."""
     if block.predicate is None:
         return ()
     own = {item.var for item in block.iters}
@@ -94,7 +95,7 @@ def conditions_of_init(block: Block, loops: Sequence[For], values: Values) -> tu
 
 
 def without_loops(parts: Iterable[Around], dropped: Set[str]) -> Iterator[Around]:
-    """What a statement stands in but for some loops, and for what conditions say about these."""
+    """Enclosing loops and conditions without the dropped loops, and without conjuncts that mention these."""
     for found in parts:
         if not isinstance(found, For):
             held = (part for part in conjuncts(found) if not free_vars(part) & dropped)
@@ -105,7 +106,8 @@ def without_loops(parts: Iterable[Around], dropped: Set[str]) -> Iterator[Around
 
 
 def mentioned(exprs: Iterable[Expr], values: Values) -> set[str]:
-    """The variables that expressions mention, but for those that stand for something, whose are."""
+    """The variables on which expressions depend, with the variables in `values` replaced by those on which
+    their values depend."""
     names = [name for expr in exprs for name in free_vars(expr)]
     if values.keys().isdisjoint(names):
         return set(names)

@@ -1,5 +1,4 @@
-"""What a function, or a part of one, leaves as it is: buffers that it does not write, the values of
-expressions, and facts."""
+"""Invariants of a function or of a part of it: unwritten buffers, values of expressions, facts."""
 
 from __future__ import annotations
 
@@ -12,28 +11,29 @@ from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.walk import buffers_read, every_statement
 
 NAMING_FIELDS = ("buffer", "indptr", "left", "right")
-"""The fields of facts that hold the name of a buffer, or None."""
+"""The fields of facts that contain the name of a buffer, or None."""
 
 
 @memoize_by_identity
 def written_by(function: Function) -> frozenset[str]:
-    """The buffers that a function writes, under whatever name."""
-    return _known_as(stored_by(every_statement(function)), function)
+    """The buffers that a function writes, including aliases that share a handle."""
+    return _with_aliases(stored_by(every_statement(function)), function)
 
 
 def written_in(body: Iterable[Stmt], function: Function) -> frozenset[str]:
-    """The buffers and handles that a part of a function writes, under whatever name."""
+    """The buffers and handles that a part of a function writes, including aliases that share a handle."""
     found = _written_by_body(body) if isinstance(body, tuple) else buffers_written(body)
-    return _known_as(found, function)
+    return _with_aliases(found, function)
 
 
 _written_by_body = memoize_by_identity(buffers_written)
-"""Of the body of a loop or choice, several ask in a row."""
+"""Memoized because several queries in a row are about the body of one loop or choice."""
 
 
 def changed_in(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozenset[str]:
-    """The buffers that expressions read and statements of a function write. While these run, expressions
-    of which there is none keep their values, if their variables do (`is_invariant`).
+    """The buffers that expressions read and that statements of a function write. If there are none, the
+    statements do not change the values of the expressions, provided that they bind none of their variables
+    (see `is_invariant`).
 
     >>> from gossamer_ir.core.build import ONE, ZERO
     >>> from gossamer_ir.nodes import Buffer, Load, Store
@@ -47,22 +47,22 @@ def changed_in(body: Iterable[Stmt], *nodes: Node, function: Function) -> frozen
 
 
 def is_constant(*nodes: Node, function: Function) -> bool:
-    """Whether expressions read nothing that a function writes anywhere."""
+    """True if expressions read no buffer that a function writes anywhere."""
     reads = buffers_read(*nodes)
     return not reads or reads.isdisjoint(written_by(function))
 
 
-def _known_as(written: frozenset[str], function: Function) -> frozenset[str]:
-    """These buffers, and all that share a handle with one of them."""
+def _with_aliases(written: frozenset[str], function: Function) -> frozenset[str]:
+    """The buffers, and all that share a handle with one of them."""
     if not written:
         return written
-    known = _other_names(function)
+    known = _aliases(function)
     return written.union(*[known[name] for name in written if name in known])
 
 
 @memoize_by_identity
-def _other_names(function: Function) -> dict[str, frozenset[str]]:
-    """The names of an array that is passed, by each of them: its handle, and the buffers bound to it."""
+def _aliases(function: Function) -> dict[str, frozenset[str]]:
+    """All names of an array argument (its handle, and the buffers bound to it), by each of these names."""
     names: dict[str, frozenset[str]] = {}
     for buffer, handle in handles_of(function).items():
         names[handle] = names.get(handle, frozenset({handle})) | {buffer}
@@ -71,13 +71,13 @@ def _other_names(function: Function) -> dict[str, frozenset[str]]:
 
 @memoize_by_identity
 def invariant_facts(function: Function) -> tuple[Fact, ...]:
-    """The facts about buffers that the function does not write, which hold everywhere in it."""
+    """The facts about buffers that the function does not write. They hold everywhere in it."""
     written = written_by(function)
     return tuple(fact for fact in function.facts if written.isdisjoint(_read_by(fact)))
 
 
 @lru_cache(maxsize=1024)
 def _read_by(fact: Fact) -> frozenset[str]:
-    """The buffers that a fact is about, and those that its bounds are read from."""
+    """The buffers that a fact is about, and those that its bounds read."""
     names = (getattr(fact, field, None) for field in NAMING_FIELDS)
     return buffers_read(fact).union(name for name in names if name is not None)

@@ -1,4 +1,4 @@
-"""What a vector is in one of its lanes, as a scalar expression."""
+"""Projection of a vector expression to one of its lanes, as a scalar expression."""
 
 from __future__ import annotations
 
@@ -35,15 +35,16 @@ from gossamer_ir.nodes import (
 from gossamer_ir.traversal.walk import children, map_children
 
 Kept: TypeAlias = Callable[[Expr], Expr | None]
-"""What a vector is in the lane whose lanes no expression gives: that of a variable, reduced ones."""
+"""Returns the lane of a vector that no scalar expression describes: a variable, or a transposed reduction
+in a lane that is not constant."""
 
 
 LANE = index_var("number of a lane")
-"""Stands for a lane in proofs; no variable of a program has such a name."""
+"""The number of an arbitrary lane in proofs. The name is not an identifier, so it cannot clash."""
 
 
 def lanes_of(expr: Expr) -> Lanes | None:
-    """The lanes of a vector, None for a scalar."""
+    """The lanes of a vector; None for a scalar."""
     return _lanes(dtype_of(expr))
 
 
@@ -54,14 +55,14 @@ def _lanes(dtype: str) -> Lanes | None:
 
 
 def count_of(lanes: Lanes) -> Expr:
-    """How many lanes that is."""
+    """The number of lanes as an expression."""
     count = index(lanes.count)
     return mul(count, VScale()) if lanes.scalable else count
 
 
 def lane_of(expr: Expr, lane: Expr, *, kept: Kept = lambda _: None) -> Expr | None:
-    """The value of a vector in the lane with a number, or of a scalar; None where no expression gives it
-    and `kept` does not, either.
+    """The value of a vector in one lane; a scalar itself. None if no expression describes the lane and
+    `kept` returns None, too.
 
     >>> from gossamer_ir.script import print_expr
     >>> print_expr(lane_of(Ramp(index_var("i"), index_var("k"), Lanes(8)), index_var("lane")))
@@ -74,8 +75,8 @@ def lane_of(expr: Expr, lane: Expr, *, kept: Kept = lambda _: None) -> Expr | No
 
 
 def in_lane(expr: Expr, lane: Expr) -> Expr:
-    """`lane_of` for proofs: a vector that is kept somewhere is an array there, of which nothing is known
-    but that a lane is the same wherever it is read.
+    """`lane_of` for proofs. A vector without a scalar description becomes a load from an array of its own,
+    about which nothing is known, except that equal lanes are equal.
 
     >>> from gossamer_ir.script import print_expr
     >>> print_expr(in_lane(Binary("add", *[Var(name, "int64x4") for name in "vw"]), index_var("lane")))
@@ -101,7 +102,7 @@ def _ramp(expr: Ramp, lane: Expr, kept: Kept) -> Expr:
 
 
 def _each(expr: Any, lane: Expr, kept: Kept) -> Expr | None:
-    """What computes each lane by itself computes one of them from those of its operands."""
+    """The projection of an elementwise operation: the operation on the lanes of its operands."""
     below: list[Any] = list(children(expr))
     operands = [lane_of(operand, lane, kept=kept) for operand in below]
     if None in operands:
@@ -134,4 +135,4 @@ IN_LANES: dict[type[Any], Callable[[Any, Expr, Kept], Expr | None]] = {
     Broadcast: lambda expr, lane, kept: expr.value,
     TransposeReduce: _transposed,
 }
-"""One entry for each kind of expression."""
+"""One entry for each type of expression."""

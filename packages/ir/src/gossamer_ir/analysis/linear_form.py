@@ -1,4 +1,4 @@
-"""Affine forms by the variables of loops: what each variable is multiplied by, and the rest."""
+"""Affine forms as linear forms in loop variables: the coefficient of each variable, and the rest."""
 
 from __future__ import annotations
 
@@ -14,8 +14,8 @@ from gossamer_ir.traversal.walk import free_vars, resolve
 
 
 class Form(msgspec.Struct, frozen=True, gc=False):
-    """`sum(coefficient * variable) + base`. Coefficients depend on none of the variables; `opaque` are
-    those that atoms of the base depend on."""
+    """`sum(coefficient * variable) + base`. Coefficients depend on none of the variables; `opaque` are the
+    variables on which atoms of the base depend, so that the form is not linear in them."""
 
     terms: dict[str, Affine]
     base: Affine
@@ -23,7 +23,7 @@ class Form(msgspec.Struct, frozen=True, gc=False):
 
 
 def by_variables(form: Affine, names: Container[str]) -> Form:
-    """A form by some variables.
+    """An affine form as a linear form in some variables.
 
     >>> from gossamer_ir.core.build import add, index_var, mul
     >>> from gossamer_ir.arith.affine import expr_of
@@ -52,7 +52,7 @@ def by_variables(form: Affine, names: Container[str]) -> Form:
 
 
 def _multiplier(atom: Expr, name: str) -> Affine | None:
-    """What an atom is that a variable is a factor of, over the variable; None where that depends on it."""
+    """An atom divided by a variable; None if that is not a factor, or the quotient depends on it."""
     factors, variable = list(factors_of(atom)), index_var(name)
     if variable not in factors:
         return None
@@ -61,13 +61,13 @@ def _multiplier(atom: Expr, name: str) -> Affine | None:
 
 
 def form_of(expr: Expr, values: Values, *, loops: Container[str]) -> Form:
-    """The form of an int64 expression in the variables of loops; `values` are those of other variables."""
+    """An int64 expression as a linear form in loop variables, with other variables replaced by `values`."""
     return by_variables(affine_of(resolve(expr, values)), loops)
 
 
 def along(form: Affine, name: str) -> tuple[Affine, Affine] | None:
-    """A form as a multiple of a variable and the rest, neither of which depends on the variable; None
-    where it is not one.
+    """The coefficient of a variable and the rest of a form, neither of which depends on the variable; None
+    if the form is not linear in it.
 
     >>> from gossamer_ir.arith.affine import expr_of
     >>> from gossamer_ir.core.build import add, index_var, mul

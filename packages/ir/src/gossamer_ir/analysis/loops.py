@@ -1,4 +1,4 @@
-"""The loops of a function by name, with bounds of what expressions in their variables are."""
+"""The loops of a function by name, with bounds of expressions in their variables."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_ir.traversal.walk import every_statement, resolve, statements
 
 
 class Loops(dict[str, For]):
-    """Loops by name, with bounds of what expressions in their variables are."""
+    """Loops by name, with bounds of expressions in their variables."""
 
     def __init__(self, function: Function) -> None:
         super().__init__()
@@ -21,14 +21,14 @@ class Loops(dict[str, For]):
 
     @property
     def magnitudes(self) -> Magnitudes:
-        """Found out when asked for: most indices are sums of loops alone."""
+        """Bounds of absolute values, computed on demand: most indices are sums of loop variables, which do
+        not need them."""
         return magnitudes_of(self._function)
 
 
 @memoize_by_identity
 def loops_of(function: Function) -> Loops:
-    """Every loop by name, those of inits too, where it starts and its extent in terms of variables of
-    loops."""
+    """Every loop by name, including those of inits, with start and extent in terms of loop variables."""
     values: dict[str, Expr] = {}
     found = Loops(function)
     for node in every_statement(function):
@@ -45,5 +45,5 @@ def loops_of(function: Function) -> Loops:
 
 
 def loops_within(body: Iterable[Stmt]) -> set[str]:
-    """The names of the loops in a body, those of inits too."""
+    """The names of the loops in a body, including those of inits."""
     return {found.var for found in statements(body) if isinstance(found, For)}

@@ -1,7 +1,6 @@
-"""Expressions that never decrease from one iteration of a loop to the next.
+"""Proves that an expression never decreases from one iteration of a loop to the next.
 
-Whether all that later iterations touch, with the loops inside them, comes after what earlier ones
-touch, says `ordered_accesses`.
+See `dependence.ordered_accesses` for the order of whole sets of accesses, including inner loops.
 """
 
 from __future__ import annotations
@@ -13,12 +12,12 @@ from gossamer_ir.nodes import Binary, Cast, Compare, Expr, For, Load, Search, Va
 from gossamer_ir.traversal.walk import free_vars, substitute
 
 _LESSER, _GREATER = index_var("_lesser"), index_var("_greater")
-"""Two indices of one array."""
+"""Two arbitrary indices of one array, in proofs."""
 
 
 def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
-    """Whether it is proved that an integer expression is not greater in an iteration of a loop than in the
-    next, and that it does not wrap, from the first one to behind the last one. The point is in the loop.
+    """True if an integer expression is proved never to decrease and never to wrap as a loop runs, including
+    the value after the last iteration. `point` must be inside the loop.
 
     >>> from gossamer_ir.core.build import ZERO, floordiv, index, widen
     >>> from gossamer_ir.nodes import Function, Monotone
@@ -31,7 +30,7 @@ def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
     """
     if not point.is_unchanging(expr):
         return False
-    # What never decreases, and whose parts do not, lies between its values at the ends.
+    # A monotone expression of monotone operands lies between its values at the ends, so these suffice.
     ends = (loop.start, add(loop.start, loop.extent))
     if not all(point.is_exact(substitute(expr, {loop.var: end})) for end in ends):
         return False
@@ -41,11 +40,11 @@ def never_decreases(expr: Expr, loop: For, point: ProgramPoint) -> bool:
 def _rises(expr: Expr, var: str, point: ProgramPoint) -> bool:
     if type(expr) is Var or var not in free_vars(expr):
         return True
-    return _parts_rise(expr, var, point) or _is_less_before(expr, var, point)
+    return _operands_rise(expr, var, point) or _is_at_most_next(expr, var, point)
 
 
-def _parts_rise(expr: Expr, var: str, point: ProgramPoint) -> bool:
-    """Whether an expression never decreases because what it is made of does not."""
+def _operands_rise(expr: Expr, var: str, point: ProgramPoint) -> bool:
+    """True if an expression never decreases because its operands do not."""
     match expr:
         case Cast(dtype="int64", value=value):
             return _is_kept_by_int64(dtype_of(value)) and _rises(value, var, point)
@@ -75,12 +74,12 @@ def _is_kept_by_int64(dtype: str) -> bool:
 
 
 def _is_natural(factor: Expr, var: str, point: ProgramPoint) -> bool:
-    """Whether a factor or divisor stays the same and is not negative."""
+    """True if a factor or divisor is loop invariant and not negative."""
     return var not in free_vars(factor) and point.is_nonnegative(factor)
 
 
 def _is_sorted(load: Load, point: ProgramPoint) -> bool:
-    """Whether what is loaded never decreases with the last index."""
+    """True if loaded values never decrease with the last index."""
     *outer, _ = load.indices
     first, second = (Load(load.buffer, (*outer, at), load.dtype) for at in (_LESSER, _GREATER))
     with point.scope():
@@ -88,7 +87,7 @@ def _is_sorted(load: Load, point: ProgramPoint) -> bool:
         return point.prover.proves_nonnegative(Binary("sub", second, first))
 
 
-def _is_less_before(expr: Expr, var: str, point: ProgramPoint) -> bool:
-    """Whether it is proved as a whole."""
+def _is_at_most_next(expr: Expr, var: str, point: ProgramPoint) -> bool:
+    """True if the prover shows that the value is at most that of the next iteration."""
     later: Expr = substitute(expr, {var: add(index_var(var), ONE)})
     return point.is_at_most(expr, later)

@@ -1,7 +1,8 @@
-"""How large integers get, so that proofs in unbounded integers hold for machine integers, which wrap.
+"""Overflow analysis: bounds of absolute values, so that proofs about unbounded integers carry over.
 
-A sum or product that stays in [0, extent) is the same for both; what is compared, or divided, must
-be known not to wrap before.
+The prover uses unbounded integers, machine integers wrap. Addition, subtraction and multiplication agree
+modulo 2**bits: if the unbounded result is in [0, extent), the machine result is the same, even if
+intermediate values wrap (`is_sound`). The operands of comparisons and divisions must not wrap (`is_exact`).
 """
 
 from __future__ import annotations
@@ -58,15 +59,16 @@ from gossamer_ir.traversal.walk import LEAVES, children, every_statement, free_v
 
 LARGEST_VSCALE = 2**10
 LARGEST_ARRAY = 2**57
-"""Processors have addresses of 57 bits at most, and an element has one of its own."""
+"""A bound on the elements of an array: virtual addresses have at most 57 bits, and elements are distinct."""
 _RING = ("add", "sub", "mul")
+"""Operations that agree for machine and unbounded integers modulo 2**bits."""
 _KNOWN = ("floordiv", "floormod", "min", "max", "shr")
-"""Operations about whose operands the prover knows something."""
+"""Operations that the prover relates to their operands, which must therefore be exact."""
 
 
 @memoize_by_identity
 def magnitudes_of(function: Function) -> Magnitudes:
-    """Bounds of all variables of a function, and of the index buffers that it does not write."""
+    """Bounds for all variables of a function, and for the index buffers that it does not write."""
     found = Magnitudes(function)
     found.bind_each(every_statement(function))
     return found
@@ -79,8 +81,8 @@ class Part(NamedTuple):
     divisor: int
 
 
-class _Passed:
-    """What is known of the arrays that a function is passed, whatever it does with them."""
+class _ArrayExtents:
+    """The extents of the arrays that are passed to a function. They do not depend on its body."""
 
     def __init__(self, buffers: tuple[AnyBuffer, ...], axes: tuple[Axis, ...]) -> None:
         self._bound = [buffer for buffer in buffers if buffer.handle is not None]
@@ -101,16 +103,16 @@ class _Passed:
 
     @cached_property
     def arrays(self) -> dict[tuple[Expr, ...], int]:
-        """Found out when asked for: most products are small."""
+        """Computed on demand, since most products are small enough without it."""
         return _arrays((*self._shapes, *_fixed_shapes(self._bound, self._axes)))
 
 
-class _Said:
-    """What facts say that matters here."""
+class _IndexFacts:
+    """The facts that bound values, or that relate an element to its index."""
 
     def __init__(self, facts: tuple[Fact, ...]) -> None:
         self.ranges = {fact.buffer: fact for fact in facts if isinstance(fact, InRange)}
-        # What these facts say of an element depends on its index, which then must not wrap.
+        # These facts constrain an element by its index. A proof may use them, so the index must be exact.
         self.ordered = frozenset(
             fact.buffer
             for fact in facts
@@ -118,39 +120,39 @@ class _Said:
         )
 
 
-# Passes ask about functions that differ in their bodies only.
-_passed = lru_cache(maxsize=64)(_Passed)
-_said = lru_cache(maxsize=64)(_Said)
+# Memoized because passes produce functions that differ in their bodies only.
+_array_extents = lru_cache(maxsize=64)(_ArrayExtents)
+_index_facts = lru_cache(maxsize=64)(_IndexFacts)
 
 
 class Magnitudes:
-    """Bounds of absolute values: of sizes, of variables as they are bound, of index buffers."""
+    """Bounds of the absolute values of sizes, variables, elements of index buffers, and expressions."""
 
     def __init__(self, function: Function) -> None:
-        self._passed = _passed(function.buffers, function.axes)
-        said = _said(invariant_facts(function))
+        self._passed = _array_extents(function.buffers, function.axes)
+        facts = _index_facts(invariant_facts(function))
         self._variables = dict(self._passed.sizes)
         self._bound: dict[str, For | tuple[Expr, ...]] = {}
         self._open = 0
         self._found: dict[Expr, int] = {}
         self._exact: dict[Node, bool] = {}
         self._extents = self._passed.extents
-        self._ranges = dict(said.ranges)
-        self._ordered = said.ordered
+        self._ranges = dict(facts.ranges)
+        self._ordered = facts.ordered
 
     def copy(self) -> Magnitudes:
-        """The same bounds, to which others may be added."""
+        """A copy, to which bounds may be added without changing the original."""
         found = copy(self)
         found._variables, found._bound = dict(self._variables), dict(self._bound)
         found._found, found._exact = {}, {}
         return found
 
     def bind_all(self, body: Iterable[Stmt]) -> None:
-        """Variables of loops, blocks and lets, whose names are unique in a function."""
+        """Records the variables of all loops, blocks and lets in a body; names are unique in a function."""
         self.bind_each(statements(body))
 
     def bind_each(self, every: Iterable[Stmt]) -> None:
-        """Variables that statements bind themselves."""
+        """Records the variables that these statements bind, without those in their bodies."""
         for stmt in every:
             match stmt:
                 case For():
@@ -170,25 +172,27 @@ class Magnitudes:
             self.bind(item.var, item.value)
 
     def bind_loop(self, loop: For) -> None:
-        """The variable of a loop is below its end."""
+        """Records that the variable of a loop is less than its end."""
         self._forget(loop.var)
         self._bound[loop.var] = loop
 
     def bind(self, variable: str, *values: Expr) -> None:
-        """A variable is at most as large as these together."""
+        """Records that a variable is at most the sum of the bounds of these values."""
         self._forget(variable)
         self._bound[variable] = values
 
     def _forget(self, variable: str) -> None:
-        """What was found while the variable had another bound."""
+        """Discards results that may depend on an earlier bound of a variable."""
         self._variables.pop(variable, None)
         self._found.clear()
         self._exact.clear()
 
     def _of_variable(self, name: str, dtype: str) -> int:
-        """Found out when first asked for: most variables are not."""
+        """The bound of a variable, computed on demand, since most are never needed."""
         if name not in self._variables and name in self._bound:
-            bound = self._bound.pop(name)  # so that a variable does not bound itself
+            bound = self._bound.pop(
+                name
+            )  # removed first, so that a cyclic bound ends the recursion
             self._open += 1
             if isinstance(bound, For):
                 found = self.of(bound.start) + max(self.of(bound.extent) - 1, 0)
@@ -199,31 +203,34 @@ class Magnitudes:
         return self._variables.get(name, _limit(dtype))
 
     def of(self, expr: Expr) -> int:
-        """A bound of the absolute value at run time."""
+        """A bound of the absolute value of an expression at run time."""
         found = self._found.get(expr)
         if found is None:
             found = min(self._unwrapped(expr), _limit(dtype_of(expr)))
-            if not self._open:  # else some bounds are left out
+            if (
+                not self._open
+            ):  # otherwise the bound is valid but may be loose: some bounds are removed
                 self._found[expr] = found
         return found
 
     def of_product(self, factors: Sequence[Expr]) -> int:
-        """A bound of the absolute value of a product of integers that do not wrap: that of all extents of
-        an array that is passed is the number of its elements."""
+        """A bound of the absolute value of a product of integers that do not wrap. The product of all
+        extents of an array argument is its number of elements, at most `LARGEST_ARRAY`."""
         found = prod(map(self.of, factors))
         return found if found <= LARGEST_ARRAY else min(found, self._of_array(factors) or found)
 
     def _of_array(self, factors: Sequence[Expr]) -> int | None:
-        """A bound of a product whose factors are at most the extents of an array that is passed, each
-        divided by a number and rounded up."""
+        """A bound of a product whose factors are at most the extents of an array argument, each divided by a
+        constant and rounded up; None for other products."""
         constants = [abs(value) for value in map(integer_value, factors) if value is not None]
         others = [factor for factor in factors if integer_value(factor) is None]
         parts = [self._part_of_size(factor) or Part(factor, 1) for factor in others]
         elements = self._passed.arrays.get(_in_order(part.size for part in parts))
         if elements is None:
             return None
-        # A part is less than its quotient plus 1, and the product of such sums is a sum of products. Where
-        # an extent is 0, so is its part; else some of the extents have no larger product than all.
+        # ceil(size / d) < size / d + 1. Expanding the product of these sums gives one product for each
+        # subset of the sizes. If an extent is 0, so is its part and the whole product; otherwise the product
+        # of some extents is at most that of all, the number of elements.
         whole = 0
         for kept in product(*((True, False) if part.divisor > 1 else (True,) for part in parts)):
             divisors = [part.divisor for part, is_kept in zip(parts, kept, strict=True) if is_kept]
@@ -231,8 +238,11 @@ class Magnitudes:
         return whole * prod(constants)
 
     def _part_of_size(self, expr: Expr) -> Part | None:
-        """The size, and what it is divided by, that a value, or the difference of two, is at most: what is
-        loaded from an array of offsets, of which a fact says that it lies in [0, size + 1)."""
+        """An upper bound `size / divisor`, rounded up, of a value or of the difference of two values.
+
+        The values are loaded from an array of offsets that a fact bounds to [0, size + 1), or are quotients
+        of such values.
+        """
         match expr:
             case Cast():
                 return self._part_of_size(expr.value)
@@ -253,7 +263,7 @@ class Magnitudes:
         return None
 
     def is_exact(self, expr: Node) -> bool:
-        """Whether no operation in an integer expression wraps."""
+        """True if no operation in an integer expression wraps."""
         if type(expr) in LEAVES or expr in self._extents:
             return True
         found = self._exact.get(expr)
@@ -274,7 +284,8 @@ class Magnitudes:
         return self.is_sound(expr)
 
     def is_sound(self, expr: Node) -> bool:
-        """Whether an integer expression is what it would be without wrapping, if it is in range."""
+        """True if an integer expression equals its unbounded value modulo 2**bits, so that the two are equal
+        if the unbounded value is in range."""
         if type(expr) in LEAVES:
             return True
         match expr:
@@ -343,7 +354,9 @@ class Magnitudes:
 
     def _of_load(self, load: Load) -> int:
         limit = _limit(load.dtype)
-        fact = self._ranges.pop(load.buffer, None)  # its ends may read the buffer itself
+        fact = self._ranges.pop(
+            load.buffer, None
+        )  # removed, since its ends may read the buffer itself
         if fact is None:
             return limit
         self._open += 1
@@ -354,12 +367,12 @@ class Magnitudes:
 
 
 def extents_passed(function: Function) -> tuple[Expr, ...]:
-    """The extents of the arrays that a function is given, which are not negative."""
-    return _passed(function.buffers, function.axes).every
+    """The extents of the arrays that are passed to a function. They are not negative."""
+    return _array_extents(function.buffers, function.axes).every
 
 
 def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
-    """What a sparse buffer holds along each dimension, as far as its array says so at a call."""
+    """The extents of a sparse buffer along its axes that the shape of its array determines at a call."""
     for axis in axes:
         if axis.name in buffer.axes:
             match axis:
@@ -374,7 +387,7 @@ def _extents_of(buffer: SparseBuffer, axes: tuple[Axis, ...]) -> Iterator[Expr]:
 def _fixed_shapes(
     buffers: Iterable[AnyBuffer], axes: tuple[Axis, ...]
 ) -> Iterator[tuple[Expr, ...]]:
-    """The shapes of the arrays of sparse buffers all of whose fibres have one length."""
+    """The shapes of the arrays of sparse buffers whose axes are all fixed."""
     lengths: dict[str, Expr] = {}
     for axis in axes:
         match axis:
@@ -388,7 +401,7 @@ def _fixed_shapes(
 
 
 def _arrays(shapes: Iterable[tuple[Expr, ...]]) -> dict[tuple[Expr, ...], int]:
-    """A bound of the product of those extents of arrays that are not constants, by these extents."""
+    """A bound of the product of the extents of an array that are not constant, by these extents."""
     found: dict[tuple[Expr, ...], int] = {}
     for shape in shapes:
         constant = prod(integer_value(extent) or 0 for extent in shape if isinstance(extent, Const))
@@ -403,7 +416,8 @@ def _in_order(extents: Iterable[Expr]) -> tuple[Expr, ...]:
 
 
 def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
-    """A dividend and a divisor whose quotient, rounded up, is an expression, or is not below it."""
+    """A dividend and a divisor whose quotient, rounded up, is at least the expression; None if it does not
+    have such a form."""
     if expr.op == "add":
         quotient, rest = expr.lhs, expr.rhs
         if not isinstance(quotient, Binary) or quotient.op != "floordiv":
@@ -423,12 +437,12 @@ def _rounded_quotient(expr: Binary) -> tuple[Expr, int] | None:
 
 
 def _is_one_more(extent: Expr) -> TypeGuard[Binary]:
-    """Whether an extent is that of offsets, one more than a size."""
+    """True if an extent has the form size + 1, as that of an array of offsets."""
     return isinstance(extent, Binary) and extent.op == "add" and extent.rhs == ONE
 
 
 @cache
 def _limit(dtype: str) -> int:
-    """What no absolute value of a dtype exceeds."""
+    """An upper bound of the absolute values of a dtype; 2**63 if it is not an integer."""
     kind = DType.parse(dtype)
     return 1 << (kind.bits - (kind.kind == "int")) if kind.is_integer else 1 << 63

@@ -1,13 +1,13 @@
-"""What holds where a statement runs, for passes that walk a function without blocks.
+"""The conditions that hold at a point of a program, for passes that walk a function without blocks.
 
-A pass enters loops and choices through a `ProgramPoint` and asks it, instead of keeping a prover of
-its own. Three rules make what it says sound:
+A pass enters loops and conditions through a `ProgramPoint` and queries it, instead of managing a prover
+itself. Three rules make the answers sound:
 
-* A condition is assumed only while the statements under it run, and only if they (and what runs at
-  the same time) write nothing that it reads.
-* Proofs are about unbounded integers, machine integers wrap. What is assumed, and what is compared,
-  must be proved not to wrap; what is proved to lie in a range may wrap on the way there.
-* Facts are used about buffers that the function does not write.
+* A condition is assumed only while the statements under it run, and only if neither they nor concurrent
+  iterations write the buffers that it reads.
+* The prover uses unbounded integers, machine integers wrap. Assumptions and operands of comparisons must be
+  proved not to wrap. A value that is proved to be in a range may wrap in intermediate results.
+* Facts are used only for buffers that the function does not write.
 """
 
 from __future__ import annotations
@@ -52,8 +52,8 @@ from gossamer_ir.traversal.walk import LEAVES, buffers_read, collect, free_vars
 
 
 class ProgramPoint:
-    """What holds at one place of a function of the position, loop or flat stage; entering and leaving
-    statements moves it.
+    """The conditions that hold at a point of a function of the position, loop or flat stage. Entering and
+    leaving statements moves the point.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> from gossamer_ir.nodes import If, Store
@@ -75,8 +75,11 @@ class ProgramPoint:
         facts: tuple[Fact, ...] | None = None,
         binds_all: bool = False,
     ) -> None:
-        """`facts` that hold everywhere, where they are more than the `invariant_facts` of the function;
-        with `binds_all` it may be asked about all variables of the function, wherever they are bound."""
+        """Creates the point at the beginning of a function.
+
+        `facts` replace the `invariant_facts` of the function, if more are known to hold everywhere. With
+        `binds_all`, queries may mention all variables of the function, wherever they are bound.
+        """
         buffers = [found for found in function.buffers if isinstance(found, Buffer)]
         self.prover = Prover(invariant_facts(function) if facts is None else facts)
         self.magnitudes = magnitudes_of(function).copy() if binds_all else Magnitudes(function)
@@ -92,12 +95,12 @@ class ProgramPoint:
     # --- moving
 
     def scope(self) -> AbstractContextManager[None]:
-        """What is assumed until the end is forgotten there."""
+        """A context in which assumptions may be made; they are retracted at its end."""
         return self.prover.scope()
 
     def inside(self, loop: For) -> AbstractContextManager[None]:
-        """The place is in the body of a loop: its variable lies in its range."""
-        return _Moved(self, partial(self._enter, loop))
+        """A context in which the point is in the body of a loop, so that its variable is in its range."""
+        return _EnteredScope(self, partial(self._enter, loop))
 
     def _enter(self, loop: For) -> None:
         self.bind_loop(loop)
@@ -106,8 +109,8 @@ class ProgramPoint:
         self.assume_range(loop, loop.extent)
 
     def under(self, condition: Expr, body: tuple[Stmt, ...] = ()) -> AbstractContextManager[None]:
-        """The place is where a condition was true before `body`, which is around the place, began."""
-        return _Moved(self, partial(self._assume_before, condition, body))
+        """A context in which the point is inside `body`, before which a condition was true."""
+        return _EnteredScope(self, partial(self._assume_before, condition, body))
 
     def _assume_before(self, condition: Expr, body: tuple[Stmt, ...]) -> None:
         changing = self._changing
@@ -116,7 +119,7 @@ class ProgramPoint:
         self._changing = changing
 
     def after(self, stmt: Stmt) -> None:
-        """The place is after a statement, in the same body: what it made true holds from here on."""
+        """Moves the point past a statement in the same body, and assumes what the statement established."""
         match stmt:
             case Let() if stmt.var.dtype == "int64":
                 self.magnitudes.bind(stmt.var.name, stmt.value)
@@ -127,13 +130,13 @@ class ProgramPoint:
                 self.assume(stmt.condition)
 
     def bind_loop(self, loop: For) -> None:
-        """The variable of a loop is at most as large as its ends."""
+        """Bounds the magnitude of the variable of a loop by the ends of its range."""
         self.magnitudes.bind(loop.var, loop.start, loop.extent)
 
     # --- assuming
 
     def assume(self, condition: Expr) -> None:
-        """A condition holds from here on, as far as it stays true and means what it says."""
+        """Assumes a condition from here on: those of its conjuncts that keep their value and do not wrap."""
         if isinstance(condition, Binary) and condition.op == "and":
             self.assume(condition.lhs)
             self.assume(condition.rhs)
@@ -144,22 +147,22 @@ class ProgramPoint:
             self.prover.assume(condition)
 
     def assume_range(self, loop: For, extent: Expr) -> None:
-        """The variable of a loop lies in the range of this extent, if neither end wraps around."""
+        """Assumes that the variable of a loop is in the range with this extent, if neither end wraps."""
         end = extent if loop.start == build.ZERO else Binary("add", loop.start, extent)
-        if self.is_lasting(end):  # and so the start, which is a part of it
+        if self.is_lasting(end):  # then so is the start, an operand of it
             self.prover.assume_range(loop.var, loop.start, extent)
 
     def assume_loop(self, loop: For) -> None:
-        """A loop runs from here on."""
+        """Assumes from here on that the point is in an iteration of a loop."""
         self.bind_loop(loop)
         self.assume_range(loop, loop.extent)
 
     def assume_domain(self, item: BlockIter) -> None:
-        """The variable of an iterator is in its domain from here on."""
+        """Assumes from here on that the variable of an iterator is in its domain."""
         self.assume_loop(For(item.var, item.domain.start, item.domain.extent, ()))
 
     def assume_iterator(self, item: BlockIter) -> None:
-        """The variable of an iterator is in its domain, and has its value, from here on."""
+        """Assumes from here on that the variable of an iterator is in its domain and equals its value."""
         self.assume_domain(item)
         self._assume_value(item)
 
@@ -173,73 +176,75 @@ class ProgramPoint:
         self.assume(Compare("eq", build.index_var(item.var), item.value))
 
     def begin(self, body: tuple[Stmt, ...]) -> None:
-        """The place is in some statements, and before that no other ones run: what these do not write
-        stays as it is."""
+        """Restricts the buffers that may change to those that these statements write, because the point is
+        inside them, and to those that concurrent iterations write."""
         self._changing = written_in(body, self._function) | self.written_by_others
 
     def assume_held(self, held: EnclosingContext) -> None:
-        """What holds where an element is touched holds from here on."""
+        """Assumes the context of an access from here on."""
         for loop in held.loops:
             if loop.var not in held.idle:
                 self.assume_loop(loop)
         for condition in held.conditions:
             self.assume(condition)
 
-    # --- asking
+    # --- querying
 
     def is_lasting(self, expr: Expr) -> bool:
-        """Whether an expression keeps its value, which is that of unbounded integers."""
+        """True if an expression keeps its value while the statements around the point run, and does not
+        wrap."""
         if type(expr) in LEAVES:
             return True
         return self._changing.isdisjoint(buffers_read(expr)) and self.magnitudes.is_exact(expr)
 
     def is_unchanging(self, *exprs: Expr) -> bool:
-        """Whether expressions read nothing that changes; their values may wrap."""
+        """True if expressions read no buffer that may change. Their values may wrap."""
         return self._changing.isdisjoint(buffers_read(*exprs))
 
     def is_constant(self, *exprs: Expr) -> bool:
-        """Whether expressions read nothing that the function writes anywhere."""
+        """True if expressions read no buffer that the function writes anywhere."""
         return is_constant(*exprs, function=self._function)
 
     def is_exact(self, *exprs: Expr | Range) -> bool:
-        """Whether the values of expressions are those of unbounded integers."""
+        """True if no operation in expressions wraps."""
         return all(map(self.magnitudes.is_exact, exprs))
 
     def is_in_range(self, index: Expr, extent: Expr) -> bool:
-        """Whether 0 <= index < extent is proved."""
+        """True if 0 <= index < extent is proved."""
         return self.is_known(index, extent) and self.prover.proves_in_range(index, extent)
 
     def is_known(self, index: Expr, extent: Expr) -> bool:
-        """Whether what is proved of both as unbounded integers holds: the index may wrap on the way into
-        a range, its end may not."""
+        """True if a proof of 0 <= index < extent in unbounded integers holds for machine integers. The index
+        may wrap in intermediate results; the extent may not."""
         return self.magnitudes.is_sound(index) and self.is_lasting(extent)
 
     def is_at_most(self, lesser: Expr, greater: Expr) -> bool:
-        """Whether lesser <= greater is proved."""
+        """True if lesser <= greater is proved."""
         if not (self.is_lasting(lesser) and self.is_lasting(greater)):
             return False
         return self.prover.proves_nonnegative(Binary("sub", greater, lesser))
 
     def is_nonnegative(self, expr: Expr) -> bool:
-        """Whether 0 <= expr is proved."""
+        """True if 0 <= expr is proved."""
         return self.is_lasting(expr) and self.prover.proves_nonnegative(expr)
 
     def proves(self, condition: Expr) -> bool:
-        """Whether a condition is proved to hold where it is evaluated here."""
+        """True if a condition that is evaluated at this point is proved to hold."""
         return self.is_exact(condition) and self.prover.proves(condition)
 
     def is_invariant(self, expr: Expr, body: tuple[Stmt, ...]) -> bool:
-        """Whether an expression has the same value before, between and after statements: they bind no
-        variable of it and write nothing that it reads."""
+        """True if an expression has the same value before, between and after statements: they bind none of
+        its variables and write no buffer that it reads."""
         return is_invariant(expr, body, self._function)
 
     def is_known_before(self, expr: Expr, loop: For) -> bool:
-        """As the function of this name."""
+        """See the function `is_known_before`."""
         return is_known_before(expr, loop, self._function)
 
 
-class _Moved(AbstractContextManager[None]):
-    """A place that is left again (a class, since passes enter many)."""
+class _EnteredScope(AbstractContextManager[None]):
+    """Moves a point into a statement, and back at its end. A class, which is cheaper to enter than a
+    generator: passes enter many statements."""
 
     def __init__(self, point: ProgramPoint, enter: Callable[[], None]) -> None:
         self._point = point
@@ -257,7 +262,7 @@ class _Moved(AbstractContextManager[None]):
 
 
 def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool:
-    """As `ProgramPoint.is_invariant`."""
+    """See `ProgramPoint.is_invariant`."""
     if not free_vars(expr).isdisjoint(_bound_in(body)):
         return False
     return type(expr) in LEAVES or not changed_in(body, expr, function=function)
@@ -265,27 +270,33 @@ def is_invariant(expr: Expr, body: tuple[Stmt, ...], function: Function) -> bool
 
 @memoize_by_identity
 def _bound_in(body: tuple[Stmt, ...]) -> set[str]:
-    """Several expressions are asked about, one after the other."""
+    """Memoized because queries about several expressions and one body follow each other."""
     return bound_variables(body)
 
 
 def is_known_before(expr: Expr, loop: For, function: Function, *, is_in_each: bool = False) -> bool:
-    """Whether an expression has a value before a loop, also where that has no iteration, and keeps it;
-    `is_in_each` of what each iteration evaluates before it does anything."""
+    """True if a loop-invariant expression can be evaluated (speculated) before a loop.
+
+    A loop without iterations does not evaluate it, so it must not contain a partial operation (a read, or a
+    division) unless the bounds of the loop evaluate the same operation unconditionally. With `is_in_each`,
+    the caller guarantees that each iteration evaluates the expression before it does anything else; then a
+    constant positive extent suffices.
+    """
     if loop.var in free_vars(expr) or not is_invariant(expr, loop.body, function):
         return False
     if is_in_each and (build.integer_value(loop.extent) or 0) >= 1:
         return True
-    return set(_in_any_case(loop.start, loop.extent)).issuperset(_partial(expr))
+    evaluated = set(_evaluated_partial_operations(loop.start, loop.extent))
+    return evaluated.issuperset(_partial_operations(expr))
 
 
-def _in_any_case(*exprs: Expr) -> list[Expr]:
-    """What expressions read and divide, unless they may leave it out."""
-    return [] if collect(IfThenElse, *exprs) else _partial(*exprs)
+def _evaluated_partial_operations(*exprs: Expr) -> list[Expr]:
+    """Partial operations that are evaluated unconditionally."""
+    return [] if collect(IfThenElse, *exprs) else _partial_operations(*exprs)
 
 
-def _partial(*exprs: Expr) -> list[Expr]:
-    """What may have no value in expressions: reads, and quotients by what may be zero."""
+def _partial_operations(*exprs: Expr) -> list[Expr]:
+    """Operations that are not defined for all operands: reads, and divisions by a value that may be 0."""
     return [
         found for found in collect((Load, Search, Binary), *exprs)
         if not isinstance(found, Binary)

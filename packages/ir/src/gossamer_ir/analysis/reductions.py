@@ -1,4 +1,4 @@
-"""Reducers: commutative, associative combiners, and their identities."""
+"""Built-in reducers (commutative, associative combiners), their identities, and reduction statements."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Reduction(msgspec.Struct, frozen=True):
 
 
 def identity(op: ReduceOp, dtype: str) -> Const:
-    """The element that changes nothing: 0 for add, 1 for mul, the largest for min, ...
+    """The neutral element of a reducer: 0 for add, 1 for mul, the greatest value for min, ...
 
     >>> identity("max", "float32")
     Const(dtype='float32', text='-inf')
@@ -39,8 +39,11 @@ def identity(op: ReduceOp, dtype: str) -> Const:
 
 
 def match_reduction(store: Store) -> Reduction | None:
-    """The reduction a store performs, or None where it is a plain store, or where the element or what
-    is combined with it depends on the buffer itself: then the order matters."""
+    """The reduction that a store performs; None for a plain store.
+
+    Also None if the indices or the combined value read the buffer itself: then later updates depend on
+    earlier ones, so their order matters.
+    """
     value = store.value
     if not isinstance(value, Binary) or value.op not in REDUCE_OPS:
         return None
@@ -52,5 +55,5 @@ def match_reduction(store: Store) -> Reduction | None:
 
 
 def reads(expr: Expr, buffer: str) -> bool:
-    """Whether an expression reads a buffer."""
+    """True if an expression reads a buffer."""
     return any(node.buffer == buffer for node in collect(READS, expr))

@@ -1,10 +1,9 @@
-"""Read and write regions: which box of each buffer statements touch.
+"""Read and write regions: the box of each buffer that statements access.
 
-A region is written in variables that are bound outside of the statements; a block's own region is
-in its block variables. Each dimension runs from the least to the greatest index that is touched,
-where the loops inside run at all; it is the whole of the buffer where an index says nothing about
-that (an indirect one without facts, one that is searched, or one read from what the function
-writes).
+A region is in terms of variables that are bound outside the statements; the region of a block is in terms
+of its block variables. Each dimension extends from the least to the greatest index that is accessed,
+assuming that the inner loops have an iteration. It is the whole dimension if these bounds are unknown: for
+an indirect index without facts, a search, or an index read from a buffer that the function writes.
 """
 
 from __future__ import annotations
@@ -42,36 +41,36 @@ from gossamer_ir.traversal.effects import all_buffers
 from gossamer_ir.traversal.walk import collect, free_vars, rewrite_body, walk
 
 _Ends: TypeAlias = tuple[Affine, Affine] | None
-"""The least and the greatest index along a dimension, None for all of it."""
+"""The least and the greatest index along a dimension; None for the whole dimension."""
 
 
 class Touched(msgspec.Struct, frozen=True):
-    """A region that holds all that is touched. Exact: each element of it is touched, wherever every
-    loop inside runs at least once."""
+    """A region that contains all accessed elements. It is exact if every element of it is accessed,
+    provided that each inner loop has an iteration."""
 
     region: Region
     is_exact: bool
 
 
 class Regions(msgspec.Struct, frozen=True):
-    """What statements read and write, a region for each buffer in the order of first access; buffers
-    that they allocate are not among them."""
+    """The regions that statements read and write, one for each buffer in the order of first access.
+    Buffers that they allocate are left out."""
 
     reads: tuple[Touched, ...]
     writes: tuple[Touched, ...]
 
     def read(self, buffer: str) -> Touched | None:
-        """What is read of a buffer, None where nothing is."""
+        """The region that is read of a buffer; None if there is none."""
         return next((found for found in self.reads if found.region.buffer == buffer), None)
 
     def written(self, buffer: str) -> Touched | None:
-        """What is written of a buffer, None where nothing is."""
+        """The region that is written of a buffer; None if there is none."""
         return next((found for found in self.writes if found.region.buffer == buffer), None)
 
 
 def regions_of(function: Function, body: tuple[Stmt, ...]) -> Regions:
-    """The regions of statements that stand in a function of the position or loop stage, in terms of
-    the variables around them: for the body of a loop, those of one iteration.
+    """The regions of statements in a function of the position or loop stage, in terms of the variables
+    bound around them. For the body of a loop, these are the regions of one iteration.
 
     >>> from gossamer_ir.script import parse_module, print_expr
     >>> (function,) = parse_module('''
@@ -92,14 +91,14 @@ def regions_of(function: Function, body: tuple[Stmt, ...]) -> Regions:
 
 
 def block_regions(function: Function, block: Block) -> Regions:
-    """The regions of a block of a function, in terms of its block variables: of its init, its
-    predicate and its body."""
+    """The regions of a block (init, predicate and body), in terms of its block variables."""
     return _regions(function, (*block.init, *block.body), accesses_of_block(block))
 
 
 def declare_regions(module: Module) -> Module:
-    r"""Gives each block of a module of the position or loop stage its derived regions, which the
-    printer shows as `T.reads` and `T.writes`; those that were declared are replaced.
+    r"""The module with the derived regions of each block, which are printed as `T.reads` and `T.writes`.
+
+    They replace declared regions. The module must be at the position or loop stage.
 
     >>> from gossamer_ir.script import parse_module, print_module
     >>> module = parse_module('''
@@ -121,7 +120,7 @@ def declare_regions(module: Module) -> Module:
 
 
 class _Box(msgspec.Struct, frozen=True):
-    """The ends of each dimension of what is touched of a buffer."""
+    """The ends of each dimension of the accessed part of a buffer."""
 
     ends: tuple[_Ends, ...]
     is_exact: bool
@@ -155,7 +154,7 @@ def _regions(function: Function, body: tuple[Stmt, ...], found: Iterable[Access]
 
 
 class _Boxes:
-    """The box of each buffer that is read or written, which grows with each access."""
+    """The bounding box of the accesses to each buffer, separately for reads and writes."""
 
     def __init__(self, function: Function, body: tuple[Stmt, ...]) -> None:
         self._bounds = Bounds(function, body)
@@ -226,12 +225,13 @@ def _is_searched(ends: tuple[Affine, Affine]) -> bool:
 
 
 def _moving(at: Node, loops: Sequence[For]) -> frozenset[str]:
-    """The loops that an index depends on."""
+    """The loops on which an index depends."""
     return free_vars(at) & {loop.var for loop in loops}
 
 
 def _is_exact(access: Access) -> bool:
-    """Whether each dimension is one index, or that of a loop of its own whose range is fixed."""
+    """True if each dimension is a single index, or that of a loop of its own with unit step and a range
+    that does not depend on other loops."""
     used: list[str] = []
     for at in access.indices:
         names = _moving(at, access.held.loops)
@@ -252,7 +252,8 @@ def _steps_by_one(at: Expr, name: str) -> bool:
 
 
 def _is_joined(pairs: Sequence[tuple[_Ends, _Ends]]) -> bool:
-    """Whether two boxes make one: they are equal, or touch along the one dimension they differ in."""
+    """True if the union of two boxes is a box: they are equal, or differ in one dimension along which they
+    overlap or are adjacent."""
     different = [pair for pair in pairs if pair[0] != pair[1]]
     return not different or (len(different) == 1 and _meet(*different[0]))
 
@@ -265,8 +266,8 @@ def _meet(first: _Ends, second: _Ends) -> bool:
 
 
 def shapes_of(function: Function) -> Iterator[tuple[str, tuple[Expr, ...]]]:
-    """The shape of each buffer of a function, also of those it allocates; at the position stage how
-    many positions a fibre has at most."""
+    """The shape of each buffer of a function, including allocated ones. For a sparse buffer, the extents are
+    the greatest numbers of positions in a fibre."""
     axes = {axis.name: axis for axis in function.axes}
     for buffer in all_buffers(function):
         if isinstance(buffer, Buffer):

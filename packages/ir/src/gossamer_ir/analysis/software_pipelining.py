@@ -1,4 +1,4 @@
-"""Copies that run ahead: the mark of a loop several iterations of which are under way at once."""
+"""Software pipelining: the annotation of a loop whose copies for later iterations run ahead."""
 
 from __future__ import annotations
 
@@ -9,20 +9,22 @@ from gossamer_ir.traversal.effects import ACCESSES, outer_writes
 from gossamer_ir.traversal.walk import buffers_read, collect
 
 PIPELINE = "pipeline"
-"""The annotation of a serial loop: how many of its iterations are under way at once, as the copies that
-each begins with may run that many less one before the rest of it."""
+"""The annotation of a serial loop. Its value is the number of stages: the copies at the beginning of an
+iteration may run up to that number minus one iterations ahead of the rest of its body."""
 
 FEWEST_STAGES, MOST_STAGES = 2, 8
 
 
 def is_pipelined(loop: For) -> bool:
-    """Whether several iterations of a loop are under way at once."""
+    """True if a loop is annotated with `PIPELINE`."""
     return PIPELINE in dict(loop.annotations)
 
 
 def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
-    """The first statements of a loop's body as far as they may run ahead of the others: they fill
-    buffers that each iteration could have of its own, from what the loop does not change.
+    """The longest prefix of the body of a loop that may run ahead of the rest; empty if there is none.
+
+    The prefix must fill buffers that could be private to each iteration, and that the rest reads but does
+    not write. It must read only buffers that the loop does not write.
 
     >>> from gossamer_ir.script import parse_module
     >>> (function,) = parse_module('''
@@ -50,15 +52,15 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
 
 
 def _is_own(name: str, loop: For, function: Function) -> bool:
-    """Whether each iteration could have a buffer of its own: it is not the caller's, nor used outside of
-    the loop."""
+    """True if a buffer could be private to each iteration: the caller does not pass it, and it is not used
+    outside the loop."""
     if any(found.name == name and found.handle is not None for found in function.buffers):
         return False
     return _uses(function.body, name) == _uses((loop,), name)
 
 
 def _written(body: Iterable[Stmt]) -> frozenset[str]:
-    """The buffers that statements write, but for what stays in one of them."""
+    """The buffers that statements write, without those that are allocated inside a single one of them."""
     return frozenset().union(*[outer_writes((found,)) for found in body])
 
 
@@ -67,5 +69,5 @@ def _read(body: Iterable[Stmt]) -> frozenset[str]:
 
 
 def _uses(body: Iterable[Stmt], name: str) -> int:
-    """How often statements access a buffer."""
+    """The number of accesses to a buffer."""
     return sum(node.buffer == name for node in collect(ACCESSES, *body))

@@ -1,11 +1,11 @@
-"""The least and the greatest value that an index takes while loops run: constants, or affine forms.
+"""The least and the greatest value of an index while loops run, as constants or affine forms.
 
-They hold wherever each of the loops runs at least once; elsewhere there is no value to bound. Loop
-by loop, the innermost first, a variable gives way to an end of its range, so that what an inner
-range shares with the index cancels: over a row, `indptr[i] + j` is at most `indptr[i + 1] - 1`.
+The bounds assume that each loop has an iteration; otherwise there is no value to bound. Loop variables are
+replaced by an end of their range, innermost first, so that terms that an inner range shares with the index
+cancel: over a row, `indptr[i] + j` is at most `indptr[i + 1] - 1`.
 
-What else asks which values there are: how large integers may get, so that none wraps, say
-`Magnitudes`, and whether a value is in a range, says the prover of a `ProgramPoint`.
+Two related analyses answer other questions: `Magnitudes` (can an expression wrap?) and the prover of a
+`ProgramPoint` (is a value in a given range?).
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ from gossamer_ir.traversal.walk import free_vars, statements
 
 
 def constants_of(loop: For) -> range | None:
-    """The values of the variable of a loop, where they are known constants.
+    """The values of the variable of a loop; None unless its bounds are constant.
 
     >>> constants_of(For("i", build.index(2), build.index(3), ()))
     range(2, 5)
@@ -49,8 +49,8 @@ def constants_of(loop: For) -> range | None:
 
 
 def ends_of(form: Affine, values_of: Callable[[str], range | None]) -> tuple[int, int] | None:
-    """The constants that a sum of variables lies between, where those have known values. Where the sum
-    wraps on the way, it ends there all the same.
+    """The least and the greatest value of a sum of variables; None unless all of them have known values.
+    Intermediate results may wrap; the sum is still between these constants.
 
     >>> from gossamer_ir.core.build import add, index, index_var, mul
     >>> at = affine_of(add(mul(index_var("i"), index(4)), index_var("j")))
@@ -68,7 +68,7 @@ def ends_of(form: Affine, values_of: Callable[[str], range | None]) -> tuple[int
 
 
 class Bounds:
-    """Bounds of the indices of a body, by the facts of its function and by what is around it."""
+    """Bounds of the indices in a body, from the facts of its function and the loops and lets around it."""
 
     def __init__(self, function: Function, body: tuple[Stmt, ...]) -> None:
         facts = invariant_facts(function)
@@ -91,8 +91,8 @@ class Bounds:
                     self._point.assume_domain(found)
 
     def of(self, expr: Expr, loops: Sequence[For]) -> tuple[Affine, Affine] | None:
-        """The least and the greatest value of an index while loops run, outermost first, that of a vector
-        in all of its lanes; None where it may be anything."""
+        """The least and the greatest value of an index while loops (given outermost first) run, over all
+        lanes of a vector; None if there are no known bounds."""
         lanes = lanes_of(expr)
         if lanes is None:
             return self._of_scalar(expr, loops)
@@ -112,12 +112,12 @@ class Bounds:
         return None if low is None or high is None else (low, high)
 
     def within(self, low: Affine, high: Affine, extent: Expr) -> tuple[Affine, Affine]:
-        """Bounds of an index, cut to 0, ..., extent - 1 where they are not proved to lie there."""
+        """Bounds of an index, clamped to 0, ..., extent - 1 unless they are proved to be in this range."""
         last = affine_of(build.sub(extent, build.ONE))
         return self.chosen("max", low, Affine({}, 0)), self.chosen("min", high, last)
 
     def chosen(self, op: Literal["min", "max"], first: Affine, second: Affine) -> Affine:
-        """The lesser or the greater of two bounds."""
+        """The minimum or maximum of two bounds: one of them if their order is proved."""
         apart = expr_of(combine(first, second, -1))
         if self._point.prover.proves_nonnegative(apart):
             return first if op == "max" else second
@@ -126,7 +126,7 @@ class Bounds:
         return affine_of(Binary(op, expr_of(first), expr_of(second)))
 
     def _end(self, form: Affine, loop: For, *, up: bool) -> Affine | None:
-        """What a form is at most, or at least, while a loop runs."""
+        """The greatest (`up`) or least value of a form while a loop runs."""
         result = Affine({}, form.constant)
         for atom, coefficient in form.terms.items():
             part = self._end_of_atom(atom, loop, up=up == (coefficient > 0))
@@ -161,7 +161,7 @@ class Bounds:
         return combine(combine(start, affine_of(extent), 1), Affine({}, -1), 1) if up else start
 
     def _end_of_product(self, atom: Binary, loop: For, *, up: bool) -> Affine | None:
-        """One factor depends on the loop, the others are not negative."""
+        """The end of a product: one factor depends on the loop, and the others are not negative."""
         factors = factors_of(atom)
         moving = [factor for factor in factors if loop.var in free_vars(factor)]
         others = [factor for factor in factors if loop.var not in free_vars(factor)]
@@ -175,7 +175,7 @@ class Bounds:
     def _end_of_division(
         self, atom: Binary, loop: For, divisor: int | None, *, up: bool
     ) -> Affine | None:
-        """A quotient grows with what is divided; a remainder is less than the divisor."""
+        """The end of a quotient, which is monotone in the dividend, or of a remainder, by its divisor."""
         if divisor is None or divisor <= 0:
             return None
         if atom.op == "floormod":
@@ -184,8 +184,8 @@ class Bounds:
         return inner and affine_of(build.floordiv(expr_of(inner), atom.rhs))
 
     def _end_of_load(self, load: Load, loop: For, *, up: bool) -> Affine | None:
-        """A load from values that never decrease grows with its index; any other has the range that
-        facts give its buffer."""
+        """The end of a load: the load at the end of its index if the array never decreases, otherwise the
+        end of the range that a fact gives for the array."""
         *outer, last = load.indices
         is_fixed = all(loop.var not in free_vars(at) for at in outer) and load.predicate is None
         inner = self._end(affine_of(last), loop, up=up)
@@ -200,7 +200,7 @@ class Bounds:
 
 
 def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
-    """The loops, blocks and lets around a body that bind what it mentions, outermost first."""
+    """The loops, blocks and lets around a body that bind the variables it depends on, outermost first."""
     inside = bound_variables(body)
     needed = {name for stmt in body for name in free_vars(stmt)} - inside
     found: list[Stmt] = []
@@ -212,7 +212,7 @@ def _around(function: Function, body: tuple[Stmt, ...]) -> list[Stmt]:
 
 
 def _in_ranges(stmt: Stmt) -> set[str]:
-    """The variables that what a statement binds depends on; of a block those of the domains."""
+    """The variables on which the range of a bound variable depends; for a block, those of its domains."""
     domains = [found.domain for found in stmt.iters] if isinstance(stmt, Block) else []
     parts = domains or effects_of(stmt).evaluates
     return {name for part in parts for name in free_vars(part)}

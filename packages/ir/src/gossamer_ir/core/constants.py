@@ -53,7 +53,7 @@ def value_of(const: Const) -> Value:
 
 
 def is_canonical(const: Const) -> bool:
-    """Whether the text is the canonical one for its value and dtype."""
+    """True if the text of a constant is the canonical one for its value and dtype."""
     try:
         return constant(value_of(const), const.dtype) == const
     except (ValueError, OverflowError, ArgumentError):

@@ -1,1 +1,1 @@
-"""Whether different iterations touch different elements."""
+"""Dependence analysis: proves that different iterations of a loop access different elements."""

@@ -1,4 +1,4 @@
-"""Which elements statements touch, as index forms over loop variables."""
+"""The accesses of statements, with their indices as linear forms in loop variables."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ from gossamer_ir.traversal.identity_cache import memoize_by_identity
 
 
 class AccessForm(msgspec.Struct, frozen=True):
-    """One load or store; an index is None where it is a whole range (a search). `numbers` are those of
-    its elements (see `numbers_of`)."""
+    """One load, search or store. An index is None if it is a range (of a search) or unknown. `numbers` are
+    the numbers of its elements (see `numbers_of`)."""
 
     buffer: str
     indices: tuple[Form | None, ...]
@@ -26,7 +26,7 @@ class AccessForm(msgspec.Struct, frozen=True):
 
     @property
     def selectors(self) -> tuple[Form | None, ...]:
-        """What is different only where the element is."""
+        """The forms that the element determines: if one of them differs, so does the element."""
         return (*self.indices, *self.numbers)
 
 
@@ -37,13 +37,14 @@ def access_forms(
     values: Values,
     function: Function,
 ) -> Iterator[AccessForm]:
-    """Every access of some buffers in a body, the order of stores being program order."""
+    """The accesses of some buffers in a body, in program order."""
     found = accesses(body, values=values, buffers=buffers, conditions=False)
     return forms_of_accesses(found, function)
 
 
 def forms_of_accesses(found: Iterable[Access], function: Function) -> Iterator[AccessForm]:
-    """Some accesses as forms. An index of a buffer that `has_two_names` may be anything."""
+    """Accesses with their indices as forms. Indices of a buffer that `has_two_names` are unknown, since they
+    do not identify its elements."""
     loops, several = loops_of(function), with_two_names(function)
     forms: dict[Expr | Range | None, Form | None] = {None: None}
     for access in found:
@@ -60,11 +61,11 @@ def forms_of_accesses(found: Iterable[Access], function: Function) -> Iterator[A
 
 @memoize_by_identity
 def with_two_names(function: Function) -> frozenset[str]:
-    """The buffers of a function of which an element `has_two_names`."""
+    """The buffers of a function that have elements with two names."""
     return frozenset([found.name for found in function.buffers if has_two_names(found)])
 
 
 def has_two_names(buffer: AnyBuffer) -> bool:
-    """Whether out-of-row indices name elements of the next row, which `extra_storage` permits. Without it
-    a position beyond a row is a miss, so that each element has one name."""
+    """True if out-of-row indices alias the next row, which `extra_storage` permits; two index tuples may
+    then name one element. Without it, a position beyond a row reads the fill value."""
     return isinstance(buffer, SparseBuffer) and buffer.extra_storage > 0 and len(buffer.axes) > 1

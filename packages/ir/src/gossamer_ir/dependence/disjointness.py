@@ -1,4 +1,4 @@
-"""Whether different iterations of a loop touch different elements: proved, false, or not proved."""
+"""Decides if different iterations of a loop access different elements: proved, disproved, or unknown."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ Verdict: TypeAlias = Literal["disjoint", "race", "unknown"]
 def written_accesses(
     body: tuple[Stmt, ...], *, values: Values, function: Function
 ) -> dict[str, list[AccessForm]]:
-    """The accesses of each buffer that a body stores to."""
+    """The accesses to each buffer that a body stores to."""
     buffers, changing = outer_writes(body), buffers_written(body)
     found: dict[str, list[AccessForm]] = {name: [] for name in sorted(buffers)}
     for access in access_forms(body, buffers, values=values, function=function):
@@ -48,8 +48,8 @@ def written_accesses(
 
 
 def without_changing(access: AccessForm, buffers: Set[str]) -> AccessForm:
-    """The access; an index that loads what a body writes, if it is to what the body allocates, may be
-    anything."""
+    """The access without the indices that load from buffers that a body writes (including those that it
+    allocates): such an index may differ each time it is evaluated, so it is unknown."""
     if not any(_changes(form, buffers) for form in access.selectors):
         return access
     indices, numbers = (
@@ -60,7 +60,7 @@ def without_changing(access: AccessForm, buffers: Set[str]) -> AccessForm:
 
 
 def _changes(form: Form | None, buffers: Set[str]) -> bool:
-    """Whether a form loads from some buffers."""
+    """True if a form loads from some buffers."""
     if form is None:
         return False
     parts = (form.base, *form.terms.values())
@@ -74,7 +74,11 @@ def verdict(
     varying: Set[str],
     function: Function,
 ) -> Verdict:
-    """The verdict on the accesses of one buffer; `varying` are the loop and those inside it."""
+    """The verdict on the accesses to one buffer; `varying` are the loop and those inside it.
+
+    The tests are tried in turn: indices that are mixed-radix numbers with the loop as a digit, quotients
+    and remainders of such a number, injective index arrays, and finally a store that ignores the loop.
+    """
     loops, facts = loops_of(function), known_facts(function)
     extent = integer_value(loops[loop].extent)
     if extent is not None and extent <= 1:
@@ -84,35 +88,34 @@ def verdict(
         *zip(*(access.indices for access in every), strict=False),
         *zip(*(access.numbers for access in every), strict=False),
     ]
-    columns += _places(columns, distinct_buffers(facts), loops=loops)
+    columns += _loaded_indices(columns, distinct_buffers(facts), loops=loops)
     if any(_determines(loop, forms, loops=loops, varying=varying) for forms in columns):
         return "disjoint"
-    if _is_read_back(loop, columns, loops=loops, varying=varying):
+    if _is_recovered(loop, columns, loops=loops, varying=varying):
         return "disjoint"
     others = {name for name in varying - {loop} if integer_value(loops[name].extent) != 1}
     if any(_selects(loops[loop], forms, others=others, facts=facts) for forms in columns):
         return "disjoint"
-    if any(access.is_store and _ignores(access, loop, varying) for access in every):
+    if any(access.is_store and _is_independent_of(access, loop, varying) for access in every):
         return "race"
     return "unknown"
 
 
 def distinct_buffers(facts: Iterable[Fact]) -> frozenset[str]:
-    """The buffers that hold each value once. Of slots that may be unused nothing is concluded: these hold
-    one value many times."""
+    """The buffers without duplicate values. Padded buffers are excluded: unused slots repeat one value."""
     several = tuple(facts)
     padded = {fact.buffer for fact in several if isinstance(fact, PaddedSlots)}
     return frozenset(fact.buffer for fact in several if isinstance(fact, Distinct)) - padded
 
 
-def _places(
+def _loaded_indices(
     columns: Iterable[Sequence[Form | None]], distinct: Set[str], *, loops: Loops
 ) -> list[tuple[Form | None, ...]]:
-    """Where the values are read that all accesses use in one dimension: different places in an array that
-    holds each value once are different values."""
+    """The indices of the loads that all accesses use in one dimension, recursively. Loads from an array
+    without duplicates are different if their indices are."""
     found: list[tuple[Form | None, ...]] = []
     for forms in columns if distinct else ():
-        loads = [_read_from(form, distinct) for form in forms]
+        loads = [_load_from(form, distinct) for form in forms]
         places = [load.indices for load in loads if load is not None]
         if len(places) == len(loads) and len({load.buffer for load in loads if load}) == 1:
             columns_of_it = [
@@ -120,12 +123,12 @@ def _places(
                 for column in zip(*places, strict=True)
             ]
             found += columns_of_it
-            found += _places(columns_of_it, distinct, loops=loops)
+            found += _loaded_indices(columns_of_it, distinct, loops=loops)
     return found
 
 
-def _read_from(form: Form | None, distinct: Set[str]) -> Load | None:
-    """The load that a form is, of an element of one of some buffers."""
+def _load_from(form: Form | None, distinct: Set[str]) -> Load | None:
+    """The load that a form consists of, if it is from one of some buffers."""
     coordinate = coordinate_of(form)
     load = None if coordinate is None else loaded(coordinate)
     return load if load is not None and load.buffer in distinct else None
@@ -134,6 +137,7 @@ def _read_from(form: Form | None, distinct: Set[str]) -> Load | None:
 def _determines(
     loop: str, forms: Iterable[Form | None], *, loops: Loops, varying: Set[str]
 ) -> bool:
+    """True if all forms determine the iteration of the loop in the same way."""
     keys = set()
     for form in forms:
         key = None if form is None else digit_key(form, loop, loops=loops, varying=varying)
@@ -143,15 +147,16 @@ def _determines(
     return len(keys) == 1
 
 
-def _is_read_back(
+def _is_recovered(
     loop: str,
     columns: Iterable[Iterable[Form | None]],
     *,
     loops: Loops,
     varying: Set[str],
 ) -> bool:
-    """Whether all accesses use, each in one dimension, the quotients and remainders by fixed numbers
-    of the number that a fused loop was, which tells its iteration, also where it was split again."""
+    """True if quotients and remainders, each used by all accesses in one dimension, together determine a
+    number that determines the iteration: as `f // n` and `f % n` determine the variable `f` of a fused
+    loop, even if that loop was split again."""
     by_dimension = [
         {leading_coordinate(form, loops=loops, varying=varying) for form in forms}
         for forms in columns
@@ -169,7 +174,7 @@ def _is_read_back(
 
 
 def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
-    """Whether an expression follows from known ones, of which some may be `expr // n` and `expr % n`."""
+    """True if an expression is known, or `expr // n` and `expr % n` are, for an invariant n."""
     if expr in known:
         return True
     return any(
@@ -184,8 +189,8 @@ def _is_known(expr: Expr, known: Set[Expr | None], varying: Set[str]) -> bool:
 def _selects(
     loop: For, forms: Sequence[Form | None], *, others: Set[str], facts: Sequence[Fact]
 ) -> bool:
-    """Whether all accesses use one coordinate, which is another in each iteration of the loop
-    whatever the `others` that vary are."""
+    """True if all accesses use one coordinate that is injective in the loop and does not depend on the
+    `others`, the inner loops."""
     coordinate = coordinate_of(forms[0])
     if coordinate is None or any(form != forms[0] for form in forms):
         return False
@@ -193,7 +198,7 @@ def _selects(
 
 
 def coordinate_of(form: Form | None) -> Expr | None:
-    """The one atom that a form is; None where it is a sum."""
+    """The atom that a form consists of; None if it is a sum or a multiple."""
     if form is None or form.terms or form.base.constant or len(form.base.terms) != 1:
         return None
     ((atom, count),) = form.base.terms.items()
@@ -203,7 +208,11 @@ def coordinate_of(form: Form | None) -> Expr | None:
 def leading_coordinate(
     form: Form | None, *, loops: Loops, varying: Set[str]
 ) -> tuple[Expr, int] | None:
-    """The one atom that a form tells, and its count, which what is added, loops that vary, is less than."""
+    """The atom that a form determines, and its coefficient; None if there is none.
+
+    The form must be `coefficient * atom + rest`, where `rest` is a sum of varying loops with
+    0 <= rest < coefficient.
+    """
     if form is None or form.base.constant or len(form.base.terms) != 1:
         return None
     ((atom, count),) = form.base.terms.items()
@@ -216,7 +225,8 @@ def leading_coordinate(
 
 
 def _is_narrow(form: Form, atom: Expr, count: int, *, loops: Loops, varying: Set[str]) -> bool:
-    """Whether two values of a form that differ do so as machine integers, too."""
+    """True if different values of a form are different machine integers, too: their distance is less than
+    2**64."""
     if count == 1 and not form.terms:
         return True
     width = loops.magnitudes.of(atom) * (1 if _is_natural(atom, loops) else 2)
@@ -224,7 +234,8 @@ def _is_narrow(form: Form, atom: Expr, count: int, *, loops: Loops, varying: Set
 
 
 def _is_natural(expr: Expr, loops: Loops) -> bool:
-    """Whether an expression is made of loops that start at 0 and never wraps, so that it is not negative."""
+    """True if an expression is not negative because its operands are loops that start at 0, and nothing
+    wraps."""
     match expr:
         case Var(name=name):
             return name in loops and integer_value(loops[name].start) == 0
@@ -236,8 +247,8 @@ def _is_natural(expr: Expr, loops: Loops) -> bool:
     return False
 
 
-def _ignores(access: AccessForm, loop: str, varying: Set[str]) -> bool:
-    """Whether the access touches one element whatever the iteration is."""
+def _is_independent_of(access: AccessForm, loop: str, varying: Set[str]) -> bool:
+    """True if every iteration accesses the same element."""
     return not any(
         form is None or loop in form.terms or form.opaque & varying for form in access.indices
     )

@@ -1,4 +1,4 @@
-"""Whether different iterations of a loop touch different elements, for whatever reason is known."""
+"""Proves, by any of the available tests, that different iterations of a loop access different elements."""
 
 from __future__ import annotations
 
@@ -15,14 +15,16 @@ from gossamer_ir.nodes import For, Function
 def are_unshared(
     found: Sequence[Access], loop: For, *, changing: Set[str], function: Function
 ) -> bool:
-    """Whether it is proved that different iterations of a loop touch different elements of a buffer,
-    whatever iterations of inner loops they are in; the loop changes buffers that are `changing`.
+    """True if different iterations of a loop are proved to access different elements of a buffer, for all
+    iterations of inner loops. `changing` are the buffers that the loop writes.
+
+    Index forms are tried first (`verdict`), then the order of whole iterations (`are_ordered`).
 
     >>> from gossamer_ir.core.build import ONE, ZERO, index, index_var, mul
     >>> from gossamer_ir.nodes import Store
     >>> from gossamer_ir.analysis.accesses import accesses
     >>> body = (Store("X", (mul(index_var("i"), index(2**62)),), ONE),)
-    >>> for extent in (3, 5):  # the fifth index is 2**64, which is 0
+    >>> for extent in (3, 5):  # the fifth index is 2**64, which wraps to 0
     ...     loop = For("i", ZERO, index(extent), body)
     ...     function = Function("f", (), (loop,))
     ...     are_unshared(list(accesses(body)), loop, changing={"X"}, function=function)

@@ -1,7 +1,7 @@
-"""Which points of a block may meet in one element that its init writes.
+"""Detects points of a block whose init writes the same element.
 
-A block initialises each element once. Its init may run in every iteration of a loop only if different
-iterations initialise different elements; otherwise it has to run before the loop.
+A block initializes each element once. Its init may run in every iteration of a loop only if different
+iterations initialize different elements; otherwise it must run before the loop.
 """
 
 from __future__ import annotations
@@ -29,11 +29,11 @@ def may_meet(
     values: Values,
     function: Function,
 ) -> bool:
-    """Whether different iterations of a loop around a block may initialise the same element, which they
-    do once. A loop that feeds no spatial iterator, or allocates what is initialised, initialises anew.
+    """True unless different iterations of a loop around a block are proved to initialize different elements.
 
-    `between` are the loops and conditions between the two, `values` what the variables of the block, and
-    of lets around it, stand for.
+    False also for a loop that feeds no spatial iterator, or that allocates what is initialized: each of its
+    iterations initializes the elements again. `between` are the loops and conditions between the loop and
+    the block; `values` are the values of block variables and of enclosing lets.
 
     >>> from gossamer_ir.core.build import index, index_var, zero_of
     >>> from gossamer_ir.nodes import BlockIter, Range
@@ -64,7 +64,7 @@ def may_meet(
 
 
 def _stores(block: Block, around: Iterable[Around], values: Values) -> Iterator[Access]:
-    """What an init stores, and what holds there in each iteration of the loops around."""
+    """The stores of an init, each with its context in terms of the loops around the block."""
     parts = tuple(around)
     loops = tuple(
         For(found.var, resolve(found.start, values), resolve(found.extent, values), ())
@@ -74,7 +74,7 @@ def _stores(block: Block, around: Iterable[Around], values: Values) -> Iterator[
     conditions = tuple(resolve(found, values) for found in parts if not isinstance(found, For))
     held = at_init(EnclosingContext(loops, conditions), block, values)
     fed = reduction_loops(block, values)
-    # Without the loops that feed a reduction, what is said about them does not hold.
+    # The init runs outside the reduction loops, so conditions on their variables do not apply.
     kept = tuple(part for part in held.conditions if free_vars(part).isdisjoint(fed))
     own = buffers_allocated(block.init)
     for found in accesses(block.init, values=values, held=replace(held, conditions=kept)):
@@ -83,7 +83,7 @@ def _stores(block: Block, around: Iterable[Around], values: Values) -> Iterator[
 
 
 def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:
-    """Whether points of some loops around a block that meet in an element initialise it to one value.
+    """True if points of some loops around a block that share an element initialize it to the same value.
 
     >>> from gossamer_ir.core.build import index, index_var
     >>> from gossamer_ir.nodes import Load
@@ -105,7 +105,7 @@ def is_told_by_element(block: Block, loops: Iterable[For]) -> bool:
 
 
 def _bound_in(body: Iterable[Stmt]) -> dict[str, Expr]:
-    """What lets and block variables in a body stand for."""
+    """The values of the lets and block variables in a body."""
     values: dict[str, Expr] = {}
     for stmt in statements(body):
         if isinstance(stmt, Let):

@@ -1,7 +1,7 @@
-"""Index arrays that hold each value once: what different positions load is different.
+"""Injective indices: loads from index arrays whose values differ for different positions.
 
-The coordinates of a sorted fibre without duplicates increase strictly, so a loop over the positions
-of one fibre selects a different coordinate in each iteration.
+The coordinates of a sorted fibre without duplicates strictly increase, so a loop over the positions of one
+fibre selects a different coordinate in each iteration.
 """
 
 from __future__ import annotations
@@ -23,12 +23,11 @@ from gossamer_ir.traversal.walk import free_vars
 
 
 def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
-    """Whether an index has a different value in each iteration of a loop, because it loads the
-    positions of one segment from an array that increases strictly within segments; at the position
-    stage those of one fibre.
+    """True if an index is injective in a loop because it reads one strictly increasing segment (one fibre,
+    at the position stage).
 
-    Facts are those that hold wherever the loop runs (`lasting_facts`). Slots of a padded axis repeat
-    one value, so nothing is concluded about them.
+    `facts` must hold wherever the loop runs (`invariant_facts`). Unused slots of a padded axis repeat one
+    value, so padded arrays are never injective.
     """
     load = loaded(expr)
     if load is None:
@@ -49,8 +48,8 @@ def is_injective(expr: Expr, loop: For, facts: Iterable[Fact]) -> bool:
 
 
 def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
-    """Whether a position is the loop's variable counted from the begin of one segment, and the loop
-    ends where the segment does; without `indptr`, whether it runs along one row."""
+    """True if a position is the loop variable plus the beginning of a segment, and the loop ends where the
+    segment does. Without `indptr` the segment is a row, which any range of positions is part of."""
     parts = along(affine_of(position), loop.var)
     if parts is None or parts[0] != UNIT:
         return False
@@ -64,8 +63,8 @@ def _is_in_one_segment(position: Expr, loop: For, indptr: str | None) -> bool:
 
 
 def _is_in_one_fibre(positions: tuple[Expr, ...], loop: For, indptr: str) -> bool:
-    """Whether the last of some positions is the loop's variable, and the loop runs over the fibre below
-    the others."""
+    """True if the last position is the loop variable, and the loop runs over the fibre that the other
+    positions select."""
     *outer, last = positions
     offset = offset_of_length(build.without_guard(loop.extent))
     is_whole = last == build.index_var(loop.var) and build.integer_value(loop.start) == 0

@@ -1,7 +1,7 @@
-"""Index forms as numbers in a mixed radix whose digits are loops: `128 * k_0 + 16 * k_1 + k_2`.
+"""Index forms as mixed-radix numbers whose digits are loop variables: `128 * k_0 + 16 * k_1 + k_2`.
 
-From an index whose digits do not overlap every loop can be told; and an index that has all digits
-from the lowest on visits a whole range.
+If the digits do not overlap, the index determines every loop variable (it is injective). If there are also
+no gaps between digits, the index takes every value of a range (it is surjective).
 """
 
 from __future__ import annotations
@@ -40,18 +40,18 @@ from gossamer_ir.core.build import (
 from gossamer_ir.nodes import Binary, Expr, For, VScale
 
 _WORD = 1 << 64
-"""Machine integers that are as far apart are equal."""
+"""The number of machine integers: values that differ by a multiple of it are equal."""
 
 
 class Digit(NamedTuple):
-    """What a digit is multiplied by in a number, and how many values it has."""
+    """A digit of a number: its place value (`coefficient`) and its number of values (`extent`)."""
 
     coefficient: Affine
     extent: Expr
 
     @property
     def radix(self) -> Affine:
-        """What the digit above it is multiplied by, where there is no gap."""
+        """The place value of the next digit if there is no gap."""
         return times(self.coefficient, affine_of(self.extent))
 
 
@@ -60,8 +60,8 @@ _Name = TypeVar("_Name")
 
 
 def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
-    """Digits from the lowest up; None unless the lowest one is multiplied by 1, and each of the others by
-    as many values as those below it have.
+    """The names of digits in ascending order; None unless the lowest place value is 1, and each other place
+    value is the number of values of the digits below it.
 
     >>> from gossamer_ir.core.build import index
     >>> gapless({"high": Digit(Affine({}, 8), index(3)), "low": Digit(UNIT, index(8))})
@@ -71,7 +71,7 @@ def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
     expected, left, order = UNIT, dict(digits), list[_Name]()
     while left:
         found = [name for name, digit in left.items() if digit.coefficient == expected]
-        # A digit of one value has the coefficient of the digit above it.
+        # A digit with one value has the same place value as the next digit, and must come before it.
         found.sort(key=lambda name: integer_value(left[name].extent) != 1)
         if not found:
             return None
@@ -83,7 +83,7 @@ def gapless(digits: Mapping[_Name, Digit]) -> tuple[_Name, ...] | None:
 
 
 def places(extents: Sequence[Expr]) -> tuple[Digit, ...]:
-    """The digits that have so many values, highest first, without gaps.
+    """The digits without gaps that have these numbers of values, highest first.
 
     >>> from gossamer_ir.core.build import index
     >>> [digit.coefficient.constant for digit in places([index(3), index(4), index(8)])]
@@ -96,26 +96,26 @@ def places(extents: Sequence[Expr]) -> tuple[Digit, ...]:
 
 
 def count_of(digits: Iterable[Digit]) -> Affine:
-    """How many values digits have together."""
+    """The number of values of a number with these digits."""
     return reduce(times, (affine_of(digit.extent) for digit in digits), UNIT)
 
 
 def digits_of(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> dict[str, Digit]:
-    """The digits of a form that some loops are."""
+    """The terms of a form in some loops, as digits."""
     return {name: Digit(by, loops[name].extent) for name, by in form.terms.items() if name in names}
 
 
 def digit_key(form: Form, loop: str, *, loops: Loops, varying: Set[str]) -> Key | None:
-    """How the form determines the loop, None where it does not.
+    """A key that describes how the form determines the iteration of a loop; None if it does not.
 
-    Accesses with one key touch different elements in different iterations of the loop, whatever the
-    other `varying` loops are; loops that do not vary are part of the key.
+    Accesses with equal keys access different elements in different iterations of the loop, for all values of
+    the other `varying` loops. Loops that do not vary are part of the key.
     """
     if loop not in form.terms or form.opaque & varying:
         return None
     digits = digits_of(form, varying | {loop}, loops=loops)
     own = digits.pop(loop)
-    if _is_negative(own.coefficient):  # counted backwards
+    if _is_negative(own.coefficient):  # the loop counts backwards: negate the whole number
         own, digits = _negative(own), {name: _negative(digit) for name, digit in digits.items()}
     low: list[Digit] = []
     for name, digit in digits.items():
@@ -141,8 +141,8 @@ def _negative(digit: Digit) -> Digit:
 
 
 def span(form: Form, varying: Set[str], *, loops: Loops) -> int:
-    """A bound of the difference of two values of a form, as its `varying` loops run. Below 2^64, machine
-    integers, which wrap, differ where the values do."""
+    """A bound of the difference of two values of a form over all iterations of the `varying` loops. If it is
+    below 2**64, different values are different machine integers."""
     digits = digits_of(form, varying, loops=loops)
     extents = [without_guard(digit.extent) for digit in digits.values()]
     whole = 0
@@ -156,13 +156,13 @@ def span(form: Form, varying: Set[str], *, loops: Loops) -> int:
 
 
 def is_positive(form: Affine) -> bool:
-    """Whether a form is a positive constant or a multiple of vscale."""
+    """True if a form is a positive constant or a positive multiple of vscale."""
     count, factors = factored(form)
     return count > 0 and all(isinstance(factor, VScale) for factor in factors)
 
 
 def _is_positive(coefficient: Affine, low: list[Digit]) -> bool:
-    """Whether a coefficient is positive wherever the loops of the lower digits are not empty."""
+    """True if a coefficient is positive provided that the loops of the lower digits are not empty."""
     if not coefficient.terms:
         return coefficient.constant > 0
     extents = [digit.extent for digit in low]
@@ -172,7 +172,7 @@ def _is_positive(coefficient: Affine, low: list[Digit]) -> bool:
 
 
 def _factored(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, ...]]:
-    """A form as an integer times factors, those of some extents where they divide it."""
+    """A form as an integer times factors, among them the factors of some extents that divide it."""
     if not form.terms:
         return form.constant, ()
     factors = (factor for extent in extents for factor in factors_of(extent))
@@ -180,7 +180,7 @@ def _factored(form: Affine, extents: Iterable[Expr]) -> tuple[int, tuple[Expr, .
 
 
 def fits(low: list[Digit], below: Affine) -> bool:
-    """Whether the sum of the digits is always less than `below`."""
+    """True if the sum of the digits, times their place values, is always less than `below`."""
     if not low:
         return True
     if any(_is_negative(digit.coefficient) for digit in low):
@@ -199,16 +199,16 @@ def fits(low: list[Digit], below: Affine) -> bool:
 
 
 def ascending(form: Form, *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
-    """The loops of a form from the lowest digit up, None unless the digits are gapless and the
-    form is nothing but digits."""
+    """The loops of a form in ascending order of digits; None unless the form consists of digits without
+    gaps."""
     if form.base != NOTHING:
         return None
     return lowest(form, form.terms.keys(), loops=loops)
 
 
 def lowest(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> tuple[str, ...] | None:
-    """The loops of a form among some from the lowest digit up, None unless they are digits without
-    gaps, of a number that is added to something that does not depend on them."""
+    """Some loops of a form in ascending order of digits; None unless they are digits without gaps of a number
+    that is added to a term that does not depend on them."""
     digits = digits_of(form, names, loops=loops)
     order = gapless(digits)
     if order is None or form.opaque & names:
@@ -217,7 +217,7 @@ def lowest(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> tuple[st
 
 
 def number(digits: Mapping[str, Digit]) -> Expr:
-    """The number that variables are the digits of."""
+    """The number that has variables as its digits."""
     total: Expr = ZERO
     for name, digit in digits.items():
         total = add(total, mul(index_var(name), product_of(digit.coefficient)))
@@ -227,8 +227,11 @@ def number(digits: Mapping[str, Digit]) -> Expr:
 def parted(
     digits: Mapping[str, Digit], divisor: int
 ) -> tuple[dict[str, Digit], int, dict[str, Digit]] | None:
-    """Digits without gaps, highest first, as those of a quotient by a number that the divisor is a multiple
-    of, that number, and those of the remainder; None where there is no such number but 1."""
+    """Splits digits without gaps (highest first) at a place value that divides `divisor`.
+
+    Returns the digits of the quotient by that place value, the place value, and the digits of the remainder;
+    None if no place value but 1 divides it.
+    """
     several = list(digits.items())
     for position, (_, digit) in enumerate(several[:-1], start=1):
         span = digit.coefficient
@@ -241,19 +244,19 @@ def parted(
 
 
 def without(form: Form, names: Set[str], *, loops: Mapping[str, For]) -> Expr:
-    """What is left of a form without the digits that some loops are."""
+    """A form without its terms in some loops."""
     others = sorted(form.terms.keys() - names)
     digits = digits_of(form, set(others), loops=loops)
     return add(number({name: digits[name] for name in others}), expr_of(form.base))
 
 
 def several(order: Sequence[str], *, loops: Mapping[str, For]) -> tuple[str, ...]:
-    """Some loops without those of one iteration, which add nothing to a form that is nothing but digits."""
+    """Some loops without those of a single iteration: their variable is 0, so they contribute nothing."""
     return tuple(name for name in order if integer_value(loops[name].extent) != 1)
 
 
 def is_covering(form: Form, extent: Expr, *, loops: Mapping[str, For]) -> bool:
-    """Whether the form takes all values in [0, extent) (and maybe larger ones)."""
+    """True if a form takes all values in [0, extent), and possibly greater ones."""
     every = ascending(form, loops=loops)
     if every is None:
         return False
@@ -267,7 +270,7 @@ def is_covering(form: Form, extent: Expr, *, loops: Mapping[str, For]) -> bool:
 
 
 def _reaches(count: Expr, step: Affine, extent: Expr) -> bool:
-    """Whether count * step >= extent, by the form of count."""
+    """True if count * step >= extent, for constants, multiples, and a count that is a rounded-up quotient."""
     if step == UNIT and count == extent:
         return True
     number, bound = integer_value(count), integer_value(extent)
@@ -285,7 +288,7 @@ def _reaches(count: Expr, step: Affine, extent: Expr) -> bool:
 
 
 def ceildiv_by(extent: Expr, divisor: Affine) -> Expr:
-    """Extent over a positive divisor, rounded up."""
+    """The quotient of an extent by a positive divisor, rounded up."""
     if divisor == UNIT:
         return extent
     if divisor.is_constant:

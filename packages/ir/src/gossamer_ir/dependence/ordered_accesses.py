@@ -1,8 +1,8 @@
-"""Elements that later iterations of a loop touch lie behind those of earlier ones, or before them.
+"""Proves that later iterations of a loop access only elements after (or only before) those of earlier ones.
 
-So it is with the values of a sparse matrix, row by row: row `i` has the positions from `indptr[i]` to
-before `indptr[i + 1]`, and `indptr` never decreases. Their indices are no digits of a number (see
-`mixed_radix`), but the prover orders them.
+An example are the values of a sparse matrix, row by row: row `i` has the positions `indptr[i]`, ...,
+`indptr[i + 1] - 1`, and `indptr` never decreases. Such indices are not mixed-radix numbers (`mixed_radix`),
+but the prover can order them.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ from gossamer_ir.nodes import Compare, Expr, For, Function, Range
 from gossamer_ir.traversal.walk import buffers_read, substitute
 
 _LATER = "_later"
-"""Behind the names of loops in another iteration."""
+"""The suffix of loop variables of the later iteration."""
 
 
 def are_ordered(
@@ -35,9 +35,11 @@ def are_ordered(
     changing: Set[str],
     function: Function,
 ) -> bool:
-    """Whether it is proved that, along a dimension of their buffer, what each iteration of a loop touches
-    lies behind everything that earlier iterations touch, or before it. Loops are `outer` ones, the
-    iterations change buffers that are `changing`."""
+    """True if, along one dimension of the buffer, all accesses of each iteration of a loop are proved to come
+    after those of all earlier iterations, or all before them.
+
+    `outer` are the enclosing loops, `changing` the buffers that the loop writes.
+    """
     if any(access.buffer in with_two_names(function) for access in found):
         return False
     if any(
@@ -50,46 +52,50 @@ def are_ordered(
     point.begin(loop.body)
     idle = {name for access in found for name in access.held.idle}
     for running in (*outer, loop):
-        if running.var not in idle:  # else something is touched where it does not run
+        if (
+            running.var not in idle
+        ):  # otherwise there are accesses (of an init) without an iteration of it
             point.assume_loop(running)
     later = index_var(loop.var + _LATER)
     point.assume_loop(replace(loop, var=later.name))
     point.assume(Compare("lt", index_var(loop.var), later))
-    spots = _weakest(_spot(access, function=function, point=point) for access in found)
-    rank = min((len(spot.indices) for spot in spots), default=0)
-    return any(_moves(spots, dim, point=point, loop=loop) for dim in range(rank))
+    sites = _weakest(_site(access, function=function, point=point) for access in found)
+    rank = min((len(site.indices) for site in sites), default=0)
+    return any(_is_ordered_along(sites, dim, point=point, loop=loop) for dim in range(rank))
 
 
-class _Spot(NamedTuple):
-    """What touches of one element have in common: its indices and numbers, None in place of the range
-    of a search and of what is not known."""
+class _AccessSite(NamedTuple):
+    """The indices and element numbers of an access, None if unknown or the range of a search, and its
+    context. Loads and stores with equal sites need to be compared once."""
 
     indices: tuple[Expr | None, ...]
     held: EnclosingContext
 
 
-def _spot(access: Access, *, function: Function, point: ProgramPoint) -> _Spot:
+def _site(access: Access, *, function: Function, point: ProgramPoint) -> _AccessSite:
     indices = tuple(None if isinstance(at, Range) else at for at in access.indices)
     numbers = tuple(
         at if at is not None and point.is_exact(at) else None
         for at in numbers_of(function, access.buffer, access.indices)
     )
-    return _Spot((*indices, *numbers), access.held)
+    return _AccessSite((*indices, *numbers), access.held)
 
 
-def _weakest(spots: Iterable[_Spot]) -> list[_Spot]:
-    """Those from which the others follow: what is proved of an element where less holds is true where
-    more does."""
-    known = {(spot.indices, spot.held.assumptions()): spot for spot in spots}
+def _weakest(sites: Iterable[_AccessSite]) -> list[_AccessSite]:
+    """The sites with minimal assumptions. A proof for one of them holds for every site that has the same
+    indices and more assumptions."""
+    known = {(site.indices, site.held.assumptions()): site for site in sites}
     return [
-        spot
-        for (indices, held), spot in known.items()
+        site
+        for (indices, held), site in known.items()
         if not any(indices == other and less < held for other, less in known)
     ]
 
 
-def _moves(found: Sequence[_Spot], dim: int, *, point: ProgramPoint, loop: For) -> bool:
-    """Whether all accesses of later iterations come after those of earlier ones, or all before them."""
+def _is_ordered_along(
+    found: Sequence[_AccessSite], dim: int, *, point: ProgramPoint, loop: For
+) -> bool:
+    """True if all accesses of later iterations come after those of earlier ones, or all before them."""
     return any(
         all(
             _is_apart(first, second, dim, point=point, loop=loop, falls=falls)
@@ -100,10 +106,16 @@ def _moves(found: Sequence[_Spot], dim: int, *, point: ProgramPoint, loop: For) 
 
 
 def _is_apart(
-    first: _Spot, second: _Spot, dim: int, *, point: ProgramPoint, loop: For, falls: bool
+    first: _AccessSite,
+    second: _AccessSite,
+    dim: int,
+    *,
+    point: ProgramPoint,
+    loop: For,
+    falls: bool,
 ) -> bool:
-    """Whether the first access comes before the second one in a later iteration; where the index `falls`,
-    after it."""
+    """True if the first access comes before the second one in a later iteration, or after it if the index
+    `falls`."""
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
     before, behind = first.indices[dim], second.indices[dim]
@@ -117,7 +129,7 @@ def _is_apart(
 
 
 def _renamed(held: EnclosingContext, names: Values) -> EnclosingContext:
-    """What holds in another iteration, by other names of loops."""
+    """The context in the later iteration, with renamed loop variables."""
     loops = (replace(loop, var=loop.var + _LATER, body=()) for loop in held.loops)
     conditions = (substitute(condition, names) for condition in held.conditions)
     idle = frozenset(name + _LATER for name in held.idle)
