@@ -164,8 +164,8 @@ class Magnitudes:
                         self._bind_iterator(item, stmt)
 
     def _bind_iterator(self, item: BlockIter, block: Block) -> None:
-        """The variable of an iterator is in its domain, but for where a predicate is evaluated that may
-        leave out a value outside of it."""
+        """Records the variable of an iterator. A predicate is also evaluated for values outside the domain,
+        which it may exclude; with a predicate, only the value bounds the variable."""
         if block.predicate is None:
             self.bind(item.var, item.domain.start, item.domain.extent)
         else:

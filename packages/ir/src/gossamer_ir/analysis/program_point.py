@@ -167,8 +167,8 @@ class ProgramPoint:
         self._assume_value(item)
 
     def assume_binding(self, item: BlockIter) -> None:
-        """The variable of an iterator has its value from here on. It may be outside of its domain where the
-        predicate of the block is evaluated, which tells whether the block runs there."""
+        """Assumes from here on that the variable of an iterator equals its value. This holds where the
+        predicate of the block is evaluated; the value may be outside the domain there."""
         self.magnitudes.bind(item.var, item.value)
         self._assume_value(item)
 

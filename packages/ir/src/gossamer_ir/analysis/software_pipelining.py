@@ -23,8 +23,8 @@ def is_pipelined(loop: For) -> bool:
 def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
     """The longest prefix of the body of a loop that may run ahead of the rest; empty if there is none.
 
-    The prefix must fill buffers that could be private to each iteration, and that the rest reads but does
-    not write. It must read only buffers that the loop does not write.
+    The prefix must fill buffers that could be private to each iteration and that the rest does not write.
+    It must read only buffers that the loop does not write.
 
     >>> from gossamer_ir.script import parse_module
     >>> (function,) = parse_module('''
@@ -43,7 +43,8 @@ def copies_ahead(loop: For, function: Function) -> tuple[Stmt, ...]:
     for count in range(len(loop.body) - 1, 0, -1):
         first, rest = loop.body[:count], loop.body[count:]
         filled = _written(first)
-        # What the others read of a copy, simplifying may have removed: it stays one that may run ahead.
+        # The rest need not read what is filled: simplification may have removed the reads of a copy, and
+        # the annotated loop must stay valid.
         is_whole = bool(filled) and not filled & _written(rest)
         is_fixed = not _read(first) & _written(loop.body)
         if is_whole and is_fixed and all(_is_own(name, loop, function) for name in filled):

@@ -33,7 +33,7 @@ RECORDS: dict[type[Record], str] = {
     Intrinsic: "Intrinsic",
     FormatDescription: "FormatDescription",
 }
-"""The kinds of records, each with the name that is written for it."""
+"""The types of records, each with its name in serialized text, which must not change with the class."""
 
 
 class ModuleText(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
