@@ -59,7 +59,7 @@ class CodedError(GossamerError):
 
     def __reduce__(self) -> tuple[Callable[..., CodedError], tuple[object, ...]]:
         """Pickles the rendered text, since a callable that prints the module may not be picklable."""
-        return _again, (type(self), self.diagnostics, self.text)
+        return _unpickled, (type(self), self.diagnostics, self.text)
 
     def render(self) -> str:
         """The message, hint and code of every diagnostic, and the text with carets."""
@@ -108,7 +108,9 @@ class InternalError(GossamerError):
     """A bug in gossamer."""
 
 
-def _again(kind: type[CodedError], diagnostics: tuple[Diagnostic, ...], text: str) -> CodedError:
+def _unpickled(
+    kind: type[CodedError], diagnostics: tuple[Diagnostic, ...], text: str
+) -> CodedError:
     """Reconstructs an error that was pickled."""
     first = diagnostics[0]
     return kind(first.code, first.message, diagnostics=diagnostics, text=text)
