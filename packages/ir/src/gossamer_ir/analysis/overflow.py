@@ -58,8 +58,9 @@ from gossamer_ir.traversal.identity_cache import memoize_by_identity
 from gossamer_ir.traversal.walk import LEAVES, children, every_statement, free_vars, statements
 
 LARGEST_VSCALE = 2**10
+"""A generous bound of vscale: vectors of Arm SVE have at most 2048 bits, which is a vscale of 16."""
 LARGEST_ARRAY = 2**57
-"""A bound on the elements of an array: virtual addresses have at most 57 bits, and elements are distinct."""
+"""A bound of the elements of an array: addresses have at most 57 bits, and each element has its own."""
 _RING = ("add", "sub", "mul")
 """Operations that agree for machine and unbounded integers modulo 2**bits."""
 _KNOWN = ("floordiv", "floormod", "min", "max", "shr")

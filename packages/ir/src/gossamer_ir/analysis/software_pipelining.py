@@ -13,6 +13,7 @@ PIPELINE = "pipeline"
 iteration may run up to that number minus one iterations ahead of the rest of its body."""
 
 FEWEST_STAGES, MOST_STAGES = 2, 8
+"""The least and the greatest number of stages. One stage would be the loop without the annotation."""
 
 
 def is_pipelined(loop: For) -> bool:

@@ -118,14 +118,14 @@ def _is_apart(
     `falls`."""
     names = (loop.var, *(inner.var for inner in second.held.loops))
     renamed = {name: index_var(name + _LATER) for name in names}
-    before, behind = first.indices[dim], second.indices[dim]
-    if before is None or behind is None:
+    earlier, other = first.indices[dim], second.indices[dim]
+    if earlier is None or other is None:
         return False
-    after: Expr = substitute(behind, renamed)
+    later: Expr = substitute(other, renamed)
     with point.scope():
         point.assume_held(first.held)
         point.assume_held(_renamed(second.held, renamed))
-        return point.proves(Compare("gt" if falls else "lt", before, after))
+        return point.proves(Compare("gt" if falls else "lt", earlier, later))
 
 
 def _renamed(held: EnclosingContext, names: Values) -> EnclosingContext:
