@@ -1,1 +1,1 @@
-"""The ingredients of nodes: data types, constants, constructors, and argument checks."""
+"""The ingredients of nodes: data types, constants, constructors; checks of arguments and index arrays."""

@@ -1,7 +1,7 @@
-"""Where index arrays break what is stated about them: bounds, order, distinct values, relations.
+"""Finds violations of facts about index arrays: bounds, order, distinct values, relations.
 
-Packages that check index arrays find violations here, and report them in their own words. Each function
-reads an array in pieces that fit a cache, and looks for the position only if something is wrong.
+Packages that check index arrays search for violations here and report them in their own words. Each
+function reads an array in pieces that fit a cache, and computes the position only if there is a violation.
 """
 
 from __future__ import annotations
