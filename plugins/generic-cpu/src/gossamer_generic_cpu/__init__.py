@@ -1,1 +1,1 @@
-"""gossamer backend for any CPU that LLVM knows, multi-threaded."""
+"""The gossamer backend for all CPUs that LLVM supports, multi-threaded."""

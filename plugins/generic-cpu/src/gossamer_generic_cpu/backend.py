@@ -1,4 +1,4 @@
-"""The backend: any CPU that LLVM knows, of this process' architecture."""
+"""The backend: all CPUs that LLVM supports, of the architecture of this process."""
 
 from __future__ import annotations
 
@@ -20,8 +20,8 @@ _VERSIONED = ("gossamer-generic-cpu", "gossamer-llvm", "llvmlite")
 
 
 class GenericCpu:
-    """Compiles flat modules with LLVM for this machine's CPU or a named one (`cpu=`), and runs them
-    on `threads=` threads."""
+    """Compiles flat modules with LLVM for this machine's CPU or a named one (`cpu=`); kernels run on
+    `threads=` threads."""
 
     name = NAME
     api_version = API_VERSION
@@ -35,22 +35,22 @@ class GenericCpu:
 
     @property
     def version(self) -> str:
-        """The versions of the plugin, of the emitter and of llvmlite, which brings LLVM."""
+        """The versions of the plugin, of the emitter and of llvmlite, which contains LLVM."""
         return _version()
 
     def targets(self) -> tuple[str, ...]:
-        """The CPU of this machine, and a common one."""
+        """Return the target for the CPU of this machine, and one for a common CPU."""
         return (NAME, f"{NAME}:cpu=x86-64-v3")
 
     def instructions(self, target: Target) -> frozenset[str]:
-        """The functions that the target's CPU has instructions for."""
+        """Return the functions for which the target's CPU has instructions."""
         from gossamer_generic_cpu.codegen import compiler
         from gossamer_generic_cpu.target import cpus
 
         return compiler.abi_of(cpus.resolve_cpu(target)).functions
 
     def probe(self, target: Target) -> Probe:
-        """Whether this machine has the features of the target's CPU."""
+        """Return whether this machine has the features of the target's CPU."""
         from gossamer_generic_cpu.parallel import threads
         from gossamer_generic_cpu.target import cpus
 
@@ -65,10 +65,10 @@ class GenericCpu:
         return Probe(usable=True, resolved=cpus.explicit(target))
 
     def compile(self, module: Module, target: Target) -> Artifact:
-        """Object code for a flat module, whatever this machine's CPU is.
+        """Compile a flat module to object code; the CPU of this machine does not matter.
 
-        `UnsupportedError` (`llvm.<construct>`) names what is not lowered, `ArgumentError` an option
-        that does not exist.
+        `UnsupportedError` (`llvm.<construct>`) names a construct that is not lowered, `ArgumentError` an
+        unknown option.
         """
         from gossamer_generic_cpu.codegen import compiler
         from gossamer_generic_cpu.parallel import threads
@@ -95,17 +95,17 @@ class GenericCpu:
         )
 
     def texts(self, module: Module, target: Target) -> dict[str, str]:
-        """The LLVM IR of a flat module as it is emitted, and its assembly."""
+        """Return the LLVM IR of a flat module as it is emitted, and its assembly."""
         from gossamer_generic_cpu.codegen import compiler
 
         llvm, asm = compiler.llvm_text(module, target), compiler.assembly(module, target)
         return {"llvm": llvm, "asm": asm}
 
     def load(self, artifact: Artifact) -> Kernel:
-        """Links object code into this process.
+        """Link object code into this process.
 
-        `ArgumentError` (`generic_cpu.load`) where this machine has another architecture or lacks a
-        feature that the code may use.
+        `ArgumentError` (`generic_cpu.load`) if this machine has another architecture or lacks a feature that
+        the code may use.
         """
         from gossamer_generic_cpu.loading import loader
         from gossamer_generic_cpu.parallel import threads
@@ -130,7 +130,8 @@ def _version() -> str:
 
 
 def _lacking(artifact: Artifact) -> tuple[str, ...]:
-    """What the code may need and this machine does not have."""
+    """Return the features that the code may use and this machine lacks, or the triple if it is another
+    one."""
     from gossamer_generic_cpu.target import cpus, host
 
     if artifact.parsed_target().option("features") == host.host().digest:

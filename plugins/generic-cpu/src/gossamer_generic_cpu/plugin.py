@@ -1,4 +1,4 @@
-"""The entry point: registers the backend and its intrinsics, and does nothing else."""
+"""The entry point of the plugin: it only registers the backend and its intrinsics."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gossamer_ir.interchange.records import Intrinsic
 
 @hookimpl
 def gossamer_backends() -> Sequence[Backend]:
-    """The one backend of this plugin."""
+    """Return the backend of this plugin."""
     return (GenericCpu(),)
 
 
 @hookimpl
 def gossamer_intrinsics() -> Sequence[Intrinsic]:
-    """Its micro-kernels."""
+    """Return its micro-kernels."""
     return intrinsics()

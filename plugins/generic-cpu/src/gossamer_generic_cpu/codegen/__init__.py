@@ -1,1 +1,1 @@
-"""From flat modules to object code, and micro-kernels written for it."""
+"""Compile flat modules to object code; micro-kernels for intrinsics."""

@@ -1,4 +1,4 @@
-"""From a flat module to LLVM IR, assembly and object code."""
+"""Compile a flat module to LLVM IR, assembly and object code."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ _WITH_FEATURE = {**dict.fromkeys(_ROUNDINGS, "sse4.1"), "fma": "fma"}
 
 @dataclass(frozen=True)
 class Compiled:
-    """Object code, and the milliseconds of each step."""
+    """Object code, and the time of each step in milliseconds."""
 
     code: bytes
     times: tuple[tuple[str, str], ...]
@@ -33,7 +33,7 @@ class Compiled:
 
 @cache
 def abi_of(cpu: Cpu) -> Abi:
-    """What the emitter has to know of a CPU."""
+    """Return the properties of a CPU that the emitter needs."""
     has_all = architecture() == "aarch64"
     functions = {name for name, word in _WITH_FEATURE.items() if has_all or word in cpu.required}
     return Abi(
@@ -46,18 +46,18 @@ def abi_of(cpu: Cpu) -> Abi:
 
 
 def llvm_text(module: Module, target: Target) -> str:
-    """The LLVM IR of a flat module as it is emitted, before any pass."""
+    """Return the LLVM IR of a flat module as it is emitted, before any pass."""
     return emit(module, abi=abi_of(resolve_cpu(target)))
 
 
 def assembly(module: Module, target: Target) -> str:
-    """The assembly text of a flat module."""
+    """Return the assembly of a flat module."""
     machine = target_machine(resolve_cpu(target))
     return str(machine.emit_assembly(_optimized(module, target)))
 
 
 def object_code(module: Module, cpu: Cpu) -> Compiled:
-    """The object file of a flat module, which exports `gossamer_kernel`."""
+    """Compile a flat module to an object file that exports `gossamer_kernel`."""
     machine = target_machine(cpu)
     marks = [time.perf_counter()]
     text = emit(module, abi=abi_of(cpu))
@@ -74,7 +74,7 @@ def object_code(module: Module, cpu: Cpu) -> Compiled:
 
 
 def parse(text: str) -> llvm.ModuleRef:
-    """Parses and verifies; a text that LLVM refuses is a bug of the emitter."""
+    """Parse and verify LLVM IR; if LLVM refuses it, the emitter has a bug."""
     try:
         module = llvm.parse_assembly(text)
         module.verify()

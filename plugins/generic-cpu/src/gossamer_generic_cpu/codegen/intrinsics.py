@@ -1,8 +1,8 @@
-"""Micro-kernels whose accumulators stay in vector registers: what each computes, and how.
+"""Micro-kernels whose accumulators stay in vector registers: semantics and implementation of each.
 
-Both texts of an intrinsic are scripts of one function; `tensorize` puts the second in the place of
-what is the first. An outer product adds `A[p, i] * B[p, j]` to a tile of two vectors in each row;
-a dot product has four vectors of sums, which are added up at the end.
+Both are scripts of one function; `tensorize` replaces code that matches the semantics by the implementation.
+An outer product adds `A[p, i] * B[p, j]` to a tile of two vectors per row; a dot product has four vectors of
+partial sums, which are added at the end.
 """
 
 from __future__ import annotations
@@ -10,9 +10,9 @@ from __future__ import annotations
 from gossamer_ir.interchange.records import Intrinsic
 
 LANES = {"float32": 8, "float64": 4}
-"""The lanes of a vector of 256 bits."""
+"""The number of lanes of a vector of 256 bits, by dtype."""
 ROWS = (1, 4, 6)
-"""The rows of tiles: with two vectors in each, 6 rows leave registers for the operands."""
+"""The numbers of rows of tiles. With two vectors per row, 6 rows leave registers for the operands."""
 
 _OUTER = """
 @T.prim_func
@@ -76,7 +76,7 @@ _DOT_EMISSION = """
 
 
 def outer_product(dtype: str, rows: int) -> Intrinsic:
-    """The outer-product micro-kernel of a tile of so many rows.
+    """Return the outer-product micro-kernel for a tile with this number of rows.
 
     >>> outer_product("float32", 6).name
     'outer_product_float32_6x16'
@@ -89,7 +89,7 @@ def outer_product(dtype: str, rows: int) -> Intrinsic:
 
 
 def dot_product(dtype: str) -> Intrinsic:
-    """The dot-product micro-kernel.
+    """Return the dot-product micro-kernel.
 
     >>> dot_product("float64").name
     'dot_product_float64'
@@ -102,6 +102,6 @@ def dot_product(dtype: str) -> Intrinsic:
 
 
 def intrinsics() -> tuple[Intrinsic, ...]:
-    """All of them."""
+    """Return all micro-kernels."""
     outer = (outer_product(dtype, rows) for dtype in LANES for rows in ROWS)
     return (*outer, *map(dot_product, LANES))

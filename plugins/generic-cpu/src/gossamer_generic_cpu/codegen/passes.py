@@ -1,8 +1,9 @@
-"""The passes between emission and code generation, picked by measuring (`benchmarks/compile_time.py`):
-what the emitter leaves undone, and nothing that only tries. Code generation reduces the strength of
-address computations itself, and the emitter writes loops in the rotated form and equal computations
-once. (NewGVN, which would find a few more, aborts the process on some large functions: LLVM asserts that
-it converges.)"""
+"""The LLVM passes between emission and code generation, chosen by measurement (`benchmarks/compile_time.py`).
+
+They do what the emitter leaves undone. Others seldom find anything: code generation does strength reduction
+of address computations itself, and the emitter rotates loops and shares equal computations. (NewGVN would find a
+few more, but it aborts the process on some large functions, where LLVM's assertion that it converges fails.)
+"""
 
 from __future__ import annotations
 
@@ -10,7 +11,7 @@ import llvmlite.binding as llvm
 
 
 def optimize(module: llvm.ModuleRef, machine: llvm.TargetMachine) -> None:
-    """Registers for stack slots, folded operations, no needless blocks."""
+    """Promote stack slots to registers, fold operations, and simplify the control flow."""
     options = llvm.create_pipeline_tuning_options(speed_level=2)
     options.loop_vectorization = False
     options.slp_vectorization = False

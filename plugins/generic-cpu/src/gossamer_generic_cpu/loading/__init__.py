@@ -1,1 +1,1 @@
-"""Object code into the memory of this process."""
+"""Load object code into the memory of this process."""

@@ -1,8 +1,8 @@
-"""Object code of x86-64 Linux straight into memory, without LLVM.
+"""Load object code of x86-64 Linux into memory without LLVM.
 
-A kernel's object is plain: a few sections, and distances between them that have to be filled in. Placing
-those here lets a process that finds its kernels in the cache do without importing LLVM. Whatever
-needs more than that (symbols of other libraries, other relocations) is left to LLVM's linker.
+The object of a kernel is simple: a few sections, and relative relocations between them. With this loader, a
+process whose kernels are all cached need not import LLVM. Objects that need more (symbols of other
+libraries, other relocations) are left to LLVM's linker.
 
 Source: System V ABI, Edition 4.1, chapter 4 (object files); AMD64 supplement, section 4.4 (relocations).
 """
@@ -38,13 +38,14 @@ _ABSOLUTE_64, _DISTANCES_32 = 1, frozenset({2, 4})
 
 
 class _Foreign(Exception):  # noqa: N818
-    """The object needs what is not done here."""
+    """The object needs features that this loader does not have."""
 
 
 def place(code: bytes, symbol: str) -> int | None:
-    """The address of a symbol of an object; None where the object or the system needs a real linker.
+    """Load an object and return the address of a symbol; None if the object or the system needs a full
+    linker.
 
-    The memory is never given back: a thread may run the code until the process ends.
+    The memory is never freed: a thread may run the code until the process ends.
     """
     if not is_supported():
         return None
@@ -55,7 +56,7 @@ def place(code: bytes, symbol: str) -> int | None:
 
 
 def is_supported() -> bool:
-    """Whether this process runs such code."""
+    """Return whether this process can run x86-64 Linux code."""
     return sys.platform == "linux" and architecture() == "x86_64" and sys.maxsize > 2**32
 
 
@@ -96,7 +97,7 @@ def _sections(code: bytes) -> list[Section]:
 
 
 def _layout(sections: list[Section]) -> tuple[list[int | None], int]:
-    """Where each section goes, None for those that are not in memory; and the size of all."""
+    """Return the offset of each section, None for those that are not loaded, and the total size."""
     offsets: list[int | None] = []
     end = 0
     for section in sections:
@@ -129,7 +130,7 @@ def _symbol_table(sections: list[Section]) -> Section:
 def _addresses(
     code: bytes, sections: list[Section], offsets: list[int | None], *, base: int
 ) -> list[int | None]:
-    """The address of every symbol, None for those that are defined elsewhere."""
+    """Return the address of each symbol, None for undefined ones."""
     found: list[int | None] = []
     for _, _, _, section, value, _ in SYMBOL.iter_unpack(_contents(code, _symbol_table(sections))):
         is_here = _UNDEFINED < section < _FIRST_RESERVED
@@ -149,7 +150,8 @@ def _index_of(code: bytes, sections: list[Section], symbol: str) -> int:
 
 
 class _Relocations(NamedTuple):
-    """What a section of relocations says, of the bytes from `at`, and the addresses of symbols."""
+    """The entries of a relocation section, the offset of the section that they change, and the addresses of
+    symbols."""
 
     at: int
     entries: bytes
@@ -174,7 +176,7 @@ def _relocate(image: bytearray, base: int, found: _Relocations) -> None:
 
 
 def _reserved(size: int) -> int:
-    """The address of new memory that may be written."""
+    """Return the address of new writable memory."""
     reserve = ctypes.CDLL(None, use_errno=True).mmap
     number, pointer = ctypes.c_int, ctypes.c_void_p
     reserve.argtypes = (pointer, ctypes.c_size_t, number, number, number, ctypes.c_int64)
@@ -187,7 +189,7 @@ def _reserved(size: int) -> int:
 
 
 def _fill(base: int, image: bytearray) -> None:
-    """Writes what belongs into memory, and makes it executable and no longer writable."""
+    """Write the contents into memory, and make it executable and read-only."""
     ctypes.memmove(base, bytes(image), len(image))
     protect = ctypes.CDLL(None).mprotect
     protect.argtypes = (ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int)

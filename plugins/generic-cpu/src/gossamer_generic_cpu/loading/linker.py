@@ -1,4 +1,4 @@
-"""Object code into the memory of this process by LLVM's linker, through one LLJIT."""
+"""Load object code into the memory of this process by LLVM's linker, with one LLJIT."""
 
 from __future__ import annotations
 
@@ -17,9 +17,9 @@ _numbers = itertools.count(1)
 
 
 def link_object(code: bytes, symbol: str) -> tuple[int, object]:
-    """The address of a symbol, and the object that keeps the code loaded.
+    """Return the address of a symbol, and the object that keeps the code loaded.
 
-    `ArgumentError` (`generic_cpu.object`) where the linker refuses the bytes.
+    `ArgumentError` (`generic_cpu.object`) if the linker refuses the bytes.
     """
     builder = llvm.JITLibraryBuilder()
     builder.add_object_img(code).add_current_process().export_symbol(symbol)
@@ -37,6 +37,6 @@ def link_object(code: bytes, symbol: str) -> tuple[int, object]:
 
 @cache
 def _compiler() -> llvm.LLJIT:
-    # JITLink keeps code and constants of one object together, so that 32-bit distances always fit.
+    # JITLink keeps code and constants of an object together, so that 32-bit distances always suffice.
     is_linked = sys.platform != "win32"
     return llvm.create_lljit_compiler(target_machine(host_cpu()), use_jit_link=is_linked)

@@ -1,4 +1,4 @@
-"""Object code into the memory of this process."""
+"""Load object code into the memory of this process."""
 
 from __future__ import annotations
 
@@ -6,13 +6,13 @@ from gossamer_generic_cpu.loading.elf import place
 
 
 def load_object(code: bytes, symbol: str) -> tuple[int, object]:
-    """The address of a symbol, and the object that keeps the code loaded.
+    """Return the address of a symbol, and the object that keeps the code loaded.
 
-    `ArgumentError` (`generic_cpu.object`) where the bytes are no object code of this machine.
+    `ArgumentError` (`generic_cpu.object`) if the bytes are not object code for this machine.
     """
     address = place(code, symbol)
     if address is not None:
         return address, None
-    from gossamer_generic_cpu.loading.linker import link_object  # LLVM, only for what needs it
+    from gossamer_generic_cpu.loading.linker import link_object  # imports LLVM
 
     return link_object(code, symbol)

@@ -1,6 +1,6 @@
-"""A parallel region without a thread library: threads are started and joined for each region.
+"""Parallel regions without a thread library: threads are started and joined for each region.
 
-It has the signature of GOMP_parallel, and works where libgomp is missing or cannot be used.
+The function has the signature of GOMP_parallel, and works if libgomp is missing or cannot be used.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ SYMBOL = "gossamer_parallel"
 
 @cache
 def fallback_parallel() -> int | None:
-    """The address of the function, None where this system has no POSIX threads."""
+    """Return the address of the function, or None if this system has no POSIX threads."""
     if not hasattr(ctypes.CDLL(None), "pthread_create"):
         return None
     code = target_machine(host_cpu()).emit_object(parse(_TEXT.format(triple=triple())))
@@ -29,7 +29,7 @@ def fallback_parallel() -> int | None:
 
 _loaded: list[object] = []
 
-# A thread that cannot be started is left out: the region's threads share its work dynamically.
+# If a thread cannot be started, the others do its work: a region distributes its work dynamically.
 _TEXT = """\
 target triple = "{triple}"
 

@@ -1,7 +1,7 @@
-"""Which function runs parallel regions: that of libgomp, or our own.
+"""Choose the function that runs parallel regions: that of libgomp, or our own.
 
-libgomp keeps its threads between regions, which makes a region cost 2 microseconds; but after a fork
-it waits for ever in the child for threads that only the parent has.
+libgomp keeps its threads between regions, so that a region costs 2 microseconds. But after a fork it blocks
+in the child, waiting for threads that only the parent has.
 """
 
 from __future__ import annotations
@@ -20,11 +20,12 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.interchange.records import Target
 
 VARIABLE = "GOSSAMER_PARALLEL"
-"""`gomp`, `pthread` or `none` chooses; by default libgomp where it can be used, else our own."""
+"""The environment variable for the choice: `gomp`, `pthread` or `none`; by default libgomp if it can be used,
+else our own."""
 
 _CHOICES = ("gomp", "pthread", "none")
 SPINS = "100000"
-"""About 0.1 milliseconds, within which back-to-back regions find their threads awake."""
+"""About 0.1 milliseconds: the threads are still awake for a region that follows immediately."""
 
 _SPIN_COUNT = "GOMP_SPINCOUNT"
 _WAITING = (_SPIN_COUNT, "OMP_WAIT_POLICY")
@@ -37,9 +38,9 @@ _FORKED_WITHOUT_EXEC = 0x40
 
 
 def parallelism_of(target: Target) -> ParallelismSource:
-    """What a kernel asks before each call; the option `threads` fixes the number.
+    """Return the function that a kernel calls before each run; the option `threads` fixes the number.
 
-    `ArgumentError` (`threads.count`) where the option is no integer from 1 to 4096.
+    `ArgumentError` (`threads.count`) if the option is not an integer from 1 to 4096.
     """
     text = target.option("threads")
     if not text:
@@ -54,7 +55,7 @@ def parallelism_of(target: Target) -> ParallelismSource:
 
 
 def parallel_function() -> int | None:
-    """The address of the function that runs parallel regions in this process, now."""
+    """Return the address of the function that now runs parallel regions in this process, or None."""
     choice = os.environ.get(VARIABLE) or "gomp"
     if choice not in _CHOICES:
         raise ArgumentError(
@@ -122,12 +123,12 @@ def _function() -> int | None:
 
 
 def refresh() -> None:
-    """Chooses the function again, when the environment has changed."""
+    """Choose the function again, after the environment has changed."""
     _function.cache_clear()
 
 
 def _is_gomp_loaded() -> bool:
-    """Whether anybody has loaded libgomp into this process."""
+    """Return whether libgomp is loaded in this process."""
     for name in _LIBRARIES:
         with contextlib.suppress(OSError):
             ctypes.CDLL(name, mode=os.RTLD_NOLOAD | os.RTLD_LAZY)
@@ -136,7 +137,7 @@ def _is_gomp_loaded() -> bool:
 
 
 def _is_forked() -> bool:
-    """Whether this process goes on with the memory of another one, as far as the system says."""
+    """Return whether this process was forked without exec; False if the system has no /proc."""
     try:
         with open("/proc/self/stat", "rb") as file:
             flags = file.read().rpartition(b")")[2].split()[6]
@@ -146,12 +147,12 @@ def _is_forked() -> bool:
 
 
 _is_lost = _is_forked() and _is_gomp_loaded()
-"""Whether libgomp may wait for threads of the process that this one was forked from, be it that it
-was somebody else who had used it there."""
+"""True if libgomp was already loaded before this process was forked; its threads do not exist here, and it
+would deadlock."""
 
 
 def _before_fork() -> None:
-    """Loads our own function once for all children, where LLVM is there anyway."""
+    """Load our own function before the first fork, for all children, if LLVM is imported already."""
     is_used = _function.cache_info().currsize and _function() is not None
     if is_used and "llvmlite.binding" in sys.modules:
         from gossamer_generic_cpu.parallel.pool import fallback_parallel

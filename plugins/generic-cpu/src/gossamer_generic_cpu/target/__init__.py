@@ -1,1 +1,1 @@
-"""CPUs: which there are, which this machine has, and LLVM's view of one."""
+"""Target CPUs: this machine's, those with names, and their descriptions in LLVM."""

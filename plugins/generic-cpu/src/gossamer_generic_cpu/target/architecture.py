@@ -1,4 +1,4 @@
-"""The architecture of this machine, and what its features mean for vectors."""
+"""The architecture of this machine, and the width of its vectors."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ _ARCHITECTURES = {"AMD64": "x86_64", "arm64": "aarch64"}
 
 
 def architecture() -> str:
-    """The first part of LLVM's triple: `x86_64`, `aarch64`, ..."""
+    """Return the first part of LLVM's triple: `x86_64`, `aarch64`, ..."""
     if hasattr(os, "uname"):
         machine = os.uname().machine
     else:
@@ -20,7 +20,7 @@ def architecture() -> str:
 
 
 def vector_bits(features: frozenset[str]) -> str:
-    """The width of vector registers that go with such features."""
+    """Return the width in bits of vector registers for a set of CPU features."""
     if "avx512f" in features:
         return "512"
     return "256" if "avx2" in features else "128"

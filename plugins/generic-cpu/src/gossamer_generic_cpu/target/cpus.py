@@ -23,7 +23,7 @@ def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-# Features that no instruction chosen for arithmetic needs (aes, clwb, rdseed, ...) are left out.
+# Features that LLVM does not need for arithmetic (aes, clwb, rdseed, ...) are omitted.
 _V2 = _words("cx16 popcnt sahf sse3 ssse3 sse4.1 sse4.2")
 _V3 = _V2 | _words("avx avx2 bmi bmi2 f16c fma lzcnt movbe xsave")
 _V4 = _V3 | _words("avx512f avx512bw avx512cd avx512dq avx512vl")
@@ -48,14 +48,13 @@ _TABLES: dict[str, dict[str, frozenset[str]]] = {"x86_64": _X86}
 
 
 def cpu_names() -> tuple[str, ...]:
-    """The names that the option `cpu` takes on this architecture."""
+    """Return the names that the option `cpu` accepts on this architecture."""
     return ("host", *_TABLES.get(architecture(), {"generic": frozenset()}))
 
 
 def resolve_cpu(target: Target) -> Cpu:
-    """The CPU of a target; `ArgumentError` (`generic_cpu.option`, `generic_cpu.cpu`,
-    `generic_cpu.features`, `generic_cpu.vector_bits`) where an option is unknown or has no such
-    value."""
+    """Return the CPU of a target; raise `ArgumentError` (`generic_cpu.option`, `generic_cpu.cpu`,
+    `generic_cpu.features`, `generic_cpu.vector_bits`) if an option or its value is unknown."""
     _require_options(target)
     name = target.option("cpu", "host")
     if target.option("features"):
@@ -76,14 +75,14 @@ def resolve_cpu(target: Target) -> Cpu:
 
 
 def is_host(target: Target) -> bool:
-    """Whether a target means this machine's CPU, whatever it is."""
+    """Return whether a target means the CPU of the machine on which it is used."""
     _require_options(target)
     return target.option("cpu", "host") == "host" and not target.option("features")
 
 
 def explicit(target: Target) -> str:
-    """The target with a digest of the machine's CPU beside `host`, and with the width of its vector
-    registers, which rules for schedules look at."""
+    """Return the target with a digest of the machine's CPU if it is `host`, and with the width of its vector
+    registers, which rules for schedules use."""
     options = dict(target.options)
     if is_host(target):
         options |= {"cpu": "host", "features": host().digest}
@@ -94,7 +93,7 @@ def explicit(target: Target) -> str:
 
 
 def missing_features(required: frozenset[str]) -> tuple[str, ...]:
-    """What this machine lacks of the features."""
+    """Return the features that this machine lacks."""
     return tuple(sorted(required - host_cpu().required)) if required else ()
 
 

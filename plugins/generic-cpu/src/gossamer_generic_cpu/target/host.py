@@ -1,4 +1,4 @@
-"""What CPU this machine has, without asking LLVM, whose import takes longer than loading a kernel."""
+"""The CPU of this machine, found without LLVM, whose import takes longer than loading a kernel."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ from gossamer_generic_cpu.target.llvm_cpu import host_cpu
 
 _CPUINFO = "/proc/cpuinfo"
 _FIRST_CPU = 16_384
-"""Bytes that hold the lines of the first CPU."""
+"""The number of bytes to read, enough for the entry of the first CPU."""
 
 _FIELDS = frozenset({"vendor_id", "cpu family", "model", "model name", "stepping", "flags"})
-"""What decides about the machine code; the rest changes from boot to boot."""
+"""The fields that may affect machine code; others change from boot to boot."""
 
 
 class Host(NamedTuple):
-    """`digest` differs between machines that may need different code; `vector_bits` is the width of
-    vector registers."""
+    """A machine: `digest` differs between machines that may need different code; `vector_bits` is the width
+    of vector registers."""
 
     digest: str
     vector_bits: str
@@ -28,7 +28,7 @@ class Host(NamedTuple):
 
 @cache
 def host() -> Host:
-    """The machine that this process runs on."""
+    """Return the machine on which this process runs."""
     fields = _cpuinfo() if sys.platform == "linux" and architecture() == "x86_64" else {}
     if "flags" in fields:
         flags, known = frozenset(fields["flags"].split()), repr(sorted(fields.items()))

@@ -1,4 +1,4 @@
-"""A CPU as LLVM describes it, and this machine's."""
+"""CPUs as LLVM describes them, and the CPU of this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gossamer_generic_cpu.target.architecture import architecture
 
 
 class Cpu(NamedTuple):
-    """A CPU as LLVM names it: `features` as in `+avx2,-avx512f`, `required` those that a machine
+    """A CPU by LLVM's name; `features` as in `+avx2,-avx512f`, `required` are the features that a machine
     must have to run the code."""
 
     name: str
@@ -19,9 +19,9 @@ class Cpu(NamedTuple):
 
 @cache
 def host_cpu() -> Cpu:
-    """The CPU of this machine with exactly its features; vectors of 512 bits are used where it has
+    """Return the CPU of this machine with exactly its features; vectors of 512 bits are used if it has
     them."""
-    import llvmlite.binding as llvm  # a process whose kernels are all cached does without
+    import llvmlite.binding as llvm  # not needed if all kernels are cached
 
     features = dict(llvm.get_host_cpu_features())
     required = frozenset(name for name, is_present in features.items() if is_present)

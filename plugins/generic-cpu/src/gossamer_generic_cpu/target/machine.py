@@ -1,4 +1,4 @@
-"""LLVM for one CPU: its triple, its target machine, its data layout."""
+"""LLVM's triple, target machine and data layout for a CPU."""
 
 from __future__ import annotations
 
@@ -17,19 +17,19 @@ compiling.include(llvm.ffi.lib._lock)
 
 @cache
 def initialize() -> None:
-    """Makes LLVM's native code generator available; any number of calls."""
+    """Initialize LLVM's native code generator; repeated calls do nothing."""
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
 
 
 def triple() -> str:
-    """The triple of this process."""
+    """Return the triple of this process."""
     return str(llvm.get_process_triple())
 
 
 @cache
 def target_machine(cpu: Cpu) -> llvm.TargetMachine:
-    """Generates position-independent code, so that an object can be exported as well as loaded."""
+    """Return a target machine for position-independent code, which can be both exported and loaded."""
     initialize()
     target = llvm.Target.from_triple(triple())
     return target.create_target_machine(
@@ -39,5 +39,5 @@ def target_machine(cpu: Cpu) -> llvm.TargetMachine:
 
 @cache
 def data_layout(cpu: Cpu) -> str:
-    """The layout that a module for this CPU must state."""
+    """Return the data layout of modules for this CPU."""
     return str(target_machine(cpu).target_data)
