@@ -156,7 +156,11 @@ def test_the_map_of_folders_is_that_of_the_tree(root, distributions):
         place = found.source.relative_to(root).as_posix()
         table = page.partition(f"\n### `{found.package}`\n\n| in `{place}` | |\n|---|---|\n")[2]
         listed = re.findall(r"^\| `(.+?)` \| .+ \|$", table.partition("\n\n")[0], re.MULTILINE)
-        folders = [path for path in found.source.rglob("*/") if path.name != "__pycache__"]
+        folders = [
+            path
+            for path in found.source.rglob("*/")
+            if path.name != "__pycache__" and any(item.is_file() for item in path.iterdir())
+        ]
         modules = [path for path in found.source.glob("*.py") if path.name != "__init__.py"]
         expected = [f"{path.relative_to(found.source).as_posix()}/" for path in folders]
         assert sorted(listed) == sorted([*expected, *(path.name for path in modules)])
