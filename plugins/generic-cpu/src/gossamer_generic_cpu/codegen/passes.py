@@ -1,8 +1,9 @@
 """The LLVM passes between emission and code generation, chosen by measurement (`benchmarks/compile_time.py`).
 
 They do what the emitter leaves undone. Others seldom find anything: code generation does strength reduction
-of address computations itself, and the emitter rotates loops and shares equal computations. (NewGVN would find a
-few more, but it aborts the process on some large functions, where LLVM's assertion that it converges fails.)
+of address computations itself, and the emitter rotates loops and shares equal computations. (NewGVN would
+find a few more, but it aborts the process on some large functions, where LLVM's assertion that it converges
+fails.)
 """
 
 from __future__ import annotations
