@@ -1,6 +1,6 @@
 """A compiler for sparse tensor programs: operators, build pipeline and command line.
 
-Importing this is cheap: what a name needs is imported when it is first used.
+Importing this package is cheap: modules are imported when a name is first used.
 """
 
 from __future__ import annotations
@@ -49,7 +49,7 @@ _HOMES = {
 }
 
 
-# A child that is forked in the middle of an import would wait for ever for whoever began it.
+# A child that is forked during an import would wait forever for the thread that began the import.
 _importing = threading.RLock()
 
 
@@ -57,7 +57,8 @@ def _before_fork() -> None:
     _importing.acquire()
     imported = sys.modules.get("gossamer_backend.fork")
     if imported is not None:
-        imported.compiling.begin_fork()  # Python does not, if it was imported since the fork began
+        # Python does not call it if the module was imported after the fork began.
+        imported.compiling.begin_fork()
 
 
 if hasattr(os, "register_at_fork"):

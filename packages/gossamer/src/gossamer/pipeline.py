@@ -1,7 +1,6 @@
 """The build pipeline: from a coordinate module to a kernel, through two caches.
 
-Replays the schedule's traces between the lowering passes. It composes the packages and contains no
-algorithm of its own.
+It replays the traces of the schedule between the lowering passes. It only composes the other packages.
 """
 
 from __future__ import annotations
@@ -54,12 +53,12 @@ DISTRIBUTIONS = (
     "gossamer-backend",
     "gossamer-llvm",
 )
-"""Whose versions every kernel depends on, besides its backend's."""
+"""The packages whose versions are part of each cache key, besides the backend's."""
 
 
 class Built(msgspec.Struct, frozen=True):
-    """A kernel, how long `build` took in milliseconds, whether its code came from a cache, and the
-    key under which the cache has it."""
+    """A kernel, the duration of `build` in milliseconds, whether its code came from a cache, and its key in
+    the cache."""
 
     kernel: Kernel
     compile_ms: float
@@ -78,11 +77,11 @@ def build(
     schedule: Schedule | None = None,
     stats: Stats | None = None,
 ) -> Built:
-    """Compiles a module of any stage for a target.
+    """Compile a module of any stage for a target.
 
-    Without `schedule` the default rules choose one by the pattern of the computation and by `stats`.
-    Raises `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`, and `ArgumentError` for
-    a target that is unknown or does not work on this machine.
+    Without `schedule`, the default rules choose one by the pattern of the computation and by `stats`.
+    Raises `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`, and `ArgumentError` for a target
+    that is unknown or does not work on this machine.
     """
     start = time.perf_counter()
     with compiling:
@@ -105,8 +104,8 @@ def build_named(
     target: str | Target = "generic-cpu",
     stats: Stats | None = None,
 ) -> Built:
-    """As `build`, for a program that `name` stands for: it is not even made where the same name was
-    built before, with equal stats, for the same machine and with the same versions of all packages.
+    """Like `build`, for a program that `name` identifies. The program is only made if it is not cached under
+    this name, for equal stats, for this machine and for these versions of all packages.
     """
     start = time.perf_counter()
     with compiling:
@@ -122,18 +121,18 @@ def build_named(
 
 
 def _since(start: float) -> float:
-    """Milliseconds."""
+    """Return the milliseconds since the start."""
     return (time.perf_counter() - start) * 1e3
 
 
 def default_schedule(module: Module, target: Target, stats: Stats | None) -> Schedule:
-    """What the rules of the target's plugin choose, else the general ones; those choose nothing for
-    a module of a later stage than coordinate. Rules see right modules only."""
+    """Return the schedule that the rules of the target's plugin choose, else the general rules. Those return
+    an empty schedule for modules after the coordinate stage. The module is verified first."""
     return default_report(module, target, stats).schedule
 
 
 def default_report(module: Module, target: Target, stats: Stats | None) -> ScheduleReport:
-    """`default_schedule` with its reasons; a plugin's rules give none."""
+    """Like `default_schedule`, with reasons; rules of plugins give none."""
     from gossamer_ir.verify import verify
 
     chosen = registry.plugin(target.backend).schedule(verify(module), target, stats)
@@ -145,7 +144,7 @@ def default_report(module: Module, target: Target, stats: Stats | None) -> Sched
 
 
 def _foreign(schedule: Schedule, plugin: str) -> ScheduleReport:
-    """A schedule of a plugin's own rules."""
+    """Return the report of a schedule that a plugin's rules chose."""
     why = "its rules come before those of gossamer, and give no reasons"
     decisions = (
         Decision(f"the {stage} steps of the plugin", why, getattr(schedule, stage), stage=stage)
@@ -162,9 +161,9 @@ def lowered(
     plugin: Plugin | None = None,
     target: Target | None = None,
 ) -> Iterator[Module]:
-    """The module at each stage from its own to flat, after the schedule's trace of that stage and the
-    plugin's passes; one that is flat already with the guards it lacks. Math functions that the target
-    has no instructions for are arithmetic at the flat stage."""
+    """Return the module at each stage from its own to flat, after the schedule's trace for the stage and the
+    plugin's passes. A module that is flat already gets missing bounds checks. Math functions without
+    instructions on the target are lowered to arithmetic at the flat stage."""
     from gossamer_ir.verify import verify
     from gossamer_lower import bounds_check_flat, lower_math
     from gossamer_schedule import replay
@@ -191,7 +190,7 @@ def lowered(
 
 
 def next_stage(module: Module) -> Module:
-    """The module lowered to the stage after its own."""
+    """Lower a module to the next stage."""
     from gossamer_lower import lower_buffers, lower_iterations, lower_to_flat
 
     lower = {"coordinate": lower_iterations, "position": lower_buffers, "loop": lower_to_flat}
@@ -199,7 +198,7 @@ def next_stage(module: Module) -> Module:
 
 
 def stage_lowering(target: str | Target) -> Callable[[Module], Module]:
-    """The function that lowers a module to its next stage for a target, with the plugin's passes."""
+    """Return a function that lowers a module to the next stage for a target, with the plugin's passes."""
     _, resolved = resolve_elsewhere(target)
     plugin = registry.plugin(resolved.backend)
 
@@ -210,7 +209,8 @@ def stage_lowering(target: str | Target) -> Callable[[Module], Module]:
 
 
 def _require_no_earlier_trace(stage: StageName, traces: Mapping[str, Trace]) -> None:
-    """A trace for a stage that the module has passed would be left out in silence."""
+    """Raise if the schedule has a trace for a stage that the module has passed: it would be ignored
+    silently."""
     for earlier in STAGES[: STAGES.index(stage)]:
         if traces.get(earlier):
             raise ScheduleError(
@@ -227,7 +227,7 @@ def stages(
     schedule: Schedule | None = None,
     stats: Stats | None = None,
 ) -> dict[str, str]:
-    """The text of a module at every stage, and what the backend makes of it (`llvm`, `asm`)."""
+    """Return the text of a module at each stage, and the texts of the backend (`llvm`, `asm`)."""
     from gossamer_ir.script import print_module
 
     backend, resolved = resolve_elsewhere(target)
@@ -242,7 +242,7 @@ def stages(
 def flat_module(
     module: Module, *, target: str | Target = "generic-cpu", stats: Stats | None = None
 ) -> Module:
-    """The flat module that a backend gets, as the default rules schedule it."""
+    """Return the flat module for the backend, with the schedule of the default rules."""
     _, resolved = resolve_elsewhere(target)
     return _flat(module, default_schedule(module, resolved, stats), resolved)
 
@@ -254,7 +254,8 @@ def _flat(module: Module, schedule: Schedule, target: Target) -> Module:
 
 
 def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:
-    """The backend of a target, and the target with everything that this machine decides."""
+    """Return the backend of a target, and the target with all options explicit that depend on this
+    machine."""
     wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
     probe = backend.probe(wanted)
@@ -268,7 +269,7 @@ def resolve(target: str | Target) -> tuple[ValidatingBackend, Target]:
 
 
 def resolve_elsewhere(target: str | Target) -> tuple[ValidatingBackend, Target]:
-    """As `resolve`, also for a target that this machine can only make code for."""
+    """Like `resolve`, also for a target that does not work on this machine."""
     wanted = parse_target(target)
     backend = registry.backend(wanted.backend)
     return backend, _resolved(backend.probe(wanted), wanted)
@@ -281,8 +282,8 @@ def _resolved(probe: Probe, wanted: Target) -> Target:
 def compiled(
     module: Module, *, target: str | Target = "generic-cpu", schedule: Schedule | None = None
 ) -> Artifact:
-    """The code of a module, from the cache where that has it; also for a target that does not work on
-    this machine. Raises what `build` does."""
+    """Return the code of a module, from the cache if possible, also for a target that does not work on this
+    machine. Errors as those of `build`."""
     with compiling:
         backend, resolved = resolve_elsewhere(target)
         if schedule is None:
@@ -301,7 +302,7 @@ def compiled(
 def _kernel(
     module: Module, schedule: Schedule, backend: ValidatingBackend, target: Target, *, key: str
 ) -> tuple[Kernel, bool]:
-    """The kernel from the request cache, from the object cache, or compiled and stored."""
+    """Return the kernel from the request cache, from the object cache, or compiled and stored."""
     found = _stored(key, backend)
     if found is not None:
         return found, True
@@ -319,14 +320,14 @@ def _code_key(flat: Module, backend: ValidatingBackend, target: Target) -> str:
 
 
 def _stored_code(flat: Module, backend: ValidatingBackend, target: Target, *, key: str) -> Artifact:
-    """The code of a flat module, compiled and stored."""
+    """Compile a flat module, and store its code in the cache."""
     artifact = backend.compile(flat, target)
     ArtifactCache().put(key, artifact)
     return artifact
 
 
 def _stored(key: str, backend: ValidatingBackend) -> Kernel | None:
-    """The kernel of a cached artifact; one that the backend does not load is discarded."""
+    """Return the kernel of a cached artifact; an artifact that the backend refuses is removed."""
     store = ArtifactCache()
     artifact = store.get(key)
     if artifact is None:
@@ -346,7 +347,7 @@ def _load(artifact: Artifact, backend: ValidatingBackend) -> Kernel:
 
 @cache
 def fact_checker(target: str) -> FactChecker:
-    """Checks facts about arrays with kernels for a target."""
+    """Return a checker of facts about arrays with kernels for a target."""
 
     def compile(name: bytes, program: Callable[[], Module]) -> Kernel:
         return build_named(name, program, target=target).kernel

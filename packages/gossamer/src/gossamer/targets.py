@@ -1,4 +1,4 @@
-"""Targets as users give them."""
+"""Targets as arguments."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from gossamer_ir.interchange.records import Target
 
 
 def parse_target(target: str | Target) -> Target:
-    """The target of a text or of a record.
+    """Return the target of a text or of a record.
 
     >>> parse_target("generic-cpu:threads=2").options
     (('threads', '2'),)

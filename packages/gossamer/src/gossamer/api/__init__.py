@@ -1,1 +1,1 @@
-"""What the package offers for programs: one file for each public function."""
+"""The public functions that take programs, one file each."""

@@ -1,4 +1,4 @@
-"""From any form of a program to a kernel."""
+"""`compile`: a kernel from a program in any form."""
 
 from __future__ import annotations
 
@@ -30,12 +30,12 @@ def compile(
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
 ) -> Kernel:
-    """Compiles a script, a decorated function or a module for a target.
+    """Compile a script, a decorated function or a module for a target.
 
-    `specialize` gives scalar parameters their values, by name; `dtypes` retypes buffers (values) and
-    axes (storage of their indices). `schedule` is a `Schedule`, or a builder of one (`gossamer.schedule`);
-    without it the rules of the target choose one. The kernel's arguments are those of the program that
-    are left, in its order.
+    `specialize` maps scalar parameters to values; `dtypes` maps buffers (their values) and axes (their index
+    arrays) to dtypes. `schedule` is a `Schedule`, or a builder of one (`gossamer.schedule`); by default the
+    rules for the target choose one. The kernel's arguments are the remaining parameters of the program, in
+    order.
     Raises `ParseError`, `VerifyError`, `ScheduleError`, `UnsupportedError`, `PluginError`.
 
     >>> import numpy as np, gossamer as gs
@@ -66,7 +66,7 @@ def specialized(
     specialize: Mapping[str, int] | None,
     dtypes: Mapping[str, str] | None,
 ) -> Module:
-    """The module of a program with these parameters fixed and these buffers and axes retyped."""
+    """Return the module of a program with these parameters fixed and these buffers and axes retyped."""
     module = to_module(program)
     _require_mapping("specialize", specialize, values=(bool, int, float))
     _require_mapping("dtypes", dtypes, values=(str,))
@@ -76,9 +76,9 @@ def specialized(
 
 
 def to_module(program: Program) -> Module:
-    """The module of a program in any of its forms."""
+    """Return the module of a program in any form."""
     if isinstance(program, Module):
-        return loads(dumps(program))  # nodes do not check their fields when they are made
+        return loads(dumps(program))  # constructors of nodes do not check their fields
     if isinstance(program, str):
         return parse_module(program)
     module = getattr(program, "module", None)
@@ -96,10 +96,10 @@ def to_module(program: Program) -> Module:
 def checked_schedule(
     schedule: Schedule | ScheduleBuilder | None, module: Module, *, target: str | Target
 ) -> Schedule | None:
-    """The schedule for a module, if it is one or a builder of one.
+    """Return the schedule for a module from a schedule or a builder of one.
 
     Raises `ArgumentError` (`compile.schedule`: it is neither) and `ScheduleError`
-    (`schedule.other_program`: the builder was made of another program).
+    (`schedule.other_program`: the builder is for another program).
     """
     if schedule is None:
         return None
@@ -109,7 +109,7 @@ def checked_schedule(
 
 
 def _of_builder(found: object, module: Module, target: str | Target) -> Schedule:
-    """The schedule that a builder has made for a module."""
+    """Return the schedule of a builder, if the builder is for this module."""
     from gossamer_schedule import ScheduleBuilder
 
     if not isinstance(found, ScheduleBuilder):
@@ -131,8 +131,8 @@ def _of_builder(found: object, module: Module, target: str | Target) -> Schedule
 
 
 def _text_at(stage: StageName, module: Module, target: str | Target) -> bytes:
-    """A module as bytes, lowered to a stage: a builder may be made of a program that was lowered
-    before, and a program that was may be given with a builder that has lowered its own."""
+    """Return a module, lowered to a stage, as bytes, so that a program can be compared with that of a builder
+    even if only one of them has been lowered."""
     if module.stage != stage:
         module, lower = verify(module), stage_lowering(target)
         while module.stage != stage:
@@ -141,7 +141,7 @@ def _text_at(stage: StageName, module: Module, target: str | Target) -> bytes:
 
 
 def _require_mapping(name: str, found: object, *, values: tuple[type, ...]) -> None:
-    """Requires None, or a mapping of names to values of these types."""
+    """Raise unless the argument is None, or a mapping of names to values of these types."""
     if found is None:
         return
     if isinstance(found, Mapping) and all(isinstance(key, str) for key in found):

@@ -1,4 +1,4 @@
-"""From any form of a program to the reasons for its schedule."""
+"""`explain`: the schedule of a program in any form, with reasons."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ def explain(
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
 ) -> ScheduleReport:
-    """The schedule that the rules choose for a program, with their reasons: which rule knows it by which
-    pattern, and what it decided why, each decision with its steps.
+    """Return the schedule that the rules choose for a program, with reasons: the rule, the pattern that it
+    matched, and each decision with its reason and its steps.
 
-    The program and what it is made into are given as for `compile`, or by an operator's name;
-    `stats` are what is known of the matrix, as in `SparseTensor.stats`. The rules themselves make
-    the sentences: `schedule` of the result is what they choose, step by step, in a compile.
+    The program, `specialize`, `dtypes` and the target are as for `compile`; an operator can be given by name.
+    `stats` are those of the matrix, as in `SparseTensor.stats`. `schedule` of the result is the same schedule
+    that a compile with these arguments uses.
     Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target.
 
     >>> import gossamer as gs

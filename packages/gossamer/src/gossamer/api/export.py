@@ -1,4 +1,4 @@
-"""From any form of a program to files that a program without Python links."""
+"""`export`: files for programs without Python, from a program in any form."""
 
 from __future__ import annotations
 
@@ -31,15 +31,15 @@ def export(
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
 ) -> Exported:
-    """Writes a kernel as an object file, a C header, a JSON manifest and, where this machine has a
-    linker, a shared library; returns their paths.
+    """Write a kernel as an object file, a C header, a JSON manifest and, if this machine has a linker, a
+    shared library; return their paths.
 
-    The program and what it is made into are given as for `compile`; a target may be of a CPU that
-    this machine has not. A kernel that `compile` returned is exported as it is. `name` is the symbol
-    and the files' name, by default `gossamer_` and that of the program's function.
-    Raises what `compile` does, `ArgumentError` (`export.name`, `export.directory`, `export.kernel`)
-    and `UnsupportedError` (`backend.export`) where the backend makes no object files; nothing was
-    written then.
+    The program and its options are as for `compile`; the target may name a CPU other than this machine's. A
+    kernel that `compile` returned is exported as it is. `name` is the symbol and the base name of the files,
+    by default `gossamer_` and the name of the program's function.
+    Raises the errors of `compile`, `ArgumentError` (`export.name`, `export.directory`, `export.kernel`)
+    and `UnsupportedError` (`backend.export`) if the backend does not make object files. Nothing is written
+    then.
 
     >>> import tempfile, gossamer as gs
     >>> script = '''

@@ -1,4 +1,4 @@
-"""From any form of a program to a builder of a schedule for it."""
+"""`schedule`: a builder of a schedule for a program in any form."""
 
 from __future__ import annotations
 
@@ -22,12 +22,12 @@ def schedule(
     specialize: Mapping[str, int] | None = None,
     dtypes: Mapping[str, str] | None = None,
 ) -> ScheduleBuilder:
-    """A builder of a schedule for a program, which `compile` takes as it is.
+    """Return a builder of a schedule for a program, which can be passed to `compile` as `schedule`.
 
-    The program and what it is made into are given as for `compile`, to which they are given again:
-    it refuses a builder of another program.
-    The builder starts at the program's own stage, knows the intrinsics of the target, and moves on to
-    the next stage by `lower()`, as `compile` does. `function` chooses the function of several.
+    The program and its options are as for `compile`; pass the same ones to `compile`, which refuses a builder
+    for another program.
+    The builder starts at the stage of the program and has the intrinsics of the target. `lower()` lowers to
+    the next stage, as `compile` does. `function` selects one of several functions.
     Raises `ParseError`, `VerifyError`, `PluginError`, and `ArgumentError` for an unknown target.
 
     >>> import numpy as np, gossamer as gs

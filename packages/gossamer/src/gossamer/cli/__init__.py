@@ -15,9 +15,9 @@ BAD_INPUT, INTERRUPTED = 2, 130
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Runs a command and returns its exit code: 0, 1 where a check failed, 2 for bad input.
+    """Run a command and return its exit code: 0, 1 if a check failed, 2 for bad input.
 
-    Bad input is one sentence on standard error, and below it the text with carets where it has one.
+    Bad input is reported by one sentence on standard error, followed by the text with carets if there is one.
     """
     try:
         with warnings.catch_warnings():
@@ -49,15 +49,15 @@ def _run(arguments: Sequence[str]) -> int:
 
 
 def _bad_usage(error: Any) -> str:
-    """What typer says of a wrong command line. Versions of typer have no common class for these errors
-    that can be imported; all of them have `format_message`, and `ctx` where the command is known."""
+    """Return the message of an error of typer. Its versions have no common public class for these errors, but
+    all of them have `format_message`, and `ctx` if the command is known."""
     context = getattr(error, "ctx", None)
     command = context.command_path if context else "gossamer"
     return f"{error.format_message().rstrip('.')}; see {command} --help."
 
 
 def _discard_output() -> None:
-    """Python would try to write what is left once more at exit, and fail again."""
+    """Redirect standard output to the null device: at exit, Python would write the rest, and fail again."""
     with contextlib.suppress(OSError, ValueError):
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 

@@ -1,4 +1,4 @@
-"""The commands by name."""
+"""The commands of the command line."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""`gossamer backends`: what is installed, and whether it works here."""
+"""`gossamer backends`: the installed backends, and whether they work on this machine."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from gossamer_backend import BackendInfo
 def backends() -> None:
     """List the backends that are installed.
 
-    Each with its version, targets worth trying, and whether it is usable here or why not.
+    For each, print its version, suggested targets, and whether it is usable on this machine or why not.
     """
     found = registry.list()
     print("\n\n".join(map(_describe, found)) if found else "no backend is installed")

@@ -1,4 +1,4 @@
-"""`gossamer demo`: the main job, from a script to a kernel on a graph, checked and timed."""
+"""`gossamer demo`: from a script to a kernel on a graph, checked and timed."""
 
 from __future__ import annotations
 
@@ -71,7 +71,9 @@ def demo(
 
 class _Progress(Progress):
     def stop(self) -> None:
-        if not self.disable:  # One that shows nothing would leave an empty line before rich 15.
+        if (
+            not self.disable
+        ):  # An empty progress bar would leave an empty line in versions of rich before 15.
             super().stop()
 
 
@@ -113,7 +115,7 @@ def _show_stages(console: Console, work: Workload) -> None:
 
 
 def _field(name: str, text: str) -> str:
-    """A named text in lines of 80 columns."""
+    """Print a titled text in lines of at most 80 columns."""
     start = f"{name:<16}"
     return fill(text, 79, initial_indent=start, subsequent_indent=" " * len(start))
 

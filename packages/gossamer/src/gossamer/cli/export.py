@@ -29,11 +29,11 @@ def export(
         list[str] | None, typer.Option(metavar="<name=value>", help="fixes a parameter")
     ] = None,
     target: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
-    name: Annotated[str, typer.Option(help="of the files and of the symbol")] = "",
+    name: Annotated[str, typer.Option(help="name of the files and of the symbol")] = "",
 ) -> None:
     """Write a kernel as an object file, a C header, a manifest and a shared library.
 
-    The files have no need of Python. A program in C includes the header and links the object.
+    The files do not need Python. A C program includes the header and links the object.
     """
     from gossamer.api.export import export as export_program
 
@@ -70,7 +70,7 @@ def _require_no_features(program: str, features: int | None) -> None:
 
 
 def _values(texts: list[str]) -> dict[str, int]:
-    """The integers of NAME=VALUE."""
+    """Return the integers of NAME=VALUE options."""
     values = {}
     for text in texts:
         name, _, value = text.partition("=")

@@ -12,7 +12,7 @@ from gossamer_ir.errors import ArgumentError
 from gossamer_ir.nodes import Module
 
 LONGEST = 1 << 28
-"""Bytes of an input."""
+"""The maximum size of an input in bytes."""
 
 
 def opt(
@@ -32,9 +32,9 @@ def opt(
         typer.Option("--verify-each", help="verify after every single pass, also inside of a step"),
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="print canonical JSON")] = False,
-    listed: Annotated[bool, typer.Option("--list", help="print the steps there are")] = False,
+    listed: Annotated[bool, typer.Option("--list", help="print all steps")] = False,
 ) -> None:
-    """Apply passes and schedule primitives to a program, and print what it is then.
+    """Apply passes and schedule primitives to a program, and print the result.
 
     The program is the text of any stage, as gossamer show prints it, or canonical JSON. A step is a
     name, or a name with arguments: --pass lower_buffers --pass 'split(loop="i", factors=[None, 8])'.
@@ -65,7 +65,7 @@ def _called(file: str) -> str:
 
 
 def _read(file: str, what: str) -> str:
-    """The text of a file, or of standard input."""
+    """Return the text of a file, or of standard input."""
     try:
         if file == "-":
             data = sys.stdin.buffer.read(LONGEST + 1)

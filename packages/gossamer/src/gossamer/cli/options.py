@@ -1,4 +1,4 @@
-"""Checks of what several commands take."""
+"""Options that several commands share, and their checks."""
 
 from __future__ import annotations
 
@@ -17,13 +17,13 @@ from gossamer_ir.errors import ArgumentError
 
 DTYPES = ("float32", "float64")
 FEATURES = 64
-"""The number of columns of dense matrices, where none is given."""
+"""The default number of columns of dense matrices."""
 
 OPERATORS = ", ".join(NAMES)
 
 
 def integer_option(name: str, *, help: str) -> Any:
-    """An option that takes an integer, and names what it was given where that is none."""
+    """Return an integer option whose error message has the invalid value."""
     return typer.Option(name, parser=_integer_of(name), metavar="<int>", help=help)
 
 
@@ -44,7 +44,7 @@ Threads = Annotated[int | None, integer_option("--threads", help="threads; all C
 
 
 def require_dtype(dtype: str) -> None:
-    """Refuses anything but float32 and float64."""
+    """Raise unless the dtype is float32 or float64."""
     if dtype not in DTYPES:
         raise ArgumentError(
             "option.dtype", f"--dtype is '{dtype}'; expected {' or '.join(DTYPES)}."
@@ -52,7 +52,7 @@ def require_dtype(dtype: str) -> None:
 
 
 def require_range(option: str, value: int, *, low: int, high: int | None = None) -> None:
-    """Refuses a number outside low to high."""
+    """Raise unless the value is from low to high."""
     if value >= low and (high is None or value <= high):
         return
     expected = f"{low} or more" if high is None else f"{low} to {high}"
@@ -60,7 +60,7 @@ def require_range(option: str, value: int, *, low: int, high: int | None = None)
 
 
 def count_threads(threads: int) -> str:
-    """The number of threads in words.
+    """Return the number of threads in words.
 
     >>> count_threads(1), count_threads(2)
     ('1 thread', '2 threads')
@@ -69,7 +69,7 @@ def count_threads(threads: int) -> str:
 
 
 def require_memory(op: str, matrix: SparseTensor, *, features: int, dtype: str) -> None:
-    """Refuses operands, a result and that of SciPy that this machine's memory cannot hold."""
+    """Raise if the operands, the result and that of SciPy do not fit into the memory of this machine."""
     rows, columns = matrix.shape
     dense, result = reference_of(op).shapes(matrix, features)
     needed = sum(map(math.prod, (*dense, result, result))) * np.dtype(dtype).itemsize

@@ -1,4 +1,4 @@
-"""The reasons for a schedule, for people: what was decided, why, and by which steps."""
+"""Print the reasons for a schedule: each decision with its reason and its steps."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from gossamer_ir.interchange.records import Decision, ScheduleReport, Stats
 from gossamer_ir.nodes import Module
 
 WIDTH = 100
-"""Columns where the output is no terminal."""
+"""The width in columns if the output is not a terminal."""
 
 
 def print_reasons(module: Module, *, target: str, stats: Stats | None) -> None:
-    """Prints why the rules choose a module's schedule for a target and a matrix with these stats."""
+    """Print the reasons for a module's schedule for a target and a matrix with these stats."""
     _, resolved = resolve_elsewhere(target)
     report = default_report(module, resolved, stats)
     facts = {

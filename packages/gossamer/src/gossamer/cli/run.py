@@ -1,4 +1,4 @@
-"""`gossamer run`: one operator on one matrix, timed beside SciPy."""
+"""`gossamer run`: one operator on one matrix, timed with a baseline."""
 
 from __future__ import annotations
 
@@ -41,16 +41,16 @@ def run(
     backend: Annotated[str, typer.Option(help="see gossamer backends")] = "generic-cpu",
     repeat: Annotated[int, integer_option("--repeat", help="rounds of the timing")] = 10,
     check: Annotated[
-        bool, typer.Option("--check", help="exit 1 where the result is wrong")
+        bool, typer.Option("--check", help="exit with 1 if the result is wrong")
     ] = False,
     as_json: Annotated[bool, typer.Option("--json", help="end with one JSON object")] = False,
 ) -> None:
-    """Run an operator on a matrix, and time it beside SciPy.
+    """Run an operator on a matrix, and time it and a baseline.
 
-    Operands are random. Times are medians of an operator that writes to a given array and of
-    SciPy's A @ B, which makes its own. SciPy has no sddmm: beside that, NumPy gathers rows and
-    multiplies them with einsum, in blocks; beside attention, that, NumPy's reductions of rows and
-    SciPy's product. The result is compared with float64.
+    Operands are random. Times are medians of an operator that writes to a given array and of a baseline that
+    allocates its result. Baselines: SciPy's A @ B for spmm and spmv. For sddmm, NumPy's gathered rows,
+    multiplied by einsum in blocks. For attention, that sddmm, NumPy's reductions of rows and SciPy's product.
+    The result is compared with float64.
     """
     operator_named(op)
     require_dtype(dtype)
@@ -86,7 +86,7 @@ def _matrix(path: str, *, op: str, features: int, dtype: str) -> SparseTensor:
 
 
 def _record(work: Workload, times: Mapping[str, float], *, error: float) -> dict[str, Any]:
-    """The figures; `features` is null for vectors, `max_rel_error` where it is not finite."""
+    """Return the record of `--json`; `features` is null for vectors, `max_rel_error` if it is not finite."""
     ours, scipy = times["gossamer"], times["scipy"]
     return {
         "op": work.op,
@@ -123,7 +123,7 @@ def _summary(record: Mapping[str, Any], found: Comparison) -> str:
 
 
 def require_within(found: Comparison) -> None:
-    """Ends the command with exit code 1 where a result is off by more than rounding."""
+    """Exit with code 1 if the error of a result exceeds the bound of rounding."""
     if found.is_within:
         return
     print(

@@ -1,4 +1,4 @@
-"""A program on the command line: the name of an operator, or a script's file."""
+"""Programs on the command line: the name of an operator, or the file of a script."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_ir.traversal.walk import walk
 
 
 def is_script(program: str) -> bool:
-    """Whether a program is given as a file.
+    """Return whether a program is given as a file.
 
     >>> is_script("spmm"), is_script("programs/mine.py")
     (False, True)
@@ -22,7 +22,7 @@ def is_script(program: str) -> bool:
 
 
 def read_script(path: str) -> Module:
-    """The module of a script's file."""
+    """Return the module of a script's file."""
     from gossamer_ir.script import parse_module
 
     try:
@@ -44,7 +44,7 @@ def operator_module(
     dtype: str | None = None,
     index_dtype: str | None = None,
 ) -> Module:
-    """The module of an operator; `ArgumentError` where it takes no features."""
+    """Return the module of an operator; raise `ArgumentError` if it has no features but they are given."""
     operator = operator_named(name)
     if features is not None:
         if not operator.features:
@@ -57,7 +57,7 @@ def operator_module(
 def retyped(
     module: Module, *, dtype: str | None = None, index_dtype: str | None = None
 ) -> dict[str, str]:
-    """`dtype` for every buffer of floats, `index_dtype` for every axis that stores indices."""
+    """Return `dtype` for each buffer of floats, and `index_dtype` for each axis that stores indices."""
     entry = next(found for found in module.functions if found.name == module.entry)
     floats = {
         found.name

@@ -1,4 +1,4 @@
-"""`gossamer show`: the text of a program at a stage, and what was decided on the way there."""
+"""`gossamer show`: the text of a program at a stage, its bounds checks, or the reasons for its schedule."""
 
 from __future__ import annotations
 
@@ -35,12 +35,15 @@ def show(
         bool, typer.Option("--guards", help="list the accesses that are not proved in bounds")
     ] = False,
     schedule: Annotated[
-        bool, typer.Option("--schedule", help="say what the rules for schedules decided, and why")
+        bool,
+        typer.Option(
+            "--schedule", help="print the decisions of the rules for schedules, with reasons"
+        ),
     ] = False,
 ) -> None:
-    """Print a program at a stage of its lowering, what is guarded in it, or why its schedule is as it is.
+    """Print a program at a stage of its lowering, its bounds checks, or the reasons for its schedule.
 
-    It is that for this machine, where no target is given; an operator's is that for float32.
+    The default target is this machine; the default dtype of an operator is float32.
     """
     module = _module(program, features, dtype=dtype)
     _require_one(stage, {"--guards": guards, "--schedule": schedule})
@@ -56,7 +59,7 @@ def show(
 
 
 def _require_one(stage: str | None, others: dict[str, bool]) -> None:
-    """Requires a stage, or one of the others."""
+    """Raise unless exactly one of the stage and the other options is given."""
     given = [name for name, is_given in others.items() if is_given]
     if (len(given) == 1 and stage is None) or (not given and stage in STAGES):
         return
@@ -99,7 +102,7 @@ def _text(module: Module, stage: str, *, target: str, stats: Stats | None) -> st
 
 
 def _guards(module: Module, target: str, stats: Stats | None) -> str:
-    """A line for each guarded access: where it is, and what was not proved."""
+    """Yield a line for each bounds-checked access: its place, and the condition that was not proved."""
     from gossamer.pipeline import flat_module
     from gossamer_lower.bounds.report import guarded_accesses
 

@@ -1,4 +1,4 @@
-"""Single passes and primitives on a module: what `gossamer opt` does."""
+"""Apply single passes and primitives to a module, for `gossamer opt`."""
 
 from __future__ import annotations
 
@@ -18,14 +18,14 @@ from gossamer_ir.script.source import Source
 from gossamer_ir.verify import diagnostics, verify
 
 MAX_STEP = 10_000
-"""Characters of a step, and steps of a trace."""
+"""The maximum number of characters of a step, and of steps of a trace."""
 
 
 def to_step(text: str) -> Step:
-    """A pass or a primitive with its arguments, from text.
+    """Parse a pass or a primitive with its arguments.
 
-    `ArgumentError` (`option.pass`) for anything but a name, or a call of one whose arguments are
-    given by name and are literals.
+    `ArgumentError` (`option.pass`) unless the text is a name, or a call whose arguments are literals given by
+    name.
 
     >>> to_step('split(loop="i", factors=[None, 8])')
     Step(op='split', args={'loop': 'i', 'factors': (None, 8)})
@@ -53,7 +53,8 @@ def to_step(text: str) -> Step:
 
 
 def to_trace(text: str) -> Trace:
-    """The steps of a JSON list of `{"op": ..., "args": {...}}`; `ArgumentError` (`option.trace`)."""
+    """Return the steps of a JSON list of `{"op": ..., "args": {...}}`; raise `ArgumentError`
+    (`option.trace`)."""
     try:
         steps = msgspec.json.decode(text.encode(), type=list[_Given])
     except (msgspec.DecodeError, UnicodeEncodeError, RecursionError) as error:
@@ -66,7 +67,7 @@ def to_trace(text: str) -> Trace:
 
 
 def _step(op: str, args: dict[str, Any]) -> Step:
-    """A step whose lists are tuples, as in every trace."""
+    """Return a step with lists replaced by tuples, as in traces."""
     return Step(
         op, {name: tuple(arg) if isinstance(arg, list) else arg for name, arg in args.items()}
     )
@@ -78,7 +79,7 @@ class _Given(msgspec.Struct, forbid_unknown_fields=True):
 
 
 def to_module(text: str, *, name: str) -> Module:
-    """The verified module of a script, or of canonical JSON; errors show the text, called `name`."""
+    """Return the verified module of a script or of canonical JSON; errors show the text and its `name`."""
     if text.lstrip()[:1] == "{":
         return verify(loads(text))
     parsed = parse_text(Source(text, name=name), captured={})
@@ -91,10 +92,10 @@ def to_module(text: str, *, name: str) -> Module:
 
 
 def applied(module: Module, steps: Iterable[Step], *, verify_each: bool = False) -> Module:
-    """The module after passes and primitives in order, verified after each; with `verify_each` also
-    after each pass that a step consists of, and against what the table of passes promises.
+    """Apply passes and primitives in order, and verify the module after each. With `verify_each`, it is also
+    verified after each pass within a step, and against the entry of the pass in the table of passes.
 
-    Raises what they raise; `ArgumentError` (`option.pass`) for a name that is neither.
+    Raises their errors, and `ArgumentError` (`option.pass`) for an unknown name.
 
     >>> from gossamer_testkit.examples import SCALE
     >>> from gossamer_testkit.show import body_text
@@ -130,20 +131,20 @@ def _applied(module: Module, step: Step, *, verify_each: bool) -> Module:
 
 
 def _intrinsics() -> tuple[Intrinsic, ...]:
-    """What steps may name: the intrinsics of the default target."""
+    """Return the intrinsics that steps may name: those of the default target."""
     from gossamer.pipeline import registry
 
     return registry.plugin("generic-cpu").intrinsics
 
 
 def _carets(module: Parsed, found: Iterable[Diagnostic]) -> str:
-    """The lines of a text with carets below the places of diagnostics."""
+    """Return the lines of a text with carets below the places of diagnostics."""
     shown = [render(module, (one,)).partition("\n")[2] for one in found]
     return "\n".join(dict.fromkeys(filter(None, shown)))
 
 
 def steps_text() -> str:
-    """Every pass and primitive, with what it takes.
+    """Return a list of all passes and primitives with their parameters, as text.
 
     >>> steps_text().splitlines()[:2]
     ['passes', '  lower_iterations                  coordinate to position']

@@ -1,4 +1,4 @@
-"""The operators, one file each: a script and the function that calls its kernels."""
+"""The operators, one file each: a script, and the function that calls its kernels."""
 
 from __future__ import annotations
 
@@ -17,24 +17,24 @@ if TYPE_CHECKING:
     from gossamer_formats import Array
 
 NAMES = ("spmm", "spmv", "sddmm", "attention")
-"""In the order in which they are offered."""
+"""The operators in the order in which they are listed."""
 
 
 def operator_named(name: str) -> Operator:
-    """The operator of a name; `ArgumentError` (`operator.unknown`) lists those there are."""
+    """Return the operator of a name; `ArgumentError` (`operator.unknown`) lists the known ones."""
     found: Operator = _module_named(name).OPERATOR
     return found
 
 
 def function_named(name: str) -> Callable[..., Array]:
-    """The function that calls the operator of a name; errors as those of `operator_named`."""
+    """Return the function that calls the operator of a name; errors as those of `operator_named`."""
     found: Callable[..., Array] = getattr(_module_named(name), name)
     return found
 
 
 def operands_of(name: str, *given: Any) -> Operands:
-    """What a call of the operator of a name was given, checked; `ArgumentError`
-    (`operator.operands`) where it takes another number of operands."""
+    """Check the operands of a call of the operator of a name; raise `ArgumentError` (`operator.operands`) if
+    it takes another number of operands."""
     check = _module_named(name).operands
     parameters = signature(check).parameters
     wanted = tuple(name for name, found in parameters.items() if found.default is found.empty)

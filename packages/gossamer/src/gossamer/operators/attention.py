@@ -85,18 +85,18 @@ def attention(
     out: Array | None = None,
     target: str | Target | None = None,
 ) -> Array:
-    """softmax(scale * Q @ K.T) @ V for one head, each row's softmax over the elements that the pattern
-    stores.
+    """Return softmax(scale * Q @ K.T) @ V for one head; the softmax of a row is over the elements that the
+    pattern stores.
 
-    Q is m by d for the pattern's m rows, K and V are n by d for its n columns; all are float32 or
-    all float64. Without `scale` it is 1 / sqrt(d). The values of the pattern are not looked at, and
-    may be bools or integers, too; explicit zeros count, duplicates as often as they are stored. The
-    pattern and `out` as for `spmm`. A row's scores are used up before the next row's are made, so that
-    all temporary memory of a thread is a number for each element of the longest of its rows.
+    Q is m by d for the m rows of the pattern, K and V are n by d for its n columns; all are float32 or all
+    float64. `scale` is 1 / sqrt(d) by default. The values of the pattern are ignored, and may be bools or
+    integers, too; explicit zeros count, and duplicates count as often as they are stored. The pattern and
+    `out` are as for `spmm`. The rows are fused, so the temporary memory of a thread is one number for each
+    element of the longest of its rows.
 
-    A row with no stored element gives zeros. A score of -inf has the weight 0; a row whose scores are
-    all -inf, or hold inf or NaN, is NaN, as softmax is. Weights are at most 1 until the end, when
-    their sum divides: a sum of weights times V that overflows is inf.
+    A row without stored elements gives zeros. A score of -inf has the weight 0; a row whose scores are all
+    -inf, or contain inf or NaN, is NaN, as softmax is. Weights are divided by their sum at the end: a sum of
+    weights times V that overflows is inf.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> pattern = scipy.sparse.csr_array(np.array([[1, 1, 0], [0, 0, 1], [0, 0, 0]], dtype=np.float32))
@@ -123,7 +123,7 @@ def operands(
     V: Array,  # noqa: N803
     scale: float | None = None,
 ) -> Operands:
-    """The operands of `attention`, checked."""
+    """Return the checked operands of `attention`."""
     given = dtype_of("Q", Q)
     matrix = pattern_operand(pattern, dtype=given)
     dtype = given or matrix.dtype
@@ -137,7 +137,7 @@ def operands(
 
 
 def _scale(scale: float | None, features: int | None, dtype: str) -> Array:
-    """The factor of the scores as the array that the kernel reads."""
+    """Return the factor of the scores as an array for the kernel."""
     if scale is None:
         return _single(1.0 / math.sqrt(features or 1), dtype)
     if not isinstance(scale, (int, float, np.floating)):

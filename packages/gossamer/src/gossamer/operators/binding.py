@@ -1,4 +1,4 @@
-"""Operators bound to their arrays, for those who call one again and again."""
+"""Operators bound to their arrays, for repeated calls."""
 
 from __future__ import annotations
 
@@ -27,12 +27,13 @@ def bind(
     target: str | Target | None = None,
     check: bool = False,
 ) -> BoundCall:
-    """The operator of a name on these arrays, checked once: calling it only runs the kernel.
+    """Return the operator of a name bound to these arrays, which are checked once: a call only runs the
+    kernel.
 
-    Operands (numbers too), `out` and errors as for the operator itself; dense operands must be
-    C-contiguous, as they are read again at each call. The arrays may get other values between calls;
-    those of a SciPy matrix must keep its structure. A `SparseTensor`'s index arrays were checked when
-    it was made; with `check` they are once more, and `ArgumentError` has the position of the first violation.
+    Operands (also numbers), `out` and errors are as for the operator itself; dense operands must be
+    C-contiguous, as they are read again at each call. The values of arrays may change between calls, but not
+    the structure of a SciPy matrix. A `SparseTensor`'s index arrays were checked when it was made; with
+    `check` they are checked again, and `ArgumentError` has the position of the first violation.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -68,7 +69,7 @@ def _bind_blocks(
     target: str | Target | None,
     check: bool,
 ) -> BoundCall:
-    """`spmm` for a SciPy matrix in blocks, which stays so."""
+    """Bind `spmm` to a SciPy matrix in blocks, without conversion to CSR."""
     found = operands_in_blocks(A, B)
     _require_itself(found.dense, B)
     _, result = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
@@ -76,7 +77,8 @@ def _bind_blocks(
 
 
 def _require_itself(operand: Array, dense: Array) -> None:
-    """A copy would not see what the caller writes later."""
+    """Raise unless the operands can be used without a copy, which later writes of the caller would not
+    reach."""
     if operand is not dense and not np.shares_memory(operand, dense):
         raise ArgumentError(
             "operand.contiguous",

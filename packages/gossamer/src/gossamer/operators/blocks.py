@@ -1,4 +1,4 @@
-"""SciPy's matrices in blocks (BSR) times dense matrices, block by block: a way that `spmm` takes."""
+"""SciPy's matrices in blocks (BSR) times dense matrices, block by block: a variant of `spmm`."""
 
 from __future__ import annotations
 
@@ -48,13 +48,13 @@ OPERATOR = Operator("bsrmm", SCRIPT, buffers=("A", "B", "C"), features="feat_siz
 
 
 def is_in_blocks(matrix: Any) -> bool:
-    """Whether a matrix is one of SciPy's in blocks of more than one element."""
+    """Return whether a matrix is a SciPy matrix in blocks of more than one element."""
     return getattr(matrix, "format", "") == "bsr" and getattr(matrix, "blocksize", ()) != (1, 1)
 
 
 class InBlocks(NamedTuple):
-    """The checked operands of one product: the arrays of the matrix, of which `data` has the blocks, the
-    dense matrix, and the shape of the result."""
+    """The checked operands of one product: the arrays of the matrix (`data` has the blocks), the dense
+    matrix, and the shape of the result."""
 
     indptr: Array
     indices: Array
@@ -81,7 +81,7 @@ def blocks_times_dense(
     out: Array | None,
     target: str | Target | None,
 ) -> Array:
-    """A @ B for a SciPy matrix in blocks; operands and errors as for `spmm`."""
+    """Return A @ B for a SciPy matrix in blocks; operands and errors as for `spmm`."""
     found = operands_in_blocks(A, B)
     result, array = output(out, dtype=found.dtype, shape=found.shape, inputs=found.inputs)
     if array.size == 0 or found.data.size == 0:
@@ -92,7 +92,7 @@ def blocks_times_dense(
 
 
 def operands_in_blocks(A: Any, B: Array) -> InBlocks:  # noqa: N803
-    """The operands of `spmm` for a SciPy matrix in blocks, checked."""
+    """Return the checked operands of `spmm` for a SciPy matrix in blocks."""
     indptr, indices, data = borrow_blocks(A)
     rows, columns = A.shape
     dense = dense_operand("B", B, dtype=data.dtype.name, shape=(columns, None))
@@ -102,7 +102,7 @@ def operands_in_blocks(A: Any, B: Array) -> InBlocks:  # noqa: N803
 def bound_to_blocks(
     found: InBlocks, result: Array, *, target: str | Target | None, check: bool = False
 ) -> BoundCall:
-    """The kernel on these arrays; with `check` each call looks at the index arrays again."""
+    """Return the kernel bound to these arrays; with `check` the index arrays are checked again."""
     _, height, width = found.data.shape
     (rows, features), columns = found.shape, len(found.dense)
     sizes = (("height", height), ("width", width))

@@ -1,4 +1,4 @@
-"""Kernels of the operators, built once in a process."""
+"""Kernels of the operators, built once per process."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 DEFAULT_TARGET = "generic-cpu"
 LIMIT = 1024
-"""How many are remembered; `build_named` finds the others again."""
+"""The number of kernels that are kept in memory; others are found again by `build_named`."""
 
 _Key = tuple[str, Variant, Stats | None, str]
 _built: dict[_Key, Built] = {}
@@ -26,7 +26,7 @@ _built: dict[_Key, Built] = {}
 
 @cache
 def default_check() -> FactChecker:
-    """Checks facts about arrays with kernels for the default target."""
+    """Return a checker of facts about arrays with kernels for the default target."""
     with compiling:
         from gossamer.pipeline import fact_checker
 
@@ -40,7 +40,7 @@ def kernel_for(
     stats: Stats | None,
     target: str | Target | None = None,
 ) -> Built:
-    """The operator's kernel for a variant, with the schedule the rules choose for such data."""
+    """Return the operator's kernel for a variant, with the schedule that rules choose for these stats."""
     wanted = DEFAULT_TARGET if target is None else target
     name = wanted if isinstance(wanted, str) else parse_target(wanted).text
     key = (operator.name, variant, stats, name)

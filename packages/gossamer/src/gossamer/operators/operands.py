@@ -1,4 +1,4 @@
-"""Operands of the front door: what users pass, made into arrays that a kernel takes."""
+"""Operands of the operators: arguments of users, converted to arrays for kernels."""
 
 from __future__ import annotations
 
@@ -49,12 +49,11 @@ class Sparse(NamedTuple):
         return arrays["indptr"], arrays["indices"], arrays["data"]
 
     def stats(self) -> Stats:
-        """What rules for schedules look at in the matrix."""
+        """The stats of the matrix that rules for schedules use."""
         return self.tensor.stats if self.tensor is not None else storage_stats(self.storage)
 
     def variant(self, features: int | None = None, *, dtype: str = "") -> Variant:
-        """The variant of an operator that fits the matrix; its dtype is that of the matrix unless
-        another one is given."""
+        """Return the variant of an operator for the matrix; the dtype is by default that of the matrix."""
         axis = self.storage.format.axes[1]
         assert isinstance(axis, CompressedVaried)
         return Variant(dtype or self.dtype, axis.indptr_dtype, axis.indices_dtype, features)
@@ -77,12 +76,12 @@ class Operands(NamedTuple):
         return (*self.dense.values(), *self.matrix.arrays)
 
     def variant(self) -> Variant:
-        """The variant of the operator that fits them."""
+        """The variant of the operator for these operands."""
         return self.matrix.variant(self.features, dtype=self.dtype)
 
 
 def sparse_operand(matrix: Any) -> Sparse:
-    """A `SparseTensor` as it is; a SciPy matrix converted to CSR and checked (`FormatError`)."""
+    """Return a `SparseTensor` as it is; a SciPy matrix is converted to CSR and checked (`FormatError`)."""
     if isinstance(matrix, SparseTensor):
         _require_csr(matrix)
         return Sparse(matrix.storage, matrix)
@@ -90,8 +89,8 @@ def sparse_operand(matrix: Any) -> Sparse:
 
 
 def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
-    """As `sparse_operand`, for a matrix whose values are not looked at: bools and integers of a SciPy
-    matrix are converted to this dtype ("": float32)."""
+    """Like `sparse_operand`, for a matrix whose values are ignored: bools and integers of a SciPy matrix are
+    converted to this dtype ("": float32)."""
     kind = getattr(getattr(matrix, "dtype", None), "kind", "")
     if isinstance(matrix, SparseTensor) or kind not in ("b", "i", "u"):
         return sparse_operand(matrix)
@@ -100,7 +99,7 @@ def pattern_operand(matrix: Any, *, dtype: str) -> Sparse:
 
 
 def _require_csr(tensor: SparseTensor) -> None:
-    """The arrays were checked for the description that the tensor has, which must be that of CSR."""
+    """Raise unless the tensor's description, for which its arrays were checked, is that of CSR."""
     found, axis = tensor.format, tensor.format.axes[-1]
     if isinstance(axis, CompressedVaried) and found == csr(
         found.buffer.dtype,
@@ -119,7 +118,7 @@ def _require_csr(tensor: SparseTensor) -> None:
 
 
 def dtype_of(name: str, value: Any) -> str:
-    """The dtype of an array that a kernel takes; "" where the value is no array."""
+    """Return the dtype of an array that kernels accept; "" if the value is not an array."""
     if not isinstance(value, np.ndarray):
         return ""
     for known, dtype in NATIVE.items():
@@ -140,8 +139,8 @@ def dense_operand(
     shape: tuple[int | None, ...],
     like: str = "the matrix",
 ) -> Array:
-    """A C-contiguous array of the shape (None: any length) and of the dtype, which is that of
-    `like`; copied where it must be."""
+    """Return a C-contiguous array of the shape (None: any length) and of the dtype, which is that of `like`;
+    it is copied if necessary."""
     if not isinstance(value, np.ndarray) or isinstance(value, np.ma.MaskedArray):
         raise ArgumentError(
             "operand.kind",
@@ -164,7 +163,7 @@ def dense_operand(
 def output(
     value: Any, *, dtype: str, shape: tuple[int, ...], inputs: Sequence[Array]
 ) -> tuple[Array, Array]:
-    """What to return and the array to write to: `out` as it was passed, or a new array."""
+    """Return the result object and the array to write to: `out` as it was passed, or a new array."""
     if value is None:
         fresh = np.empty(shape, dtype=NATIVE[dtype])
         return fresh, fresh

@@ -1,4 +1,4 @@
-"""What an operator is: a script over a CSR matrix, specialised before it is compiled."""
+"""Operators: scripts over a CSR matrix, which are specialised before they are compiled."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from gossamer_ir.nodes import CompressedVaried, Function, Module
 
 
 class Operator(msgspec.Struct, frozen=True):
-    """`script` is its program, `buffers` those that hold values, `features` the parameter that is
-    the number of columns of its dense operands ("" where they are vectors), `values` that of the
-    values of the matrix ("" where only its structure is read)."""
+    """An operator: `script` is its program, `buffers` are those that hold values, `features` is the parameter
+    for the number of columns of its dense operands ("" if they are vectors), `values` that for the values of
+    the matrix ("" if only its structure is read)."""
 
     name: str
     script: str
@@ -22,8 +22,8 @@ class Operator(msgspec.Struct, frozen=True):
 
 
 class Variant(msgspec.Struct, frozen=True):
-    """The choices that make a program of a script; without `features` their number is symbolic.
-    `sizes` fixes other parameters."""
+    """The options of a program: dtypes, and sizes that are fixed. Without `features` their number is
+    symbolic; `sizes` fixes other parameters."""
 
     dtype: str = "float32"
     indptr_dtype: str = "int32"
@@ -34,7 +34,7 @@ class Variant(msgspec.Struct, frozen=True):
 
 @lru_cache(maxsize=64)
 def module_of(operator: Operator, variant: Variant) -> Module:
-    """The operator's program at coordinate stage for a variant."""
+    """Return the operator's program at coordinate stage for a variant."""
     from gossamer_ir.transform.specialize import specialize
 
     sizes = dict(variant.sizes)
@@ -48,7 +48,7 @@ def module_of(operator: Operator, variant: Variant) -> Module:
 
 @lru_cache(maxsize=16)
 def _parsed(script: str) -> Module:
-    from gossamer_ir.script import parse_module  # not needed where the kernel is in the cache
+    from gossamer_ir.script import parse_module  # not needed if the kernel is in the cache
 
     return parse_module(script)
 

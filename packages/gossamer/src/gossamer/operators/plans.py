@@ -1,4 +1,4 @@
-"""Prepared kernels of tensors: an operator on the same tensor only has to pass its dense arrays."""
+"""Call plans of tensors: repeated calls of an operator on one tensor only pass its dense arrays."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from gossamer_formats import Array, SparseTensor
 from gossamer_ir.interchange.records import Target
 
 CHECKED = ("indptr", "indices")
-"""The arrays whose contents were checked when the tensor was made."""
+"""The parameters for arrays whose contents were checked when the tensor was made."""
 
 _Plans: TypeAlias = dict[tuple[str, int | None, str | Target | None], CallPlan]
 _plans: WeakKeyDictionary[SparseTensor, _Plans] = WeakKeyDictionary()
@@ -26,7 +26,7 @@ def plan_of(
     features: int | None = None,
     target: str | Target | None = None,
 ) -> CallPlan | None:
-    """The plan that an earlier call on this tensor made."""
+    """Return the plan of an earlier call on this tensor, or None."""
     found = _plans.get(tensor)
     return None if found is None else found.get((operator.name, features, target))
 
@@ -38,9 +38,9 @@ def call(
     out: Array | None = None,
     target: str | Target | None = None,
 ) -> Array:
-    """The result of an operator on checked operands, in `out` where that is given.
+    """Return the result of an operator on checked operands, in `out` if it is given.
 
-    For a tensor it leaves a plan behind.
+    For a tensor, the plan of the call is stored.
     """
     shape, dtype, matrix = operands.shape, operands.dtype, operands.matrix
     result, array = output(out, dtype=dtype, shape=shape, inputs=operands.inputs)
@@ -60,7 +60,7 @@ def call(
 
 
 def structure(operator: Operator, matrix: Sparse) -> dict[str, Array]:
-    """The arrays of the matrix that an operator reads, by parameter."""
+    """Return the arrays of the matrix that an operator reads, by parameter."""
     indptr, indices, data = matrix.arrays
     arrays = {"indptr": indptr, "indices": indices}
     return {**arrays, operator.values: data} if operator.values else arrays

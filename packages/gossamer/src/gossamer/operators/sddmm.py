@@ -50,11 +50,11 @@ def sddmm(
     out: Array | None = None,
     target: str | Target | None = None,
 ) -> Array:
-    """The elements of X @ Y.T that A (m by n) stores, for dense X (m by K) and Y (n by K).
+    """Return the elements of X @ Y.T that A (m by n) stores, for dense X (m by K) and Y (n by K).
 
-    Gives one value for each stored element of A, in the order in which CSR stores them; explicit
-    zeros and duplicates count. The values of A are not looked at, and may be bools or integers, too.
-    A and `out` as for `spmm`; X and Y are NumPy arrays, both float32 or both float64, which is the
+    The result has one value for each stored element of A, in the order of CSR; explicit zeros and
+    duplicates count. The values of A are ignored, and may be bools or integers, too.
+    A and `out` are as for `spmm`; X and Y are NumPy arrays, both float32 or both float64, which is the
     dtype of the result.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
@@ -71,7 +71,7 @@ def sddmm(
 
 
 def operands(A: Any, X: Array, Y: Array) -> Operands:  # noqa: N803
-    """The operands of `sddmm`, checked."""
+    """Return the checked operands of `sddmm`."""
     given = dtype_of("X", X)
     matrix = pattern_operand(A, dtype=given)
     dtype = given or matrix.dtype

@@ -50,13 +50,13 @@ def spmm(
     out: Array | None = None,
     target: str | Target | None = None,
 ) -> Array:
-    """A @ B for a sparse matrix A (m by n) and a dense matrix B (n by K); gives m by K.
+    """Return A @ B (m by K) for a sparse matrix A (m by n) and a dense matrix B (n by K).
 
-    A is a `SparseTensor` or any SciPy sparse matrix or array (checked at each call, during which nobody
-    may change it, and converted to CSR unless it is in blocks), B a NumPy array; both float32 or both
-    float64. Columns of A may be unsorted; duplicates add up. `out` is C-contiguous, writable, of the
-    result's dtype and shape, and overlaps no input. Raises `ArgumentError`, `FormatError`; nothing was
-    written then.
+    A is a `SparseTensor` or any SciPy sparse matrix or array, B a NumPy array; both are float32 or both
+    float64. A SciPy matrix is checked at each call, must not be changed during it, and is converted to CSR
+    unless it is in blocks. Columns of A may be unsorted; duplicates are added. `out` is C-contiguous,
+    writable, of the result's dtype and shape, and does not overlap an input. Raises `ArgumentError`,
+    `FormatError`; nothing was written then.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -74,7 +74,7 @@ def spmm(
 
 
 def operands(A: Any, B: Array) -> Operands:  # noqa: N803
-    """The operands of `spmm`, checked."""
+    """Return the checked operands of `spmm`."""
     matrix = sparse_operand(A)
     dense = dense_operand("B", B, dtype=matrix.dtype, shape=(matrix.columns, None))
     features = dense.shape[1]

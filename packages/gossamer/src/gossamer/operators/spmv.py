@@ -45,9 +45,9 @@ def spmv(
     out: Array | None = None,
     target: str | Target | None = None,
 ) -> Array:
-    """A @ x for a sparse matrix A (m by n) and a vector x (n); gives a vector (m).
+    """Return A @ x (m) for a sparse matrix A (m by n) and a vector x (n).
 
-    Operands, `out` and errors as for `spmm`.
+    Operands, `out` and errors are as for `spmm`.
 
     >>> import numpy as np, scipy.sparse, gossamer as gs
     >>> A = scipy.sparse.csr_array(np.array([[0.0, 2.0], [0.0, 0.0]]))
@@ -62,7 +62,7 @@ def spmv(
 
 
 def operands(A: Any, x: Array) -> Operands:  # noqa: N803
-    """The operands of `spmv`, checked."""
+    """Return the checked operands of `spmv`."""
     matrix = sparse_operand(A)
     vector = dense_operand("x", x, dtype=matrix.dtype, shape=(matrix.columns,))
     return Operands(matrix, {"x": vector}, "y", (matrix.rows,), matrix.dtype)

@@ -1,1 +1,1 @@
-"""What `gossamer run` and `gossamer demo` run, check and time."""
+"""Workloads, reference results and timings for `gossamer run` and `gossamer demo`."""

@@ -1,4 +1,4 @@
-"""Results against their exact values, as far as rounding allows."""
+"""Compare results with exact values, within the error bounds of rounding."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from gossamer_formats import Array, SparseTensor
 
 
 class Comparison(NamedTuple):
-    """`max_relative_error` is the largest error in shares of the sum of the absolute values of an
-    element's terms; `tolerance` what rounding may cause in the longest sum; `is_within` whether every
-    element keeps to that of its own sum."""
+    """`max_relative_error` is the largest error relative to the sum of the absolute values of an element's
+    terms; `tolerance` is the error bound of the longest sum; `is_within` is True if the error of each element
+    is within the bound of its own sum."""
 
     max_relative_error: float
     tolerance: float
@@ -23,11 +23,11 @@ class Comparison(NamedTuple):
 
 
 def compare(op: str, matrix: SparseTensor, dense: Sequence[Array], result: Array) -> Comparison:
-    """Compares the result of an operator on a matrix and dense operands with that of its reference.
+    """Compare the result of an operator on a matrix and dense operands with that of its reference.
 
-    A sum of n products is off by at most n * eps of the sum of their absolute values, and by a
-    denormal number for each product that underflows. Where a product or a sum overflows the dtype,
-    anything is right.
+    The error of a sum of n products is at most n * eps times the sum of their absolute values, plus a
+    denormal number for each product that underflows. If a product or a sum overflows the dtype, any result
+    is accepted.
     """
     kind = np.finfo(result.dtype)
     worst, longest, is_within = 0.0, 0, True
@@ -49,7 +49,7 @@ def _is_within(error: Array, part: Part, *, kind: Any) -> bool:
 
 
 def _difference(found: Array, expected: Array) -> Array:
-    """The absolute error: 0 where both are the same infinity or both NaN, infinite where one is."""
+    """Return the absolute error: 0 if both are NaN or the same infinity, infinity if only one is."""
     with np.errstate(all="ignore"):
         error = np.abs(found - expected)
     same = (found == expected) | (np.isnan(found) & np.isnan(expected))

@@ -9,16 +9,16 @@ from gossamer_formats import SparseTensor, from_arrays
 from gossamer_ir.errors import ArgumentError
 
 EXPONENT = 2.3
-"""Of the degree distribution; citation and web graphs have 2.1 to 2.7."""
+"""The exponent of the degree distribution; citation and web graphs have 2.1 to 2.7."""
 
 
 def power_law(
     nodes: int, edges: int, *, seed: int = 0, exponent: float = EXPONENT, dtype: str = "float32"
 ) -> SparseTensor:
-    """The adjacency matrix of a directed graph of exactly so many distinct edges, values in (0, 1).
+    """Return the adjacency matrix of a directed graph with this number of distinct edges, values in (0, 1).
 
-    Endpoints are drawn independently, a node with a probability proportional to its expected degree
-    (F. Chung and L. Lu, 2002), and nodes stand in random order. The same seed gives the same graph.
+    Endpoints are drawn independently, each node with a probability proportional to its expected degree
+    (F. Chung and L. Lu, 2002); nodes are in random order. The same seed gives the same graph.
 
     >>> power_law(1000, 5000)
     SparseTensor(csr, 1000 by 1000, 5000 nonzeros, float32)
@@ -44,7 +44,7 @@ def power_law(
 
 
 def _shares(nodes: int, exponent: float) -> npt.NDArray[np.float64]:
-    """The cumulative probability of each node; the offset bounds the largest degree."""
+    """Return the cumulative probabilities of the nodes; the offset limits the largest degree."""
     rank = np.arange(nodes) + nodes**0.2
     expected = rank ** (-1.0 / (exponent - 1.0))
     return np.cumsum(expected / expected.sum())
@@ -53,7 +53,7 @@ def _shares(nodes: int, exponent: float) -> npt.NDArray[np.float64]:
 def _distinct_pairs(
     random: np.random.Generator, shares: npt.NDArray[np.float64], *, edges: int
 ) -> npt.NDArray[np.int64]:
-    """Distinct pairs in order, as source * nodes + target, drawn until there are enough."""
+    """Return sorted distinct pairs as source * nodes + target, drawn until there are enough."""
     nodes = shares.size
     order = random.permutation(nodes)
     found = np.empty(0, dtype=np.int64)

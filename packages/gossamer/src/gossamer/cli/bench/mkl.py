@@ -1,5 +1,4 @@
-"""Intel's MKL through its wheel: the inspector-executor products of a matrix in CSR or BSR, by
-ctypes."""
+"""Intel's MKL from its wheel, through ctypes: inspector-executor products of a matrix in CSR or BSR."""
 
 from __future__ import annotations
 
@@ -24,7 +23,7 @@ LETTERS: dict[str, tuple[str, Any]] = {
     "float32": ("s", ctypes.c_float),
     "float64": ("d", ctypes.c_double),
 }
-"""What stands for a dtype in the names of MKL's functions, and its scalars."""
+"""The letter for each dtype in the names of MKL's functions, and its ctypes scalar."""
 
 
 class Description(ctypes.Structure):
@@ -37,7 +36,7 @@ PLAIN = Description(GENERAL, 0, 0)
 
 
 def library_path() -> Path | None:
-    """Where the `mkl` wheel put `libmkl_rt`, None where it is not installed."""
+    """Return the path of `libmkl_rt` in the `mkl` wheel, or None if it is not installed."""
     try:
         files = importlib.metadata.files("mkl") or []
     except importlib.metadata.PackageNotFoundError:
@@ -50,10 +49,10 @@ def library_path() -> Path | None:
 
 @cache
 def load_mkl() -> ctypes.CDLL:
-    """MKL with 32-bit integers on GNU threads (`MKL_THREADING_LAYER` overrides): in one process
-    with other OpenMP code a second runtime, whose threads spin, would disturb everybody.
+    """Load MKL with 32-bit integers and GNU threads (`MKL_THREADING_LAYER` overrides this). A second OpenMP
+    runtime in the process, whose threads spin, would slow down all others.
 
-    `ArgumentError` (`peers.mkl`) where it is not installed or does not take the layer.
+    `ArgumentError` (`peers.mkl`) if it is not installed or does not accept the layer.
     """
     path = library_path()
     if path is None:
@@ -69,12 +68,12 @@ def load_mkl() -> ctypes.CDLL:
 
 
 def set_num_threads(count: int) -> None:
-    """How many threads MKL uses from now on; errors as of `load_mkl`."""
+    """Set the number of threads of MKL; errors as of `load_mkl`."""
     load_mkl().MKL_Set_Num_Threads(c_int(count))
 
 
 class _MklHandle:
-    """A matrix in MKL, made from arrays of its own, and what is the same for all its formats."""
+    """A matrix in MKL with its own copies of the arrays: the part that all formats share."""
 
     def __init__(self, arrays: tuple[Array, Array, Array], shape: tuple[int, int]) -> None:
         self._library = load_mkl()
@@ -87,13 +86,13 @@ class _MklHandle:
 
     @property
     def values(self) -> Array:
-        """The values that MKL reads: others may be written there if nothing was optimized."""
+        """The values that MKL reads; they may be overwritten if the matrix was not optimized."""
         return self._arrays[2]
 
     def product(self, dense: Array, out: Array) -> Callable[[], None]:
-        """A call without arguments that writes A times dense to out; it keeps all three alive.
+        """Return a function without arguments that writes A times dense to out; it keeps all three alive.
 
-        Both operands are C-contiguous and of the matrix's dtype, or `ArgumentError` (`peers.mkl`).
+        Both arrays must be C-contiguous and of the matrix's dtype (`ArgumentError`, `peers.mkl`).
         """
         self._require_fitting(dense, out)
         one, zero, plain = self._scalar(1), self._scalar(0), c_int(NON_TRANSPOSE)
@@ -118,7 +117,7 @@ class _MklHandle:
             self._library.mkl_sparse_destroy(self._handle)
 
     def _create(self, operation: str, *sizes: int) -> None:
-        """Makes the handle; `sizes` stand between the index base and the arrays."""
+        """Create the handle; `sizes` are the arguments between the index base and the arrays."""
         indptr, indices, data = self._arrays
         ends = c_void_p(indptr.ctypes.data + indptr.itemsize)
         status = self._function(operation)(
@@ -153,10 +152,9 @@ class _MklHandle:
 
 
 class MklMatrix(_MklHandle):
-    """A tensor with int32 indices in MKL's CSR, for products with `features` columns (None:
-    vectors).
+    """A tensor with int32 indices in MKL's CSR, for products with `features` columns (None: vectors).
 
-    With `optimize`, MKL is told what is to come and may rearrange the matrix beforehand.
+    With `optimize`, MKL gets hints about the calls and may rearrange the matrix beforehand.
     """
 
     def __init__(
@@ -188,12 +186,12 @@ class MklBlocks(_MklHandle):
 
 
 def _copies(indptr: Array, indices: Array, data: Array) -> tuple[Array, Array, Array]:
-    """Private copies, since MKL may write to what it is given."""
+    """Return copies, since MKL may write to its arguments."""
     return indptr.astype(np.int32), indices.astype(np.int32), data.copy(order="C")
 
 
 def _pointer(array: Array) -> c_void_p:
-    """The address of an array, which it keeps alive."""
+    """Return a pointer to an array, which keeps the array alive."""
     return array.ctypes.data_as(c_void_p)
 
 

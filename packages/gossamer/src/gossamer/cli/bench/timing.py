@@ -10,16 +10,16 @@ from typing import TypeAlias
 Call: TypeAlias = Callable[[], object]
 
 SETTLE_SECONDS = 0.002
-"""Between two competitors, so that threads of the one that still spin do not disturb the other."""
+"""A pause between two competitors, so that spinning threads of one do not slow down the other."""
 
 SAMPLE_SECONDS = 0.01
-"""A sample is the mean of as many calls as fill this time."""
+"""The duration of a sample, which is the mean of the calls in this time."""
 
 
 def interleaved(
     calls: Mapping[str, Call], *, rounds: int, after_round: Call = lambda: None
 ) -> dict[str, float]:
-    """The median time of each call in milliseconds, over rounds in which each had its turn.
+    """Return the median time of each call in milliseconds, over rounds that interleave the calls.
 
     >>> times = interleaved({"nothing": lambda: None}, rounds=3)
     >>> times["nothing"] < 1.0

@@ -1,4 +1,4 @@
-"""An operator with operands and a place for its result, as the command line runs and times it."""
+"""An operator with operands and an output array, as the command line runs and times it."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from gossamer_ir.nodes import Module
 
 
 class Workload:
-    """`run` calls the front door and returns the result, `scipy` makes that of the reference."""
+    """`run` calls the public API and returns the result; `scipy` computes that of the baseline."""
 
     def __init__(
         self, op: str, tensor: SparseTensor, *, dense: tuple[Array, ...], target: str
@@ -36,21 +36,21 @@ class Workload:
             self.compile_ms, self.is_cached = built.compile_ms, built.cached
 
     def run(self) -> Array:
-        """The operator, written to the workload's own array."""
+        """Run the operator, which writes to the workload's output array."""
         return self._function(self.tensor, *self.dense, out=self.out, target=self._target)
 
     def check(self) -> Comparison:
-        """Runs the operator and compares what it wrote."""
+        """Run the operator and compare its result with the reference."""
         return compare(self.op, self.tensor, self.dense, self.run())
 
     def schedule(self) -> Schedule:
-        """The schedule that the rules choose."""
+        """Return the schedule that the rules choose."""
         from gossamer.pipeline import default_schedule, resolve
 
         return default_schedule(self._module(), resolve(self._target)[1], self.tensor.stats)
 
     def stages(self) -> Mapping[str, str]:
-        """The texts of the kernel's stages."""
+        """Return the text of the kernel at each stage."""
         from gossamer.pipeline import stages
 
         return stages(self._module(), target=self._target, stats=self.tensor.stats)
@@ -62,8 +62,8 @@ class Workload:
 def prepare(
     op: str, tensor: SparseTensor, *, features: int, target: str = "generic-cpu"
 ) -> Workload:
-    """A workload with normally distributed operands, the same for the same sizes; its kernel is
-    built. The features of a vector are None."""
+    """Return a workload with normally distributed operands, which depend only on the sizes; its kernel is
+    built. `features` is None for vectors."""
     random = np.random.default_rng(0)
     kind: Any = np.float32 if tensor.dtype == "float32" else np.float64
     shapes = reference_of(op).shapes(tensor, features).dense

@@ -1,4 +1,4 @@
-"""What each operator is compared with, one file each: an oracle, and what SciPy's users would write."""
+"""References of the operators, one file each: an oracle, and the code that users of SciPy would write."""
 
 from __future__ import annotations
 
@@ -8,6 +8,6 @@ from gossamer.cli.bench.references.reference import Reference
 
 
 def reference_of(op: str) -> Reference:
-    """The reference of an operator that there is."""
+    """Return the reference of an operator."""
     found: Reference = import_module(f"gossamer.cli.bench.references.{op}").REFERENCE
     return found

@@ -1,5 +1,5 @@
-"""Sampled products, a softmax of each row and a sparse product, which is how NumPy's and SciPy's users
-compute attention over a pattern."""
+"""Attention over a pattern as users of NumPy and SciPy write it: sampled products, a softmax of each row, and
+a sparse product."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from gossamer.cli.bench.references.reference import Part, Reference, Shapes, blo
 from gossamer_formats import Array, SparseTensor, to_scipy
 
 ROUNDED_STEPS = 8
-"""Roundings of a weight that do not depend on sizes: exp, its argument, two sums, quotient."""
+"""Rounding errors of a weight that do not depend on sizes: exp, its argument, two sums, the quotient."""
 
 
 def shapes(matrix: SparseTensor, features: int) -> Shapes:
@@ -24,10 +24,10 @@ def shapes(matrix: SparseTensor, features: int) -> Shapes:
 
 
 def parts(matrix: SparseTensor, *dense: Array) -> Iterator[Part]:
-    """Attention in float64.
+    """Return attention in float64.
 
-    A score is off by the rounding of its sum, d + 2 units of `largest`, by which its weight is off
-    relatively, and so is the sum of the weights.
+    The error of a score is the rounding of its sum, d + 2 units of `largest`. It is also the relative error
+    of its weight, and of the sum of the weights.
     """
     queries, keys, values = (operand.astype(np.float64) for operand in dense)
     csr, scale = to_scipy(matrix), 1.0 / math.sqrt(max(1, queries.shape[1]))
@@ -48,7 +48,7 @@ def parts(matrix: SparseTensor, *dense: Array) -> Iterator[Part]:
 
 
 def softmax(scores: Array, indptr: Array) -> Array:
-    """The shares of the powers of scores, row by row."""
+    """Return the softmax of the scores, row by row."""
     lengths = np.diff(indptr)
     starts, stored = indptr[:-1][lengths > 0], lengths[lengths > 0]
     if not len(stored):
@@ -59,7 +59,7 @@ def softmax(scores: Array, indptr: Array) -> Array:
 
 
 def scipy(matrix: SparseTensor, *dense: Array) -> Callable[[], Any]:
-    """Gathered products, NumPy's reductions of rows and SciPy's product, one after the other."""
+    """Return gathered products, followed by NumPy's reductions of rows and SciPy's product."""
     queries, keys, values = dense
     csr = to_scipy(matrix).astype(queries.dtype)
     sampled = sddmm.scipy(matrix, queries, keys)

@@ -1,4 +1,4 @@
-"""What an operator is compared with."""
+"""The interface of references."""
 
 from __future__ import annotations
 
@@ -8,19 +8,19 @@ from typing import Any, NamedTuple
 from gossamer_formats import Array, SparseTensor
 
 BLOCK_ELEMENTS = 1 << 21
-"""How many elements an oracle makes at a time, so that memory stays bounded."""
+"""The number of elements that an oracle computes at a time, which limits its memory."""
 
 
 class Shapes(NamedTuple):
-    """Of the dense operands in their order, and of the result."""
+    """The shapes of the dense operands, in order, and of the result."""
 
     dense: tuple[tuple[int, ...], ...]
     result: tuple[int, ...]
 
 
 class Part(NamedTuple):
-    """The elements of a result `at` a place: their value and the sum of the absolute values of
-    their terms, both in float64, and the number of terms, which broadcasts to them."""
+    """Exact elements of a result at the index `at`: values and sums of the absolute values of their terms,
+    both in float64, and the number of terms, which broadcasts to them."""
 
     at: tuple[slice, ...]
     exact: Array
@@ -29,9 +29,9 @@ class Part(NamedTuple):
 
 
 class Reference(NamedTuple):
-    """`shapes` takes the matrix and the number of features; `parts` gives the whole result of an
-    operator on a matrix and dense operands, independently of it; `scipy` what is timed beside it,
-    prepared: a call makes the result in a new array."""
+    """`shapes` takes the matrix and the number of features. `parts` yields the whole result of an operator on
+    a matrix and dense operands, computed independently. `scipy` returns the baseline that is timed: a
+    function that computes the result in a new array."""
 
     shapes: Callable[[SparseTensor, int], Shapes]
     parts: Callable[..., Iterator[Part]]
@@ -39,7 +39,7 @@ class Reference(NamedTuple):
 
 
 def blocks(count: int, width: int, *, elements: int = BLOCK_ELEMENTS) -> Iterator[slice]:
-    """Rows of so many columns, in blocks of about so many elements.
+    """Yield slices of rows with this number of columns, in blocks of about this number of elements.
 
     >>> list(blocks(5, 3, elements=6))
     [slice(0, 2, None), slice(2, 4, None), slice(4, 5, None)]

@@ -1,4 +1,4 @@
-"""Dot products of gathered rows, which is how NumPy samples a product of dense matrices."""
+"""Dot products of gathered rows: a sampled product of dense matrices in NumPy."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from gossamer.cli.bench.references.reference import Part, Reference, Shapes, blo
 from gossamer_formats import Array, SparseTensor
 
 GATHERED = 1 << 16
-"""Elements of an operand that are gathered at a time: they stay in the cache, which is fastest."""
+"""The number of elements of an operand that are gathered at a time, so that they stay in the cache."""
 
 
 def shapes(matrix: SparseTensor, features: int) -> Shapes:
@@ -20,7 +20,7 @@ def shapes(matrix: SparseTensor, features: int) -> Shapes:
 
 
 def parts(matrix: SparseTensor, left: Array, right: Array) -> Iterator[Part]:
-    """The dot products in float64."""
+    """Return the dot products in float64."""
     rows, columns = _coordinates(matrix)
     terms = np.array(left.shape[1])
     for at in blocks(matrix.nnz, left.shape[1]):
@@ -30,7 +30,7 @@ def parts(matrix: SparseTensor, left: Array, right: Array) -> Iterator[Part]:
 
 
 def scipy(matrix: SparseTensor, left: Array, right: Array) -> Callable[[], Array]:
-    """Gathers rows and multiplies them, in blocks; the coordinates are there before."""
+    """Return a function that gathers rows and multiplies them, in blocks, with precomputed coordinates."""
     rows, columns = _coordinates(matrix)
     places = tuple(blocks(matrix.nnz, left.shape[1], elements=GATHERED))
 
@@ -44,7 +44,7 @@ def scipy(matrix: SparseTensor, left: Array, right: Array) -> Callable[[], Array
 
 
 def _coordinates(matrix: SparseTensor) -> tuple[Array, Array]:
-    """The row and the column of each stored element."""
+    """Return the row and the column of each stored element."""
     indptr, columns = matrix.arrays["indptr"], matrix.arrays["indices"]
     return np.repeat(np.arange(matrix.shape[0]), np.diff(indptr)), columns
 

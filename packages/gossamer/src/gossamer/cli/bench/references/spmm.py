@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from scipy.sparse import csr_array
 
 COLUMNS = 32
-"""How many columns of the result the oracle makes at a time."""
+"""The number of columns of the result that the oracle computes at a time."""
 
 
 def shapes(matrix: SparseTensor, features: int) -> Shapes:
@@ -24,7 +24,7 @@ def shapes(matrix: SparseTensor, features: int) -> Shapes:
 
 
 def parts(matrix: SparseTensor, dense: Array) -> Iterator[Part]:
-    """The product in float64."""
+    """Return the product in float64."""
     exact: csr_array = to_scipy(matrix).astype(np.float64)
     magnitude = abs(exact)
     terms = np.diff(matrix.arrays["indptr"]).reshape(-1, 1)
@@ -37,7 +37,7 @@ def parts(matrix: SparseTensor, dense: Array) -> Iterator[Part]:
 
 
 def scipy(matrix: SparseTensor, dense: Array) -> Callable[[], Any]:
-    """A @ B, which is the same for a vector."""
+    """Return a function that computes A @ B; B may be a vector."""
     left: csr_array = to_scipy(matrix)
     return lambda: left @ dense
 

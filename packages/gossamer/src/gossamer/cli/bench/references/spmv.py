@@ -16,7 +16,7 @@ def shapes(matrix: SparseTensor, _features: int) -> Shapes:
 
 
 def parts(matrix: SparseTensor, vector: Array) -> Iterator[Part]:
-    """The product in float64."""
+    """Return the product in float64."""
     for at, *arrays in spmm.parts(matrix, vector[:, None]):
         yield Part(at[:1], *(array[:, 0] for array in arrays))
 
