@@ -14,9 +14,7 @@ from scipy import sparse
 from benchmarks.matrices import GRAPHS, MASKS, MESHES, WEIGHTS
 from benchmarks.operators.problem import Array, Problem
 from benchmarks.operators.sddmm import sampled
-
-ROUNDED_STEPS = 8
-"""Roundings of a weight that do not depend on sizes: exp, its argument, two sums, quotient."""
+from gossamer.cli.bench.references.attention import ROUNDED_STEPS, softmax
 
 
 class Attention(Problem):
@@ -84,14 +82,3 @@ class Attention(Problem):
 def with_values(matrix: sparse.csr_matrix, values: Array) -> sparse.csr_matrix:
     """The pattern with other values."""
     return sparse.csr_matrix((values, matrix.indices, matrix.indptr), shape=matrix.shape)
-
-
-def softmax(scores: Array, indptr: Array) -> Array:
-    """The shares of the powers of scores in each row."""
-    lengths = np.diff(indptr)
-    starts, stored = indptr[:-1][lengths > 0], lengths[lengths > 0]
-    if not len(stored):
-        return scores
-    powers = np.exp(scores - np.repeat(np.maximum.reduceat(scores, starts), stored))
-    shares: Array = powers / np.repeat(np.add.reduceat(powers, starts), stored)
-    return shares

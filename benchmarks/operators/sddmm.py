@@ -10,6 +10,7 @@ from scipy import sparse
 
 from benchmarks.matrices import GRAPHS, MESHES, WEIGHTS
 from benchmarks.operators.problem import Array, Problem
+from gossamer.cli.bench.references.sddmm import gathered_products
 
 NONZEROS_AT_ONCE = 1 << 16
 
@@ -55,8 +56,5 @@ class Sddmm(Problem):
 def sampled(matrix: sparse.csr_matrix, x: Array, y: Array) -> Array:
     """The dot products of rows of x and y at the nonzeros."""
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    result = np.empty(matrix.nnz, dtype=x.dtype)
-    for start in range(0, matrix.nnz, NONZEROS_AT_ONCE):
-        part = slice(start, start + NONZEROS_AT_ONCE)
-        result[part] = np.einsum("pk,pk->p", x[rows[part]], y[matrix.indices[part]])
-    return result
+    at_once = NONZEROS_AT_ONCE * max(1, x.shape[1])
+    return gathered_products(rows, matrix.indices, x, y, elements=at_once)

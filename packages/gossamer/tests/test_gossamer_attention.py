@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import math
-
 import numpy as np
 import pytest
 from masks import KINDS
@@ -21,6 +19,7 @@ from gossamer_ir.interpret import run
 from gossamer_ir.nodes import Allocate
 from gossamer_ir.traversal.walk import free_vars, walk
 from gossamer_schedule.rules import choose
+from gossamer_testkit import attention, attention_bound
 
 FEATURES = (0, 1, 7, 16, 33, 128)
 
@@ -35,29 +34,9 @@ def operands(shape, features, *, dtype, seed=6):
     )
 
 
-def attended(matrix, q, k, v, scale=None):
-    """The result in float64, and what each element may be off by, in units of rounding."""
-    q, k, v = (array.astype(np.float64) for array in (q, k, v))
-    scale = 1 / math.sqrt(max(1, q.shape[1])) if scale is None else scale
-    result, bound = np.zeros((matrix.shape[0], v.shape[1])), np.zeros((matrix.shape[0], v.shape[1]))
-    for i in range(matrix.shape[0]):
-        columns = matrix.indices[matrix.indptr[i] : matrix.indptr[i + 1]]
-        if not len(columns):
-            continue
-        with np.errstate(all="ignore"):
-            scores = k[columns] @ (q[i] * scale)
-            powers = np.exp(scores - scores.max())
-            shares = powers / powers.sum()
-            result[i] = shares @ v[columns]
-            sizes = np.abs(k[columns]) @ np.abs(q[i] * scale)
-            largest = sizes[np.isfinite(sizes)].max(initial=0)
-            steps = q.shape[1] + len(columns) + 8
-            bound[i] = 2 * (1 + largest) * steps * (shares @ np.abs(v[columns]))
-    return result, bound
-
-
 def assert_attended(found, matrix, *dense, scale=None):
-    expected, bound = attended(matrix, *dense, scale=scale)
+    expected = attention(matrix, *dense, scale=scale)
+    bound = attention_bound(matrix, *dense, scale=scale)
     assert found.shape == expected.shape
     known = np.isfinite(expected)
     error = np.abs(found[known] - expected[known])

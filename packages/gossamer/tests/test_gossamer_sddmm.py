@@ -17,6 +17,7 @@ from gossamer_ir.interchange.records import Stats, Target
 from gossamer_ir.script import parse_module
 from gossamer_ir.transform.specialize import specialize
 from gossamer_schedule.rules import choose
+from gossamer_testkit import sddmm, sddmm_magnitude
 
 FEATURES = (0, 1, 7, 16, 33, 128)
 
@@ -26,19 +27,13 @@ def operands(shape, features, *, dtype, seed=6):
     return tuple(integers((length, features), seed=seed, dtype=dtype) for length in shape)
 
 
-def sampled(matrix, x, y):
-    """The products at the stored elements, in the order in which they are stored."""
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    return (x.astype("float64") @ y.astype("float64").T)[rows, matrix.indices]
-
-
 @pytest.mark.parametrize("dtype", DTYPES)
 @pytest.mark.parametrize("features", FEATURES)
 @pytest.mark.parametrize("name", NAMES)
 def test_it_is_exact_on_integers(name, features, dtype):
     matrix = matrices(dtype)[name]
     x, y = operands(matrix.shape, features, dtype=dtype)
-    expected = sampled(matrix, x, y)
+    expected = sddmm(matrix, x, y)
     for operand in (matrix, from_scipy(matrix)):
         found = gs.sddmm(operand, x, y)
         assert (found.dtype, found.shape) == (dtype, (matrix.nnz,))
@@ -59,7 +54,7 @@ def test_every_storage_of_indices(dtype, indptr_dtype, indices_dtype):
     )
     for features in (5, 40):
         x, y = operands(matrix.shape, features, dtype=dtype)
-        np.testing.assert_array_equal(gs.sddmm(tensor, x, y), sampled(matrix, x, y))
+        np.testing.assert_array_equal(gs.sddmm(tensor, x, y), sddmm(matrix, x, y))
 
 
 @pytest.mark.parametrize("kind", ["coo", "csc", "bsr", "dia", "dok", "lil"])
@@ -67,7 +62,7 @@ def test_other_kinds_of_scipy_matrices_are_sampled_in_the_order_of_csr(kind):
     matrix = matrices("float64")["usual"]
     x, y = operands(matrix.shape, 9, dtype="float64")
     other = matrix.asformat(kind)
-    np.testing.assert_array_equal(gs.sddmm(other, x, y), sampled(other.tocsr(), x, y))
+    np.testing.assert_array_equal(gs.sddmm(other, x, y), sddmm(other.tocsr(), x, y))
 
 
 @pytest.mark.parametrize("of_matrix", DTYPES)
@@ -79,7 +74,7 @@ def test_the_values_of_the_matrix_and_their_dtype_do_not_matter(of_matrix, of_op
     for operand in (matrix, from_scipy(matrix)):
         found = gs.sddmm(operand, x, y)
         assert found.dtype == of_operands
-        np.testing.assert_array_equal(found, sampled(matrix, x, y))
+        np.testing.assert_array_equal(found, sddmm(matrix, x, y))
 
 
 def test_a_tensor_may_be_called_with_either_dtype_in_turn():
@@ -89,7 +84,7 @@ def test_a_tensor_may_be_called_with_either_dtype_in_turn():
         x, y = operands(matrix.shape, 7, dtype=dtype)
         out = np.empty(matrix.nnz, dtype=dtype)
         assert gs.sddmm(tensor, x, y, out=out) is out
-        np.testing.assert_array_equal(out, sampled(matrix, x, y))
+        np.testing.assert_array_equal(out, sddmm(matrix, x, y))
 
 
 def layouts(dense):
@@ -118,7 +113,7 @@ def test_dense_operands_may_have_any_layout(layout, dtype):
     matrix = matrices(dtype)["usual"]
     tensor = from_scipy(matrix)
     x, y = operands(matrix.shape, 6, dtype=dtype)
-    expected = sampled(matrix, x, y)
+    expected = sddmm(matrix, x, y)
     gs.sddmm(tensor, x, y)  # leaves what later calls take first
     for left, right in ((layouts(x)[layout], y), (x, layouts(y)[layout])):
         for operand in (matrix, tensor):
@@ -132,7 +127,7 @@ def test_dense_operands_may_have_any_layout(layout, dtype):
 def test_both_operands_may_be_one_array():
     matrix = sparse.csr_array(np.triu(np.ones((20, 20), dtype="float32")))
     x = integers((20, 33), seed=1, dtype="float32")
-    np.testing.assert_array_equal(gs.sddmm(matrix, x, x), sampled(matrix, x, x))
+    np.testing.assert_array_equal(gs.sddmm(matrix, x, x), sddmm(matrix, x, x))
 
 
 @pytest.mark.parametrize("features", [3, 40])
@@ -142,7 +137,7 @@ def test_nan_and_infinity_stay_where_they_belong(dtype, features):
     x, y = (array + 10 for array in operands(matrix.shape, features, dtype=dtype))
     x[3, -1], x[5, 0], y[7, 1] = np.nan, np.inf, -np.inf
     rows = np.repeat(np.arange(37), np.diff(matrix.indptr))
-    expected = sampled(matrix, np.nan_to_num(x, posinf=0), np.nan_to_num(y, neginf=0))
+    expected = sddmm(matrix, np.nan_to_num(x, posinf=0), np.nan_to_num(y, neginf=0))
     expected[rows == 5] = np.inf
     expected[matrix.indices == 7] = -np.inf
     expected[(rows == 5) & (matrix.indices == 7)] = np.nan
@@ -166,7 +161,7 @@ def test_operands_may_begin_anywhere(dtype, features):
     matrix = matrices(dtype)["usual"]
     x, y = operands(matrix.shape, features, dtype=dtype)
     y[matrix.indices[0]] = np.nan
-    expected = sampled(matrix, x, y)
+    expected = sddmm(matrix, x, y)
     tensor = from_scipy(matrix)
     for elements in range(64 // x.itemsize):
         found = gs.sddmm(tensor, lying(x, elements=3), lying(y, elements=elements))
@@ -179,8 +174,8 @@ def test_sums_are_off_by_rounding_only(features, dtype):
     random = np.random.default_rng(3)
     matrix = matrices(dtype)["one dense row"]
     x, y = (random.standard_normal((length, features)).astype(dtype) for length in matrix.shape)
-    error = np.abs(gs.sddmm(matrix, x, y) - sampled(matrix, x, y))
-    bound = sampled(matrix, np.abs(x), np.abs(y))
+    error = np.abs(gs.sddmm(matrix, x, y) - sddmm(matrix, x, y))
+    bound = sddmm_magnitude(matrix, x, y)
     assert (error <= (features + 2) * np.finfo(dtype).eps * bound).all()
 
 
@@ -191,7 +186,7 @@ def test_out_is_filled_and_returned():
     for operand in (matrix, tensor, tensor):
         out = np.full(matrix.nnz, np.nan, dtype="float32")
         assert gs.sddmm(operand, x, y, out=out) is out
-        np.testing.assert_array_equal(out, sampled(matrix, x, y))
+        np.testing.assert_array_equal(out, sddmm(matrix, x, y))
 
 
 def test_out_is_zero_where_there_are_no_features():
@@ -223,7 +218,7 @@ def test_threads_may_call_and_compile_at_once():
     def products(features):
         x, y = operands(matrix.shape, features, dtype="float64", seed=features)
         out = np.empty(matrix.nnz)
-        return gs.sddmm(tensor, x, y), gs.sddmm(tensor, x, y, out=out), sampled(matrix, x, y)
+        return gs.sddmm(tensor, x, y), gs.sddmm(tensor, x, y, out=out), sddmm(matrix, x, y)
 
     widths = [*range(1, 25), *range(24, 0, -1)]
     with ThreadPoolExecutor(8) as pool:
@@ -262,7 +257,7 @@ def test_a_bound_call_reads_its_arrays_at_each_call(rows, features):
             x *= factor
             y += 1
             bound()
-            np.testing.assert_array_equal(out, sampled(matrix, x, y))
+            np.testing.assert_array_equal(out, sddmm(matrix, x, y))
 
 
 A = sparse.csr_array(np.array([[1, 0, 2], [0, 3, 0]], dtype=np.float32))

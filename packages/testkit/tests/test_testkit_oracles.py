@@ -8,11 +8,16 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from gossamer_testkit import (
+    attention,
+    attention_bound,
+    bsr_spmm,
     csr_cases,
     csr_matrices,
     dense_operands,
     from_rows,
     max_relative_error,
+    sddmm,
+    sddmm_magnitude,
     spmm,
     spmm_magnitude,
     spmv,
@@ -41,6 +46,42 @@ def test_products_agree_with_dense_ones(case):
     if case.is_canonical:
         np.testing.assert_array_equal(found, expected)
         np.testing.assert_array_equal(spmv_magnitude(case, operand[:, 0]), expected[:, 0])
+
+
+@pytest.mark.parametrize("case", FINITE, ids=lambda case: case.name)
+def test_sampled_products_agree_with_dense_ones(case):
+    x, y = (np.arange(size * 3).reshape(-1, 3) % 7 - 3.0 for size in case.shape)
+    at = case.rows, case.indices
+    np.testing.assert_array_equal(sddmm(case, x, y), (x @ y.T)[at])
+    np.testing.assert_array_equal(sddmm_magnitude(case, x, y), (np.abs(x) @ np.abs(y).T)[at])
+
+
+@pytest.mark.parametrize("scale", [None, 0.25])
+@pytest.mark.parametrize("case", FINITE, ids=lambda case: case.name)
+def test_attention_agrees_with_dense_arithmetic(case, scale):
+    random = np.random.default_rng(1)
+    rows, columns = case.shape
+    q, k, v = (random.standard_normal((size, 9)) for size in (rows, columns, columns))
+    times = np.zeros(case.shape)
+    np.add.at(times, (case.rows, case.indices), 1.0)
+    powers = times * np.exp(q @ k.T * (1 / 3 if scale is None else scale))
+    expected = powers @ v / np.maximum(powers.sum(axis=1, keepdims=True), 1e-300)
+    found, bound = (call(case, q, k, v, scale=scale) for call in (attention, attention_bound))
+    assert found.shape == bound.shape == expected.shape
+    assert (np.abs(found - expected) <= np.finfo("float64").eps * bound).all()
+    assert (bound <= 100 * (9 + case.longest_row + 8)).all(), "and is no excuse for a wrong result"
+
+
+@pytest.mark.parametrize("shape", [(1, 1), (2, 3), (5, 2)])
+@pytest.mark.parametrize("case", FINITE, ids=lambda case: case.name)
+def test_products_of_blocks_agree_with_dense_ones(case, shape):
+    """Each stored element stands for a block of its value times the numbers of a pattern."""
+    pattern = np.arange(np.prod(shape)).reshape(shape) - 2.0
+    operand = np.arange(case.shape[1] * shape[1] * 3).reshape(-1, shape[1], 3) % 11 - 4.0
+    data = case.data[:, None, None].astype(np.float64) * pattern
+    found = bsr_spmm(case.indptr, case.indices, data, dense=operand)
+    expected = np.kron(dense_of(case), pattern) @ operand.reshape(-1, 3)
+    np.testing.assert_array_equal(found.reshape(-1, 3), expected)
 
 
 def test_absent_elements_take_no_part():

@@ -8,7 +8,12 @@ from gossamer_testkit.corpus.script import script, script_names
 from gossamer_testkit.matrices.cases import csr_cases
 from gossamer_testkit.matrices.csr import Csr, from_mask, from_rows
 from gossamer_testkit.matrices.oracles import (
+    attention,
+    attention_bound,
+    bsr_spmm,
     max_relative_error,
+    sddmm,
+    sddmm_magnitude,
     spmm,
     spmm_magnitude,
     spmv,
@@ -24,6 +29,9 @@ __all__ = [
     "Expected",
     "Manifest",
     "Program",
+    "attention",
+    "attention_bound",
+    "bsr_spmm",
     "corpus_names",
     "corpus_program",
     "csr_cases",
@@ -35,6 +43,8 @@ __all__ = [
     "retyped",
     "script",
     "script_names",
+    "sddmm",
+    "sddmm_magnitude",
     "spmm",
     "spmm_magnitude",
     "spmv",

@@ -1,17 +1,53 @@
 """What kernels should compute, in float64 and from the stored values alone, and how far off one is.
 
 Nothing here is made with gossamer. Absent elements take no part: infinity times an absent zero is
-not NaN.
+not NaN. A matrix is a `Csr` or one of SciPy in CSR; where it is a `Pattern`, its values take no part.
 """
 
 from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Protocol
 
 import numpy as np
 
 from gossamer_testkit.matrices.csr import Array, Csr
 
+WEIGHT_ROUNDINGS = 8
+"""Roundings of a weight of attention that do not depend on sizes: exp, its argument, two sums, quotient."""
 
-def spmm(matrix: Csr, dense: Array) -> Array:
+
+class Pattern(Protocol):
+    """Where the stored elements of a matrix in CSR are."""
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        """Rows and columns."""
+
+    @property
+    def indptr(self) -> Array:
+        """Where each row begins, and the last one ends."""
+
+    @property
+    def indices(self) -> Array:
+        """The column of each stored element."""
+
+
+class Matrix(Pattern, Protocol):
+    """A matrix in CSR."""
+
+    @property
+    def data(self) -> Array:
+        """The values of the stored elements."""
+
+
+def rows_of(matrix: Pattern) -> Array:
+    """The row of each stored element."""
+    return np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+
+
+def spmm(matrix: Matrix, dense: Array) -> Array:
     """The product of an m x n matrix and an n x k array, m x k in float64.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
@@ -23,11 +59,11 @@ def spmm(matrix: Csr, dense: Array) -> Array:
     result = np.zeros((matrix.shape[0], dense.shape[1]))
     with np.errstate(invalid="ignore", over="ignore"):
         values = matrix.data.astype(np.float64)[:, None]
-        np.add.at(result, matrix.rows, values * dense.astype(np.float64)[matrix.indices])
+        np.add.at(result, rows_of(matrix), values * dense.astype(np.float64)[matrix.indices])
     return result
 
 
-def spmv(matrix: Csr, vector: Array) -> Array:
+def spmv(matrix: Matrix, vector: Array) -> Array:
     """The product of an m x n matrix and a vector of n elements, m elements in float64.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
@@ -38,7 +74,7 @@ def spmv(matrix: Csr, vector: Array) -> Array:
     return spmm(matrix, vector[:, None])[:, 0]
 
 
-def spmm_magnitude(matrix: Csr, dense: Array) -> Array:
+def spmm_magnitude(matrix: Matrix, dense: Array) -> Array:
     """|A| |B|: what rounding errors of A B are measured in.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
@@ -47,11 +83,12 @@ def spmm_magnitude(matrix: Csr, dense: Array) -> Array:
     array([[7.],
            [0.]])
     """
-    positive = Csr(matrix.name, matrix.shape, matrix.indptr, matrix.indices, np.abs(matrix.data))
+    shape = matrix.shape[0], matrix.shape[1]
+    positive = Csr("magnitudes", shape, matrix.indptr, matrix.indices, np.abs(matrix.data))
     return spmm(positive, np.abs(dense))
 
 
-def spmv_magnitude(matrix: Csr, vector: Array) -> Array:
+def spmv_magnitude(matrix: Matrix, vector: Array) -> Array:
     """|A| |x|.
 
     >>> from gossamer_testkit.matrices.csr import from_rows
@@ -60,6 +97,104 @@ def spmv_magnitude(matrix: Csr, vector: Array) -> Array:
     array([7., 0.])
     """
     return spmm_magnitude(matrix, vector[:, None])[:, 0]
+
+
+def bsr_spmm(indptr: Array, indices: Array, data: Array, *, dense: Array) -> Array:
+    """The product of blocks, nnzb x h x w, and an nb x w x k array, mb x h x k in float64.
+
+    >>> blocks = np.array([[[1.0, 2.0]], [[3.0, 4.0]]])
+    >>> dense = np.array([[[1.0], [10.0]], [[100.0], [1000.0]]])
+    >>> bsr_spmm(np.array([0, 2]), np.array([0, 1]), blocks, dense=dense)
+    array([[[4321.]]])
+    """
+    result = np.zeros((len(indptr) - 1, data.shape[1], dense.shape[2]))
+    rows = np.repeat(np.arange(len(indptr) - 1), np.diff(indptr))
+    np.add.at(result, rows, data.astype(np.float64) @ dense.astype(np.float64)[indices])
+    return result
+
+
+def sddmm(matrix: Pattern, left: Array, right: Array) -> Array:
+    """The products of rows of an m x k and an n x k array at the stored elements, in float64 and in
+    the order in which these are stored.
+
+    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> matrix = from_rows("a", 2, rows=[[(1, 9.0), (0, 9.0)], []])
+    >>> sddmm(matrix, np.array([[1.0, 2.0], [3.0, 4.0]]), np.array([[1.0, 0.0], [0.0, 1.0]]))
+    array([2., 1.])
+    """
+    x, y = left.astype(np.float64), right.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        products: Array = (x[rows_of(matrix)] * y[matrix.indices]).sum(axis=1)
+    return products
+
+
+def sddmm_magnitude(matrix: Pattern, left: Array, right: Array) -> Array:
+    """The products of the absolute values.
+
+    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> sddmm_magnitude(from_rows("a", 1, rows=[[(0, 9.0)]]), np.array([[1.0, -2.0]]), np.ones((1, 2)))
+    array([3.])
+    """
+    return sddmm(matrix, np.abs(left), np.abs(right))
+
+
+def attention(
+    matrix: Pattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
+) -> Array:
+    """The softmax of scaled scores, row by row of the stored elements, times the values: in float64.
+
+    `queries` is m x d, `keys` n x d, `values` n x k; `scale` is 1 / sqrt(d) where it is not given.
+
+    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> matrix = from_rows("a", 2, rows=[[(0, 9.0), (1, 9.0)], []])
+    >>> attention(matrix, np.zeros((2, 4)), np.ones((2, 4)), np.array([[1.0], [3.0]]))
+    array([[2.],
+           [0.]])
+    """
+    result = np.zeros((matrix.shape[0], values.shape[1]))
+    with np.errstate(all="ignore"):
+        for row, columns, shares, _ in _shares(matrix, queries, keys, scale):
+            result[row] = shares @ values[columns].astype(np.float64)
+    return result
+
+
+def attention_bound(
+    matrix: Pattern, queries: Array, keys: Array, values: Array, *, scale: float | None = None
+) -> Array:
+    """How much an element of `attention` may be off by, in units of rounding.
+
+    A score is off by the rounding of its sum, by which its weight is off relatively, and so is the
+    sum of the weights.
+
+    >>> from gossamer_testkit.matrices.csr import from_rows
+    >>> matrix = from_rows("a", 1, rows=[[(0, 9.0)], []])
+    >>> attention_bound(matrix, np.ones((2, 4)), np.ones((1, 4)), np.array([[-1.0]]))
+    array([[78.],
+           [ 0.]])
+    """
+    bound = np.zeros((matrix.shape[0], values.shape[1]))
+    with np.errstate(all="ignore"):
+        for row, columns, shares, largest in _shares(matrix, queries, keys, scale):
+            roundings = keys.shape[1] + len(columns) + WEIGHT_ROUNDINGS
+            terms = shares @ np.abs(values[columns].astype(np.float64))
+            bound[row] = 2 * (1 + largest) * roundings * terms
+    return bound
+
+
+def _shares(
+    matrix: Pattern, queries: Array, keys: Array, scale: float | None
+) -> Iterator[tuple[int, Array, Array, float]]:
+    """Of each row with elements: its number, columns, weights, and its largest sum of absolute values."""
+    q, k = queries.astype(np.float64), keys.astype(np.float64)
+    factor = 1 / math.sqrt(max(1, q.shape[1])) if scale is None else scale
+    for row in range(matrix.shape[0]):
+        columns = matrix.indices[matrix.indptr[row] : matrix.indptr[row + 1]]
+        if len(columns):
+            scores = k[columns] @ (q[row] * factor)
+            powers = np.exp(scores - scores.max())
+            sizes = np.abs(k[columns]) @ np.abs(q[row] * factor)
+            largest = float(sizes[np.isfinite(sizes)].max(initial=0))
+            yield row, columns, powers / powers.sum(), largest
 
 
 def max_relative_error(result: Array, reference: Array, *, magnitude: Array) -> float:

@@ -8,8 +8,9 @@ from typing import Any
 import numpy as np
 
 from gossamer_testkit.corpus.case import Expected, Values
+from gossamer_testkit.matrices import oracles
 from gossamer_testkit.matrices.csr import Csr
-from gossamer_testkit.matrices.oracles import spmm, spmm_magnitude
+from gossamer_testkit.matrices.oracles import spmm, spmm_magnitude, spmv, spmv_magnitude
 
 
 def csrmm(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
@@ -20,9 +21,8 @@ def csrmm(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
 
 def csrmv(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     """y = A @ x."""
-    matrix, dense = _matrix(values), values["x"][:, None]
-    product, magnitude = spmm(matrix, dense)[:, 0], spmm_magnitude(matrix, dense)[:, 0]
-    return {"y": Expected(product, magnitude, matrix.longest_row)}
+    matrix, x = _matrix(values), values["x"]
+    return {"y": Expected(spmv(matrix, x), spmv_magnitude(matrix, x), matrix.longest_row)}
 
 
 def csr_row_sums(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
@@ -41,9 +41,8 @@ def segment_sums(values: Values, options: Mapping[str, Any]) -> dict[str, Expect
 
 def sddmm(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     """out[p] is the product of row i of X and row j of Y, for the stored element p at (i, j)."""
-    rows = np.repeat(np.arange(values["m"]), np.diff(values["indptr"]))
-    x, y = (values[name].astype(np.float64) for name in ("x", "y"))
-    return {"out": Expected((x[rows] * y[values["indices"]]).sum(axis=1))}
+    pattern = _matrix(values, data="out")
+    return {"out": Expected(oracles.sddmm(pattern, values["x"], values["y"]))}
 
 
 def elements(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
@@ -72,13 +71,10 @@ def dcsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
 
 def bsr(values: Values, options: Mapping[str, Any]) -> dict[str, Expected]:
     """C = A @ B, block by block."""
-    rows = np.repeat(np.arange(values["nb"]), np.diff(values["indptr"]))
-    products = values["a"].astype(np.float64) @ values["b"][values["indices"]]
-    c = np.zeros(values["c"].shape)
-    np.add.at(c, rows, products)
-    return {"c": Expected(c)}
+    stored = (values[name] for name in ("indptr", "indices", "a"))
+    return {"c": Expected(oracles.bsr_spmm(*stored, dense=values["b"]))}
 
 
-def _matrix(values: Values) -> Csr:
+def _matrix(values: Values, *, data: str = "a") -> Csr:
     shape = values["m"], values["n"]
-    return Csr("of a case", shape, values["indptr"], values["indices"], values["a"])
+    return Csr("of a case", shape, values["indptr"], values["indices"], values[data])

@@ -32,15 +32,18 @@ def parts(matrix: SparseTensor, left: Array, right: Array) -> Iterator[Part]:
 def scipy(matrix: SparseTensor, left: Array, right: Array) -> Callable[[], Array]:
     """Return a function that gathers rows and multiplies them, in blocks, with precomputed coordinates."""
     rows, columns = _coordinates(matrix)
-    places = tuple(blocks(matrix.nnz, left.shape[1], elements=GATHERED))
+    return lambda: gathered_products(rows, columns, left, right)
 
-    def sampled() -> Array:
-        found = np.empty(matrix.nnz, dtype=left.dtype)
-        for at in places:
-            found[at] = _dot(left[rows[at]], right[columns[at]])
-        return found
 
-    return sampled
+def gathered_products(
+    rows: Array, columns: Array, left: Array, right: Array, *, elements: int = GATHERED
+) -> Array:
+    """The dot products of some rows of `left` and as many of `right`, in the dtype of `left`; about so
+    many elements of each are gathered at a time."""
+    found = np.empty(len(rows), dtype=left.dtype)
+    for at in blocks(len(rows), left.shape[1], elements=elements):
+        found[at] = _dot(left[rows[at]], right[columns[at]])
+    return found
 
 
 def _coordinates(matrix: SparseTensor) -> tuple[Array, Array]:
